@@ -1,0 +1,81 @@
+"""What an assembler is given and gives back (seed 000 appendix A, seed 003 section 2).
+
+An assembler turns the parts of a member's context into that CLI's prompt format. It is a pure function of its input:
+it reads no state, keeps none, and knows no other assembler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class PromptContextMessage:
+    """One message of the history, its markers already removed. `from_` is the seed's `from`, a Python keyword."""
+
+    from_: str
+    content: str
+    to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblerInput:
+    """The parts of a prompt, in the seed's names; the last three are the framework's (design: framework text).
+
+    `framework` goes with the system text and is the same from turn to turn. `turn_note` says whom this turn serves and
+    closes the history. `request` is the human message being served, given only when it has left the history.
+    """
+
+    context_messages: tuple[PromptContextMessage, ...] = ()
+    current_message: str = ""
+    team_task: str | None = None
+    system_instruction: str | None = None
+    instruction_file_text: str | None = None
+    max_bytes: int = 768 * 1024
+    framework: str | None = None
+    turn_note: str | None = None
+    request: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """What the byte budget took out of a prompt: whole history messages, and bytes cut out of a text."""
+
+    history_messages: int = 0
+    message_bytes: int = 0
+    request_bytes: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.history_messages or self.message_bytes or self.request_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblerOutput:
+    """The finished prompt, and Claude's system text apart from it.
+
+    `message_at` is the index in `prompt` where the current message's own text begins (None when there is no message):
+    what stands before it was written by others or by teamchat.
+    """
+
+    prompt: str
+    system_flag: str | None = None
+    message_at: int | None = None
+    trimmed: Trimmed = Trimmed()
+
+
+class BudgetExceeded(Exception):  # noqa: N818 (it is raised like a result: the caller turns it into a sentence)
+    """Task and system text alone are over the budget; `needed` and `allowed` are bytes."""
+
+    def __init__(self, needed: int, allowed: int) -> None:
+        super().__init__(f"the task and system text alone take {needed} bytes of a budget of {allowed}")
+        self.needed = needed
+        self.allowed = allowed
+
+
+class Assembler(Protocol):
+    """Renders an `AssemblerInput` in one CLI's manner. Raises `BudgetExceeded`."""
+
+    def get_agent_type(self) -> str: ...
+
+    def assemble(self, given: AssemblerInput) -> AssemblerOutput: ...

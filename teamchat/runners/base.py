@@ -1,0 +1,263 @@
+"""What a runner is: how one kind of agent CLI is started, read and stopped.
+
+A runner is pure. It says how the prompt's bytes are prepared, which command runs, how a line of output becomes events
+and how the end is judged; `process.py` does the running. Every CLI's events become the one union `AgentEvent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from signal import Signals
+from typing import Literal, Protocol
+
+from teamchat.assemblers.base import AssemblerOutput
+
+Access = Literal["read", "edit", "full"]
+
+
+class FailureKind(StrEnum):
+    """Why a turn failed, as far as a caller has to tell the cases apart."""
+
+    AGENT = "agent"  # the CLI or its model failed
+    TIMEOUT = "timeout"  # one of our clocks ran out
+    MISSING = "missing"  # the program is not installed
+    LOGIN = "login"  # no login, or a rejected one
+    TOO_LARGE = "too_large"  # the input is over the CLI's own limit
+    REFUSED = "refused"  # the access asked for can not be given
+    RATE_LIMIT = "rate_limit"  # rate limit or quota: another try later may work
+    OVERLOADED = "overloaded"  # the vendor or the network: another try may work
+    INTERRUPTED = "interrupted"  # the user stopped it
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The CLI has begun; `model` is what it says it uses."""
+
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of text as it streams; a later `Text` replaces all pieces since the last one."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A finished block of the agent's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool that began to run; `summary` is one line (a command, a path) for a person to read."""
+
+    id: str
+    name: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The end of the tool call of that id. `paths` are files the CLI says it changed."""
+
+    id: str
+    output: str
+    failed: bool = False
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """An action the CLI refused the agent; `detail` is one line."""
+
+    tool: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The CLI is trying its model again by itself. It is no sign of life for the stall clock."""
+
+    reason: str
+    kind: FailureKind = FailureKind.AGENT
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the CLI reports it used; None is unknown, never zero. `input_tokens` includes the cached ones.
+
+    `cumulative` marks figures that add up over a vendor session (Codex): subtract the previous turn's.
+    """
+
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    cumulative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VendorSession:
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something a person may want to know; never fatal."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """An error the CLI reported and may still recover from."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The CLI's own terminal event; no other event decides success."""
+
+    ok: bool
+
+
+AgentEvent = (
+    Started
+    | TextDelta
+    | Text
+    | Thinking
+    | ToolCall
+    | ToolResult
+    | Denied
+    | Retry
+    | Usage
+    | VendorSession
+    | Note
+    | Error
+    | Done
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a turn did not succeed, in words for the user, and what to do when that is known."""
+
+    kind: FailureKind
+    reason: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judgement over a finished process: the reply when `failure` is None, else the partial text."""
+
+    text: str
+    failure: Failure | None = None
+
+
+class EventParser(Protocol):
+    """Reads one process's output. `feed` and `finish` are total: no bytes make them raise."""
+
+    def feed(self, line: bytes) -> Iterable[AgentEvent]:
+        """The events of one stdout line (without its newline); junk becomes a `Note`."""
+        ...
+
+    def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:
+        """The events of one stderr line; most lines of most CLIs have none."""
+        ...
+
+    def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
+        """Success is exit code 0 and the CLI's terminal success event and non-blank text; else a failure in words.
+
+        A negative exit code is the signal that ended the process.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The exact bytes that go to stdin, and how many `@token`s were made inert in them."""
+
+    stdin: bytes
+    inert_mentions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One turn, as far as a runner needs to know it. `scratch` is the turn's own folder for files of the command."""
+
+    program: tuple[str, ...]
+    cwd: Path
+    scratch: Path
+    system_text: str | None = None
+    access: Access = "read"
+    allow: tuple[str, ...] = ()
+    model: str | None = None
+    args: tuple[str, ...] = ()
+    project_settings: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is to be run: argv, changes to the environment, and files to write first (absolute path -> content)."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[Path, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StopRule:
+    """The CLI's own soft stop: `signal` to its process `group` or to its pid alone, SIGKILL after `grace_s`."""
+
+    signal: Signals = Signals.SIGTERM
+    group: bool = True
+    grace_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most a CLI takes on stdin, as observed; checked before anything is spawned."""
+
+    size: int
+    unit: Literal["bytes", "characters"] = "bytes"
+
+
+class Runner(Protocol):
+    """How one kind of agent CLI is run.
+
+    `vendor` names whose keys it may see (None: a pipe agent, which loses none). `stall_s` is the default stall clock.
+    """
+
+    vendor: Literal["claude", "codex", "gemini"] | None
+    limit: Limit | None
+    stop: StopRule
+    stall_s: float
+
+    def prepare(self, assembled: AssemblerOutput, *, own_message: bool, exists: Callable[[str], bool]) -> Prepared:
+        """The last step before stdin. `own_message`: the current message is a human's, and stays untouched.
+
+        `exists` tells whether a path (as written, relative to the member's cwd) is there.
+        """
+        ...
+
+    def command(self, job: Job) -> Command: ...
+
+    def parser(self) -> EventParser: ...
+
+    def access_note(self, access: Access) -> str:
+        """One line for `teamchat team`: what a member of this access may do, and what bounds it."""
+        ...
