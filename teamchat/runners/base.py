@@ -13,8 +13,6 @@ from pathlib import Path
 from signal import Signals
 from typing import Literal, Protocol
 
-from teamchat.assemblers.base import AssemblerOutput
-
 Access = Literal["read", "edit", "full"]
 
 
@@ -247,10 +245,11 @@ class Runner(Protocol):
     stop: StopRule
     stall_s: float
 
-    def prepare(self, assembled: AssemblerOutput, *, own_message: bool, exists: Callable[[str], bool]) -> Prepared:
-        """The last step before stdin. `own_message`: the current message is a human's, and stays untouched.
+    def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:
+        """The last step before stdin: what it returns is what is sent, stored, recorded and shown.
 
-        `exists` tells whether a path (as written, relative to the member's cwd) is there.
+        From index `own_from` on the prompt is the human's own current message and stays as it is. `exists` tells
+        whether a path (as written, relative to the member's cwd) is there.
         """
         ...
 

@@ -1,0 +1,86 @@
+"""Every error that a user can cause. The message is the sentence the user reads; the class carries the exit code.
+
+    TeamchatError              1
+    ├── UsageError             2   a wrong option or argument
+    │   └── TeamFileError      2   the team file is wrong
+    ├── UnknownName            4   no such team, member or session; an ambiguous name
+    ├── NotTrusted             5   the team file asks for something that was not trusted
+    ├── NothingToResume        2   `resume` found no route that waits
+    ├── StoreError            13   the store can not be read or written
+    ├── SessionBusy           13   another process runs this conversation
+    ├── PromptTooLarge        12   the input is over a limit before anything was run
+    └── AgentMissing          11   the agent's program is not installed
+
+How a *turn* ends is not an exception but an outcome (`core/outcome.py`), with a code of the same table.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What `teamchat` exits with; part of what is promised to stay (design section 9)."""
+
+    DONE = 0
+    MEMBER_FAILED = 1
+    USAGE = 2
+    TIMEOUT = 3
+    UNKNOWN_NAME = 4
+    NOT_TRUSTED = 5
+    GROUP_PARTLY_FAILED = 6
+    GUARD = 7
+    BUDGET = 8
+    HUMAN_ASKED = 9
+    NO_RECORDING = 10
+    AGENT_UNAVAILABLE = 11
+    TOO_LARGE = 12
+    STORE = 13
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class TeamchatError(Exception):
+    """What went wrong, and in `hint` what to do about it (a command that works when pasted, where there is one)."""
+
+    code = ExitCode.MEMBER_FAILED
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(TeamchatError):
+    code = ExitCode.USAGE
+
+
+class TeamFileError(UsageError):
+    """The message names the file, the key and what was expected."""
+
+
+class NothingToResume(UsageError):
+    pass
+
+
+class UnknownName(TeamchatError):
+    code = ExitCode.UNKNOWN_NAME
+
+
+class NotTrusted(TeamchatError):
+    code = ExitCode.NOT_TRUSTED
+
+
+class StoreError(TeamchatError):
+    code = ExitCode.STORE
+
+
+class SessionBusy(StoreError):
+    pass
+
+
+class PromptTooLarge(TeamchatError):
+    code = ExitCode.TOO_LARGE
+
+
+class AgentMissing(TeamchatError):
+    code = ExitCode.AGENT_UNAVAILABLE
