@@ -18,10 +18,10 @@ from itertools import zip_longest
 from typing import Literal
 
 from teamchat.core.markdown import Place, Places, is_escaped
+from teamchat.core.targets import Target, parse_targets
 from teamchat.core.tidy import Edit, remove
 
 Author = Literal["human", "ai"]
-Priority = Literal[1, 2, 3]
 
 SPACE = r"[\t \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
 _HEAD = re.compile(
@@ -31,10 +31,6 @@ _HEAD = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _BODY_END = re.compile(r"[\]\r\n]")
-_SEPARATOR = re.compile("[,，、]")
-_PLUS = re.compile("[+＋]")
-_PRIORITY = re.compile("[!！#＃][PpＰｐ]([1-3１-３])")
-_PRIORITIES: dict[int, Priority] = {1: 1, 2: 2, 3: 3}
 
 
 class MarkerKind(StrEnum):
@@ -58,14 +54,6 @@ class WhyNot(StrEnum):
 
 _PLACES = {Place.FENCE: WhyNot.FENCE, Place.CODE: WhyNot.CODE, Place.QUOTE: WhyNot.QUOTE}
 _HUMANS_ONLY = {MarkerKind.FROM, MarkerKind.TEAM_TASK}
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Who is asked to speak: one name, or the names of a group that speaks at the same time. 1 is the most urgent."""
-
-    names: tuple[str, ...]
-    priority: Priority = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +108,6 @@ def strip_markers(text: str, *, author: Author = "human") -> str:
     return remove(text, edits)
 
 
-def parse_targets(body: str) -> tuple[Target, ...]:
-    """Who is named by `a, b + c !P1`: empty names are left out, and one priority in a group binds all of it."""
-    return tuple(target for item in _SEPARATOR.split(body) if (target := _target(item)))
-
-
 def _read(text: str, head: re.Match[str], limit: int) -> Marker:
     """The marker of a head, as far as it goes before `limit`, where the next one begins."""
     kind = MarkerKind((head["kind"] or head["block"]).upper())
@@ -170,7 +153,7 @@ def _with_meaning(text: str, heads: list[re.Match[str]], found: list[Marker]) ->
 
 
 def _block(text: str, marker: Marker, limit: int, backslashes: list[int]) -> Marker:
-    """A task block up to `limit`, whose task is its text without the backslashes (last one first) of escaped markers."""
+    """A task block up to `limit`; its task loses the `backslashes` (last one first) of escaped markers."""
     pieces, at = list[str](), marker.end
     for backslash in reversed(backslashes):
         pieces.append(text[at:backslash])
@@ -189,16 +172,3 @@ def _meaning(marker: Marker) -> Marker:
             return replace(marker, names=(name,) if (name := marker.body.strip()) else ())
         case MarkerKind.TEAM_TASK:
             return replace(marker, task=marker.body.strip())
-
-
-def _target(item: str) -> Target | None:
-    names: list[str] = []
-    priorities: list[int] = []
-    for part in _PLUS.split(item):
-        name = part.strip()
-        if priority := _PRIORITY.fullmatch(name[-3:]):
-            priorities.append(int(priority[1]))
-            name = name[:-3].rstrip()
-        if name:
-            names.append(name)
-    return Target(tuple(names), _PRIORITIES[min(priorities, default=2)]) if names else None

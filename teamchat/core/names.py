@@ -1,0 +1,111 @@
+"""What counts as the same name, and which member a written name means (design section 5).
+
+Two names are the same when they fold to the same text. Folding takes away what a reader can not see (zero-width and
+other default-ignorable characters), so that two names that look the same are the same; it keeps the controls that
+turn the direction of writing, so that a name shown backwards is nobody's. A valid name has neither. Look-alike
+letters of other scripts stay different: `mаx` with a Cyrillic а is no member's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from unicodedata import category, normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u2065\u206a-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+# NFKC makes U+2010 of the hyphen that does not break, which models like to write
+_SEPARATOR = re.compile("[\\s_\u2010-]")
+_IN_NAMES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd"})  # many scripts write vowels as marks
+_LONGEST_GUESSED = 100  # characters: comparing costs their square
+
+
+def fold(name: str) -> str:
+    """The form in which names are compared: NFKC, casefold, without spaces, `-`, `_` and what can not be seen."""
+    visible = normalize("NFKC", _INVISIBLE.sub("", name))
+    # what casefold takes apart is put together again, so that folding twice is folding once
+    return normalize("NFKC", _SEPARATOR.sub("", visible).casefold())
+
+
+def valid_name(name: str) -> bool:
+    """Whether a member may have this name: letters and digits of any script, `_`, `.` and `-`; not "all"."""
+    return (
+        all(character in "_.-" or category(character) in _IN_NAMES for character in name)
+        and any(character.isalnum() for character in name)
+        and category(name[0])[0] != "M"
+        and _INVISIBLE.search(name) is None
+        and fold(name) not in ("", "all")
+    )
+
+
+class Named(Protocol):
+    """A member, as far as its names go."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str | None: ...
+
+
+M = TypeVar("M", bound=Named)
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[M]):
+    member: M
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous(Generic[M]):
+    """Several members have this title."""
+
+    name: str
+    candidates: tuple[M, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nobody's name or title; `closest` is the member who was perhaps meant."""
+
+    name: str
+    closest: str | None
+
+
+class Directory(Generic[M]):
+    """Finds members by what people and agents write: the name first, then the title; never by a part of it."""
+
+    def __init__(self, members: Iterable[M]) -> None:
+        self._names: defaultdict[str, list[M]] = defaultdict(list)
+        self._titles: defaultdict[str, list[M]] = defaultdict(list)
+        for member in members:
+            self._names[fold(member.name)].append(member)
+            self._titles[fold(member.title or "")].append(member)
+        for index in (self._names, self._titles):
+            index.pop("", None)  # a title of nothing is no title
+
+    def match(self, name: str) -> Found[M] | Ambiguous[M] | Unknown:
+        """Which member is meant by `name`."""
+        folded = fold(name)
+        matches = self._names.get(folded) or self._titles.get(folded)
+        if not matches:
+            return Unknown(name, self._closest(folded))
+        return Found(matches[0]) if len(matches) == 1 else Ambiguous(name, tuple(matches))
+
+    def _closest(self, folded: str) -> str | None:
+        if len(folded) > _LONGEST_GUESSED:
+            return None
+        close = get_close_matches(folded, [*self._names, *self._titles], n=1)
+        return (self._names.get(close[0]) or self._titles[close[0]])[0].name if close else None
+
+
+def match(name: str, members: Iterable[M]) -> Found[M] | Ambiguous[M] | Unknown:
+    """Which of the members is meant by `name`; for many names, make one `Directory`."""
+    return Directory(members).match(name)

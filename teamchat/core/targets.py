@@ -1,0 +1,43 @@
+"""Whom a text such as `a, b + c !P1` names: the inside of a marker, and the value of `--to` (design section 5)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Priority = Literal[1, 2, 3]
+
+_SEPARATOR = re.compile("[,，、]")
+_PLUS = re.compile("[+＋]")
+_PRIORITY = re.compile("[!！#＃][PpＰｐ]([1-3１-３])")
+_PRIORITIES: dict[int, Priority] = {1: 1, 2: 2, 3: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Who is asked to speak: one name, or the names of a group that speaks at the same time. 1 is the most urgent."""
+
+    names: tuple[str, ...]
+    priority: Priority = 2
+
+
+def parse_targets(body: str) -> tuple[Target, ...]:
+    """The targets in order: empty names are left out, and the most urgent priority in a group binds all of it.
+
+    `!P4` is no priority but part of a name that nobody has, so that it is reported.
+    """
+    return tuple(target for item in _SEPARATOR.split(body) if (target := _target(item)))
+
+
+def _target(item: str) -> Target | None:
+    names: list[str] = []
+    priorities: list[int] = []
+    for part in _PLUS.split(item):
+        name = part.strip()
+        if priority := _PRIORITY.fullmatch(name[-3:]):
+            priorities.append(int(priority[1]))
+            name = name[:-3].rstrip()
+        if name:
+            names.append(name)
+    return Target(tuple(names), _PRIORITIES[min(priorities, default=2)]) if names else None
