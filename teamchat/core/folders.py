@@ -1,0 +1,48 @@
+"""Where teamchat keeps its own files: the user's state and configuration folders (design section 8).
+
+They are out of the folders that agents work in, so that no agent's edit reaches the record of what it did.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from teamchat.core.errors import StoreError
+
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def state_dir() -> Path:
+    """`TEAMCHAT_HOME`, or the user's own state folder; created for the user alone. Raises `StoreError`."""
+    if home := os.environ.get("TEAMCHAT_HOME"):
+        return _private(Path(home).absolute())
+    from platformdirs import user_state_dir
+
+    return _private(Path(user_state_dir("teamchat")))
+
+
+def workspace_dir(root: Path) -> Path:
+    """The state folder of the workspace `root`, the same however `root` is written. Raises `StoreError`."""
+    real = root.resolve()
+    name = _UNFIT.sub("-", real.name).strip(".-")[:40] or "folder"
+    digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:12]
+    return _private(state_dir() / "workspaces" / f"{name}-{digest}")
+
+
+def config_dir() -> Path:
+    """The folder of the user's own `teams/`; it need not exist."""
+    from platformdirs import user_config_dir
+
+    return Path(user_config_dir("teamchat"))
+
+
+def _private(folder: Path) -> Path:
+    # A folder that was there before keeps its mode: TEAMCHAT_HOME may name one that others use, too.
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"the folder {folder} can not be made: {error.strerror}") from error
+    return folder

@@ -1,0 +1,166 @@
+"""The team as the rest of the program sees it: who is in it, what runs each member, and the limits of a conversation.
+
+Plain data, checked when the team file was read (`team_file.py`); a command that reads no file pays for no parser.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain, count
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from teamchat.core.agent_types import normalize_agent_type
+from teamchat.core.errors import UnknownName
+from teamchat.core.names import fold, valid_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from teamchat.runners.base import Access
+
+Like = Literal["plain", "claude", "codex", "gemini"]
+Transport = Literal["pipe", "pty"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """A program that speaks for members, and whose prompt format and events it has (`like`).
+
+    `local` marks a program that the team file names relative to its own folder; `command` then begins with its absolute
+    path. `prompt_pattern` goes with the transport "pty".
+    """
+
+    name: str
+    command: tuple[str, ...]
+    like: Like = "plain"
+    transport: Transport = "pipe"
+    prompt_pattern: str | None = None
+    local: bool = False
+
+
+BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
+    {
+        "claude-code": AgentSpec("claude", ("claude",), "claude"),
+        "openai-codex": AgentSpec("codex", ("codex",), "codex"),
+        "google-gemini": AgentSpec("gemini", ("gemini",), "gemini"),
+    }
+)
+"""The agents that need no word in a team file, by their full names (seed 000, 4.12)."""
+
+INSTALL: Mapping[str, str] = MappingProxyType(
+    {
+        "claude": "npm install -g @anthropic-ai/claude-code",
+        "codex": "npm install -g @openai/codex",
+        "gemini": "npm install -g @google/gemini-cli",
+    }
+)
+"""How each built-in agent's program is installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The guards: `turns` and `minutes` are per human message, `tokens` and `cost_usd` per session; None is no limit.
+
+    `cost_usd` is None unless the team file says it: only Claude reports a cost to be held against it.
+    """
+
+    turns: int = 12
+    minutes: float = 60.0
+    tokens: int | None = 2_000_000
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One who takes part. `cwd` is absolute; `agent`, as written, is None for a human, who has only name and title.
+
+    Times are seconds; `stall_s` None is the runner's own default.
+    """
+
+    name: str
+    type: Literal["ai", "human"]
+    cwd: Path
+    title: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    system_instruction: str | None = None
+    instruction_file: Path | None = None
+    instruction_file_text: str | None = None
+    access: Access = "read"
+    allow: tuple[str, ...] = ()
+    timeout_s: float = 1800.0
+    stall_s: float | None = None
+    first_byte_s: float = 60.0
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    env_keep: tuple[str, ...] = ()
+    project_settings: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Who talks, with what, and how far.
+
+    `path` is the team file (None when the installed CLIs are the team) and `root` the folder that the members' `cwd` is
+    relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is what `--team` must
+    say to get this team again (None: nothing, where it was found). `digest` is the sha256 of the file's text.
+    """
+
+    name: str
+    members: tuple[Member, ...]
+    root: Path
+    path: Path | None = None
+    task: str | None = None
+    lead: str | None = None
+    context_window: int = 30
+    max_bytes: int = 768 * 1024
+    max_prompt_tokens: int = 50_000
+    share_context: bool = True
+    limits: Limits = field(default_factory=Limits)
+    agents: Mapping[str, AgentSpec] = field(default_factory=lambda: BUILTIN_AGENTS)
+    option: str | None = None
+    digest: str | None = None
+
+    @property
+    def ai_members(self) -> tuple[Member, ...]:
+        return tuple(member for member in self.members if member.type == "ai")
+
+    @property
+    def humans(self) -> tuple[Member, ...]:
+        return tuple(member for member in self.members if member.type == "human")
+
+    def member(self, name: str) -> Member:
+        """The member of that name, whatever its case, spaces, `-` and `_`. Raises `UnknownName`."""
+        for member in self.members:
+            if fold(member.name) == fold(name):
+                return member
+        there = ", ".join(member.name for member in self.members)
+        raise UnknownName(f"no member {name!r} in team {self.name!r} (there are: {there})")
+
+    def agent_of(self, member: Member) -> AgentSpec:
+        """What runs an AI member. Raises ValueError for a human."""
+        if member.agent is None:
+            raise ValueError(f"{member.name!r} is a human: no agent runs it")
+        return self.agents[normalize_agent_type(member.agent)]
+
+
+def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
+    """The person at the keyboard, for a team that names no human: the login name, no title.
+
+    "you" (then "you-2", ...) when the login name is no member name, or is a member's name or title already.
+    """
+    taken = {fold(word) for member in members for word in (member.name, member.title) if word}
+    names = chain((login, "you"), (f"you-{n}" for n in count(2)))
+    return Member(next(name for name in names if valid_name(name) and fold(name) not in taken), "human", root)
+
+
+def login_name() -> str:
+    """The user's login name, or "you" on a machine that has none for this user (a container, say)."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "you"

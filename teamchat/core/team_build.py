@@ -1,0 +1,185 @@
+"""From a checked team file to the `Team`: what more than one key decides, and the files and folders that it names."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from teamchat.core.agent_types import normalize_agent_type
+from teamchat.core.names import fold
+from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human
+from teamchat.core.team_mistakes import Mistake, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from teamchat.core.team_model import AgentTable, LimitsTable, MemberTable, TeamFile
+
+_OF_A_HUMAN = {"name", "type", "title"}
+
+
+def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
+    """The team of the file at `path`, whose members work in `root`. Raises `Mistake`.
+
+    A file without a human gets one (`default_human`), behind its own members.
+    """
+    agents = _agents(file.agents, path.parent)
+    _check_names(file.members)
+    members = [_member(table, agents, path.parent, root) for table in file.members]
+    if all(member.type == "human" for member in members):
+        raise Mistake("members: expected at least one AI member")
+    if all(member.type == "ai" for member in members):
+        members.append(default_human(login, members, root))
+    settings = file.team
+    return Team(
+        name=settings.name or (path.parent.name if path.name == "teamchat.toml" else path.stem) or "team",
+        members=tuple(members),
+        root=root,
+        path=path,
+        task=settings.task,
+        lead=_lead(settings.lead, members),
+        context_window=settings.context_window,
+        max_bytes=settings.max_bytes,
+        max_prompt_tokens=settings.max_prompt_tokens,
+        share_context=settings.share_context,
+        limits=_limits(settings.limits, members, agents),
+        agents=agents,
+    )
+
+
+def read_text(path: Path) -> str:
+    """The file's text, a byte order mark put aside. Raises `Mistake` with the reason alone."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device would never end
+            raise Mistake("not a file")
+        return path.read_bytes().decode("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        raise Mistake("no such file") from None
+    except UnicodeDecodeError as error:
+        raise Mistake(f"not UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise Mistake(f"can not be read: {error.strerror}") from None
+
+
+def _agents(tables: Mapping[str, AgentTable], folder: Path) -> Mapping[str, AgentSpec]:
+    own: dict[str, AgentSpec] = {}
+    for name, table in tables.items():
+        key = normalize_agent_type(name)
+        if key in own:
+            raise Mistake(f"agents {name!r}: the same agent as agents {own[key].name!r}")
+        own[key] = _agent(name, table, folder)
+    return MappingProxyType({**BUILTIN_AGENTS, **own})
+
+
+def _agent(name: str, table: AgentTable, folder: Path) -> AgentSpec:
+    where = f"agents {name!r}"
+    if table.transport == "pty" and table.prompt is None:
+        raise Mistake(f'{where}: prompt: missing, expected with transport = "pty" the pattern of the program\'s prompt')
+    if table.transport == "pipe" and table.prompt is not None:
+        raise Mistake(f'{where}: prompt: expected only with transport = "pty"')
+    if table.transport == "pty":
+        raise Mistake(f'{where}: transport: "pty" is not supported in this version, expected "pipe"')
+    program, *arguments = table.command
+    local = "/" in program and not program.startswith(("/", "~"))
+    if "/" in program:
+        program = str(_path(folder, program, f"{where}: command[0]"))
+    builtin = BUILTIN_AGENTS.get(normalize_agent_type(name))
+    like = table.like or (builtin.like if builtin else "plain")
+    return AgentSpec(name, (program, *arguments), like, table.transport, table.prompt, local)
+
+
+def _check_names(members: Iterable[MemberTable]) -> None:
+    seen: dict[str, str] = {}
+    for member in members:
+        key = fold(member.name)
+        if key in seen:
+            taken = f"expected another than member {seen[key]!r} has (case, - and _ do not count)"
+            raise Mistake(f"members {member.name!r}: name: {taken}")
+        seen[key] = member.name
+
+
+def _member(table: MemberTable, agents: Mapping[str, AgentSpec], folder: Path, root: Path) -> Member:
+    where = f"members {table.name!r}"
+    if table.type == "human":
+        if unfit := sorted(table.model_fields_set - _OF_A_HUMAN):
+            raise Mistake(f"{where}: {unfit[0]}: expected only name, type and title of a human")
+        return Member(table.name, "human", root, table.title)
+    _check_agent(table.agent, agents, where)
+    cwd = _path(root, table.cwd, f"{where}: cwd")
+    if not _is_folder(cwd):
+        raise Mistake(f"{where}: cwd: no folder {cwd}")
+    file, text = _instruction(table.instruction_file, folder, where)
+    return Member(
+        name=table.name,
+        type="ai",
+        cwd=cwd,
+        title=table.title,
+        agent=table.agent,
+        model=table.model,
+        system_instruction=table.system_instruction,
+        instruction_file=file,
+        instruction_file_text=text,
+        access=table.access,
+        allow=tuple(table.allow),
+        timeout_s=table.timeout,
+        stall_s=table.stall,
+        first_byte_s=table.first_byte,
+        args=tuple(table.args),
+        env=MappingProxyType(dict(table.env)),
+        env_keep=tuple(table.env_keep),
+        project_settings=table.project_settings,
+    )
+
+
+def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str) -> None:
+    known = [spec.name for spec in agents.values()]
+    if agent is None:
+        raise Mistake(f"{where}: agent: missing, expected one of {', '.join(known)}")
+    if normalize_agent_type(agent) not in agents:
+        raise Mistake(f"{where}: agent: unknown agent {agent!r}, {nearest(agent, known)}")
+
+
+def _instruction(written: str | None, folder: Path, where: str) -> tuple[Path | None, str | None]:
+    if written is None:
+        return None, None
+    path = _path(folder, written, f"{where}: instruction_file")
+    try:
+        return path, read_text(path)
+    except Mistake as mistake:
+        raise Mistake(f"{where}: instruction_file: {path}: {mistake}") from None
+
+
+def _path(folder: Path, written: str, where: str) -> Path:
+    try:
+        return folder / Path(written).expanduser()
+    except RuntimeError:
+        raise Mistake(f"{where}: no home folder for {written!r}") from None
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _lead(written: str | None, members: Iterable[Member]) -> str | None:
+    names = [member.name for member in members if member.type == "ai"]
+    if written is None:
+        return None
+    for name in names:
+        if fold(name) == fold(written):
+            return name
+    raise Mistake(f"team: lead: no AI member {written!r}, {nearest(written, names)}")
+
+
+def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, AgentSpec]) -> Limits:
+    """Only Claude reports what a turn cost; a limit that can not be kept for every member is refused."""
+    if table.cost_usd is not None:
+        for member in members:
+            if member.agent is not None and agents[normalize_agent_type(member.agent)].like != "claude":
+                silent = f"member {member.name!r} ({member.agent}) reports none"
+                raise Mistake(f"team.limits: cost_usd: expected only where every member reports its cost; {silent}")
+    return Limits(table.turns, table.minutes, table.tokens, table.cost_usd)
