@@ -238,12 +238,14 @@ class Runner(Protocol):
     """How one kind of agent CLI is run.
 
     `vendor` names whose keys it may see (None: a pipe agent, which loses none). `stall_s` is the default stall clock.
+    `reports_denials`: no denial seen means that there was none; else the receipt says unknown.
     """
 
     vendor: Literal["claude", "codex", "gemini"] | None
     limit: Limit | None
     stop: StopRule
     stall_s: float
+    reports_denials: bool
 
     def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:
         """The last step before stdin: what it returns is what is sent, stored, recorded and shown.
@@ -256,6 +258,10 @@ class Runner(Protocol):
     def command(self, job: Job) -> Command: ...
 
     def parser(self) -> EventParser: ...
+
+    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
+        """Why the CLI would refuse this access to this user (Claude its bypass to root), or None."""
+        ...
 
     def access_note(self, access: Access) -> str:
         """One line for `teamchat team`: what a member of this access may do, and what bounds it."""

@@ -1,0 +1,82 @@
+"""The `teamchat` program: a group that imports a command only when it is called for.
+
+A script pays for every import at every `send`, so nothing heavy is imported here, and `--help` alone reads all commands.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from teamchat.cli.report import report
+
+FRONT, BEHIND = "Commands", "More commands"
+COMMANDS = {
+    "send": FRONT,
+    "resume": FRONT,
+    "log": FRONT,
+    "show": FRONT,
+    "sessions": BEHIND,
+    "task": BEHIND,
+    "team": BEHIND,
+    "trust": BEHIND,
+}
+
+
+class LazyGroup(TyperGroup):
+    """Finds a command in the module of its name (`teamchat/cli/NAME.py`, function NAME)."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        function = getattr(import_module(f"teamchat.cli.{cmd_name}"), cmd_name)
+        single = typer.Typer(add_completion=False)
+        single.command(cmd_name, rich_help_panel=COMMANDS[cmd_name])(function)
+        return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"teamchat {version('teamchat-cli')}")
+        raise typer.Exit
+
+
+@app.callback()
+def teamchat(
+    version: Annotated[  # noqa: ARG001 (its callback does the work)
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Put agent CLIs and people into one conversation: teamchat send "[NEXT:max] Hi"."""
+
+
+def run(args: list[str]) -> int:
+    """Run the program with these arguments; its exit code."""
+    return report(lambda: app(args, prog_name="teamchat", standalone_mode=False))
+
+
+def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # agents write every script, whatever this locale can
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))

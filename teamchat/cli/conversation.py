@@ -1,0 +1,97 @@
+"""Running a conversation from a command: the session's lock, the signals, the output and the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from teamchat.cli.output import Output
+from teamchat.cli.place import store_file
+from teamchat.cli.report import silence_stdout
+from teamchat.core.coordinator import ConversationCoordinator
+from teamchat.core.errors import ExitCode
+from teamchat.core.events import Conclusion, ConversationEvent
+from teamchat.core.lock import session_lock
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session
+from teamchat.core.team import Team
+from teamchat.runners.process import launch
+from teamchat.runners.turn import Stopper
+
+Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
+TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
+
+
+def choose_output(team: Team, session: str, *, as_json: bool, stream: bool, quiet: bool) -> Output:
+    """JSON or quiet when asked for, the terminal's when stdout is one, else plain blocks."""
+    if as_json:
+        from teamchat.cli.output.jsonl import JsonOutput
+
+        return JsonOutput(session, stream=stream)
+    if quiet:
+        from teamchat.cli.output.plain import QuietOutput
+
+        return QuietOutput()
+    if sys.stdout.isatty():
+        from teamchat.cli.output.terminal import TerminalOutput
+
+        return TerminalOutput(tuple(member.name for member in team.members))
+    from teamchat.cli.output.plain import PlainOutput
+
+    return PlainOutput()
+
+
+def converse(team: Team, db: Database, session: Session, output: Output, work: Work) -> ExitCode:
+    """Let `work` run the conversation; the exit code. Ctrl-C stops the turn, a second one kills it at once."""
+    folder = store_file(team.root).parent
+    with session_lock(folder / f"session-{session.id}.lock", shlex.join(["teamchat", *sys.argv[1:]])[:500]):
+        return asyncio.run(_Run(output, folder).run(team, db, session, work))
+
+
+class _Run:
+    def __init__(self, output: Output, folder: Path) -> None:
+        self.output, self.folder = output, folder
+        self.stopper = Stopper()
+        self.stopped_by: signal.Signals | None = None
+        self.deaf = False
+
+    async def run(self, team: Team, db: Database, session: Session, work: Work) -> ExitCode:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._stop, number)
+        coordinator = ConversationCoordinator(
+            team,
+            db,
+            session.id,
+            folder=self.folder / "turns",
+            launcher=launch,
+            stopper=self.stopper,
+            emit=self._emit,
+        )
+        conclusion = await work(coordinator)
+        self._show(lambda: self.output.finish(conclusion))
+        if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by:
+            return TERMINATED_BY.get(self.stopped_by, ExitCode.INTERRUPTED)
+        return conclusion.code
+
+    def _stop(self, number: signal.Signals) -> None:
+        self.stopped_by = self.stopped_by or number
+        self.stopper.request()
+
+    def _emit(self, event: ConversationEvent) -> None:
+        self._show(lambda: self.output(event))
+
+    def _show(self, show: Callable[[], None]) -> None:
+        """A closed pipe or terminal ends the turn quietly and loses nothing."""
+        if self.deaf:
+            return
+        try:
+            show()
+        except OSError:
+            self.deaf = True
+            silence_stdout()
+            self.stopper.request()

@@ -1,0 +1,15 @@
+"""The ways of showing a conversation: on a terminal, piped, quiet, as JSON."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from teamchat.core.events import Conclusion, ConversationEvent
+
+
+class Output(Protocol):
+    """Shows a run of the conversation as it happens, and its end."""
+
+    def __call__(self, event: ConversationEvent) -> None: ...
+
+    def finish(self, conclusion: Conclusion) -> None: ...

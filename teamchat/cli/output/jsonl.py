@@ -1,0 +1,139 @@
+"""`--json`: one object a line on stdout, `{"v":1,"type":...}`, the last one `result`; nothing else (docs/json.md)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from teamchat.core.events import (
+    AgentSpoke,
+    Conclusion,
+    ConversationEvent,
+    MessageStored,
+    RouteDropped,
+    RouteQueued,
+    TurnFinished,
+    TurnStarted,
+    Warned,
+)
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.receipt import Outcome
+from teamchat.core.route import Route
+from teamchat.runners.base import Denied, Error, Note, Retry, Text, TextDelta, Thinking, ToolCall, ToolResult, Usage
+
+VERSION = 1
+
+
+class JsonOutput:
+    """`stream` adds text as it comes."""
+
+    def __init__(self, session: str, *, stream: bool = False) -> None:
+        self.session, self.stream = session, stream
+
+    def __call__(self, event: ConversationEvent) -> None:
+        match event:
+            case MessageStored(message=message):
+                write("message", **message_fields(message))
+            case RouteQueued(route=route):
+                write("queued", **route_fields(route))
+            case RouteDropped(route=route):
+                write("dropped", **route_fields(route))
+            case TurnStarted(turn=turn, route=route):
+                write("turn_started", turn=turn.number, member=turn.member, route=route.number, attempt=route.attempt)
+            case AgentSpoke():
+                self._agent(event)
+            case TurnFinished(turn=turn, outcome=outcome, message=message, partial=partial):
+                if message:
+                    write("message", **message_fields(message), turn=turn.number)
+                write("turn_finished", turn=turn.number, member=turn.member, **outcome_fields(outcome), partial=partial)
+            case Warned(text=text):
+                write("warning", text=text)
+
+    def _agent(self, spoke: AgentSpoke) -> None:
+        at = {"turn": spoke.turn, "member": spoke.member}
+        match spoke.event:
+            case TextDelta(text=text) if self.stream:
+                write("text_delta", **at, text=text)
+            case Text(text=text) if self.stream:
+                write("text", **at, text=text)
+            case Thinking(text=text) if self.stream:
+                write("thinking", **at, text=text)
+            case ToolCall(id=tool, name=name, summary=summary):
+                write("tool_call", **at, id=tool, name=name, summary=summary)
+            case ToolResult(id=tool, failed=failed, paths=paths):
+                write("tool_result", **at, id=tool, failed=failed, paths=paths)
+            case Denied(tool=tool, detail=detail):
+                write("denied", **at, tool=tool, detail=detail)
+            case Retry(reason=reason, kind=kind, attempt=attempt):
+                write("retry", **at, reason=reason, kind=kind, attempt=attempt)
+            case Note(text=text) | Error(text=text):
+                write("note", **at, text=text)
+            case _:
+                pass
+
+    def finish(self, conclusion: Conclusion) -> None:
+        write(
+            "result",
+            session=self.session,
+            code=int(conclusion.code),
+            outcome=conclusion.code.name.lower(),
+            text=conclusion.text,
+            reason=conclusion.reason,
+            hint=conclusion.hint,
+            waiting=conclusion.waiting_for,
+            paused=conclusion.paused,
+            held=[route_fields(route) for route in conclusion.held],
+            turns=conclusion.turns,
+            denied=conclusion.denied,
+            usage=usage_fields(conclusion.usage),
+        )
+
+
+def write(kind: str, **fields: Any) -> None:
+    print(json.dumps({"v": VERSION, "type": kind, **fields}, ensure_ascii=False), flush=True)
+
+
+def message_fields(message: ConversationMessage) -> dict[str, Any]:
+    speaker = message.speaker
+    return {
+        "id": message.id,
+        "from": speaker.role_name,
+        "kind": speaker.type,
+        "to": list(message.routing.resolved_addressees),
+        "text": message.content,
+        "time_ms": message.timestamp,
+    }
+
+
+def route_fields(route: Route) -> dict[str, Any]:
+    fields = ("number", "target", "priority", "group", "parent", "by", "status", "attempt")
+    return {name: getattr(route, name) for name in fields}
+
+
+def outcome_fields(outcome: Outcome) -> dict[str, Any]:
+    failure = outcome.failure
+    return {
+        "ok": failure is None,
+        "code": int(outcome.code),
+        "failure": failure and {"kind": failure.kind, "reason": failure.reason, "hint": failure.hint},
+        "reply": outcome.reply,
+        "exit_code": outcome.exit_code,
+        "seconds": round(outcome.seconds, 3),
+        "first_byte_s": outcome.first_byte_s and round(outcome.first_byte_s, 3),
+        "model": outcome.model,
+        "usage": outcome.usage and usage_fields(outcome.usage),
+        "denied": None if outcome.denied is None else [dataclasses.asdict(denied) for denied in outcome.denied],
+        "files": list(outcome.files),
+        "tools": outcome.tools,
+        "left": list(outcome.left),
+    }
+
+
+def usage_fields(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_usd,
+    }

@@ -1,0 +1,48 @@
+"""Piped output: one `name:` block per finished message on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+from teamchat.cli.output.words import ending, note, turn_line
+from teamchat.core.clean import clean
+from teamchat.core.events import AgentSpoke, Conclusion, ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.markers import strip_markers
+from teamchat.runners.base import Denied, Note, Retry
+
+
+class PlainOutput:
+    def __call__(self, event: ConversationEvent) -> None:
+        match event:
+            case TurnFinished(turn=turn, outcome=outcome, message=message):
+                if message:
+                    print(f"{turn.member}:\n{clean(message.content).strip()}\n", flush=True)
+                note(turn_line(turn.member, outcome))
+            case TurnStarted(turn=turn):
+                note(f"{turn.member} begins (turn {turn.number})")
+            case AgentSpoke(member=member, event=Denied(tool=tool, detail=detail)):
+                note(clean(f"{member} was denied {tool}: {detail}"))
+            case AgentSpoke(member=member, event=Retry(reason=reason)):
+                note(clean(f"{member} tries again: {reason}"))
+            case AgentSpoke(member=member, event=Note(text=text)):
+                note(clean(f"{member}: {text}"))
+            case Warned(text=text):
+                note(clean(text))
+            case _:
+                pass
+
+    def finish(self, conclusion: Conclusion) -> None:
+        for line in ending(conclusion):
+            note(clean(line))
+
+
+class QuietOutput:
+    """The bare last reply, its markers removed; why it stopped, when it did, goes to stderr."""
+
+    def __call__(self, event: ConversationEvent) -> None:
+        if isinstance(event, Warned):
+            note(clean(event.text))
+
+    def finish(self, conclusion: Conclusion) -> None:
+        if conclusion.text:
+            print(strip_markers(clean(conclusion.text), author="ai"), flush=True)
+        for line in ending(conclusion):
+            note(clean(line))

@@ -1,0 +1,67 @@
+"""The short texts that several outputs share: the line at a turn's end, and how a run ended."""
+
+from __future__ import annotations
+
+import sys
+
+from teamchat.core.errors import ExitCode
+from teamchat.core.events import Conclusion
+from teamchat.core.receipt import Outcome
+from teamchat.runners.base import Usage
+
+
+def note(text: str) -> None:
+    """One line of progress or warning, on stderr."""
+    print(f"· {text}", file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
+def tokens(usage: Usage | None) -> str:
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return "tokens unknown"
+    total = usage.input_tokens + usage.output_tokens
+    return f"{total} tokens" if total < 10_000 else f"{round(total / 1000)}k tokens"
+
+
+def turn_line(member: str, outcome: Outcome) -> str:
+    """`max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`; what is unknown says so, what can not be is left out."""
+    parts = [member, duration(outcome.seconds)]
+    if outcome.files:
+        parts.append(plural(len(outcome.files), "file"))
+    parts.append(tokens(outcome.usage))
+    if outcome.usage and outcome.usage.cost_usd is not None:
+        parts.append(f"${outcome.usage.cost_usd:.2f}")
+    parts.append("denied unknown" if outcome.denied is None else f"{len(outcome.denied)} denied")
+    return " · ".join(parts)
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def ending(conclusion: Conclusion) -> list[str]:
+    """How the run ended and what to do, in at most two lines; nothing when all is done."""
+    if conclusion.code is ExitCode.DONE:
+        return []
+    lines = [f"{_what(conclusion)}: {conclusion.reason}" + _left(conclusion)]
+    if conclusion.hint:
+        lines.append(f"  {'answer' if conclusion.waiting_for else 'try'}: {conclusion.hint}")
+    return lines
+
+
+def _what(conclusion: Conclusion) -> str:
+    if conclusion.waiting_for:
+        return "waiting"
+    return "paused" if conclusion.paused else "failed"
+
+
+def _left(conclusion: Conclusion) -> str:
+    names = ", ".join(route.target for route in conclusion.held)
+    return f" (held: {names})" if names else ""

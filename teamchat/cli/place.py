@@ -1,0 +1,92 @@
+"""Where a command works: the team, the workspace's store and the session."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from teamchat.core.errors import UsageError
+from teamchat.core.folders import config_dir, state_dir, workspace_dir
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session, create_session, find_session, last_session, touch_session
+from teamchat.core.team import Team
+from teamchat.core.team_file import find_team_file, resolve_team
+from teamchat.core.trust import TrustStore, needs, require
+
+
+def find_team(option: str | None, timeout: str | None = None) -> Team:
+    """The team of `--team`, or of this folder; `--timeout` overrides its members' own."""
+    team = resolve_team(option, Path.cwd(), config_dir())
+    if timeout is None:
+        return team
+    from teamchat.core.durations import parse_duration
+
+    try:
+        seconds = parse_duration(timeout)
+    except ValueError as error:
+        raise UsageError(f"--timeout {timeout!r}: {error}") from None
+    return replace(team, members=tuple(replace(member, timeout_s=seconds) for member in team.members))
+
+
+def find_root(option: str | None) -> Path:
+    """The workspace's folder, for commands that only look: a broken team file must not hide what was said."""
+    if option is not None:
+        return resolve_team(option, Path.cwd(), config_dir()).root
+    found = find_team_file(Path.cwd())
+    return found.parent if found else Path.cwd()
+
+
+@contextlib.contextmanager
+def open_store(root: Path) -> Iterator[Database]:
+    """The store of the workspace `root`, closed at the end."""
+    db = Database(store_file(root))
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def store_file(root: Path) -> Path:
+    return workspace_dir(root) / "teamchat.db"
+
+
+def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> tuple[Session, str]:
+    """The session to go on with, created if need be, and a word on which it is.
+
+    A named one is created if missing; `new` begins another, under that name if one is given.
+    """
+    found = None if new and not name else find_session(db, name) if name else last_session(db)
+    if found and new:
+        raise UsageError(f"there is a session {name!r} already", f"teamchat send --session {name} ... goes on with it")
+    if found:
+        touch_session(db, found.id)
+        return found, f"session {found.name} goes on (--new begins another)"
+    session = create_session(db, team.name, team.task, name)
+    return session, f"session {session.name} begins"
+
+
+def trust_store() -> TrustStore:
+    return TrustStore(state_dir() / "trust.json")
+
+
+def need_trust(team: Team, *, give: bool) -> None:
+    """Raises `NotTrusted` unless the team is trusted: already, by `--trust`, or by an answer at the terminal."""
+    store = trust_store()
+    if give or (not store.is_trusted(team) and _confirmed(team)):
+        store.grant(team)
+    require(team, store)
+
+
+def _confirmed(team: Team) -> bool:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    from teamchat.core.printable import printable
+
+    print(f"{printable(str(team.path))} wants more than reading:", file=sys.stderr)
+    for need in needs(team):
+        print(f"  {need.line}", file=sys.stderr)
+    print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from teamchat.cli.options import (
+    JsonOption,
+    QuietOption,
+    SessionOption,
+    StreamOption,
+    TeamOption,
+    TimeoutOption,
+    TrustOption,
+)
+
+
+def resume(
+    retry: Annotated[bool, typer.Option("--retry", help="Run the turn that failed again (the default).")] = False,
+    skip: Annotated[bool, typer.Option("--skip", help="Go on without the turn that failed.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Run nothing of what is held.")] = False,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    stream: StreamOption = False,
+    quiet: QuietOption = False,
+    timeout: TimeoutOption = None,
+    trust: TrustOption = False,
+) -> int:
+    """Go on with what a failure, a guard, Ctrl-C or a crash has left."""
+    from teamchat.cli.conversation import choose_output, converse
+    from teamchat.cli.output.words import note
+    from teamchat.cli.place import find_team, need_trust, open_store
+    from teamchat.core.engine_events import ResumeMode
+    from teamchat.core.errors import UsageError
+    from teamchat.core.store.sessions import need_session, touch_session
+
+    if retry + skip + drop > 1:
+        raise UsageError("--retry, --skip and --drop exclude each other")
+    mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
+    found = find_team(team, timeout)
+    need_trust(found, give=trust)
+    with open_store(found.root) as db:
+        chosen = need_session(db, session)
+        touch_session(db, chosen.id)
+        if not quiet:
+            note(f"session {chosen.name} goes on")
+        output = choose_output(found, chosen.name, as_json=as_json, stream=stream, quiet=quiet)
+        return converse(found, db, chosen, output, lambda coordinator: coordinator.resume(mode))

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.options import (
+    JsonOption,
+    QuietOption,
+    SessionOption,
+    StreamOption,
+    TeamOption,
+    TimeoutOption,
+    TrustOption,
+)
+
+if TYPE_CHECKING:
+    from teamchat.core.coordinator import ConversationCoordinator
+    from teamchat.core.events import Conclusion
+
+
+def send(
+    text: Annotated[str, typer.Argument(help='The message, such as "[NEXT:max] Hi"; - reads it from standard input.')],
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="NAMES", help="Who speaks: max, or max,sarah in turn, or max+sarah.")
+    ] = None,
+    as_: Annotated[str | None, typer.Option("--as", metavar="NAME", help="Which person is speaking.")] = None,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    new: Annotated[bool, typer.Option("--new", help="Begin another conversation.")] = False,
+    as_json: JsonOption = False,
+    stream: StreamOption = False,
+    quiet: QuietOption = False,
+    timeout: TimeoutOption = None,
+    trust: TrustOption = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Explain the routing and show prompts and commands; run nothing.")
+    ] = False,
+) -> int:
+    """Send a message and follow the routing until nobody is left to speak.
+
+    Piped text is appended to the message as a fenced block: git diff | teamchat send --to max "Find bugs"
+    """
+    from teamchat.cli.conversation import choose_output, converse
+    from teamchat.cli.output.words import note
+    from teamchat.cli.piped import message_text
+    from teamchat.cli.place import choose_session, find_team, need_trust, open_store
+    from teamchat.core.addressing import address
+    from teamchat.core.coordinator import rules_of
+    from teamchat.core.engine import State
+
+    found = find_team(team, timeout)
+    if not dry_run:
+        need_trust(found, give=trust)
+    message = message_text(text)
+    with open_store(found.root) as db:
+        if dry_run:
+            from teamchat.cli.dry_run import explain
+
+            return explain(found, db, session, message, new=new, speaker=as_, to=to)
+        address(message, found, State(rules_of(found)), speaker=as_, to=to)  # wrong names are told before anything begins
+        chosen, word = choose_session(db, found, session, new=new)
+        if not quiet:
+            note(word)
+        output = choose_output(found, chosen.name, as_json=as_json, stream=stream, quiet=quiet)
+
+        async def work(coordinator: ConversationCoordinator) -> Conclusion:
+            if held := coordinator.state.held:
+                waiting = ", ".join(route.target for route in held)
+                note(f"still held from before: {waiting} (teamchat resume goes on with them)")
+            return await coordinator.send(message, speaker=as_, to=to)
+
+        return converse(found, db, chosen, output, work)

@@ -1,0 +1,115 @@
+"""Whom a message addresses: its markers and `--to`, held against the team; for a person's message also who speaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from teamchat.core.engine import State, default_target
+from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.markers import Marker, MarkerKind, scan, strip_markers
+from teamchat.core.messages import well_formed
+from teamchat.core.routing import ProblemKind, Resolution, RouteRequest, parse_to, resolve
+from teamchat.core.team import Member, Team
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A person's message, ready to be stored and routed. `text` is stored as it is; `drops` None is DROP: ALL."""
+
+    text: str
+    speaker: Member
+    requests: tuple[RouteRequest, ...]
+    drops: tuple[str, ...] | None
+    task: str | None
+    markers: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(request.target for request in self.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressedReply:
+    """What an agent's reply asks for. Its problems stop nothing."""
+
+    requests: tuple[RouteRequest, ...]
+    drops: tuple[str, ...] | None
+    markers: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(request.target for request in self.requests)
+
+
+def address(text: str, team: Team, state: State, *, speaker: str | None = None, to: str | None = None) -> Addressed:
+    """What a person's message asks for; `speaker` is `--as`, `to` is `--to`.
+
+    Raises `UsageError` for a message without anything in it, and `UnknownName` for a speaker that is no human, an
+    ambiguous title, or when nobody it names is known: then nothing is stored.
+    """
+    text = well_formed(text)
+    if not text.strip():
+        raise UsageError("there is nothing to send", 'teamchat send "Hi", or - to read standard input')
+    markers = scan(text, "human")
+    targets = parse_to(to) if to is not None else ()
+    if to is not None and not targets:
+        raise UsageError("--to names nobody", "--to max, --to max,sarah or --to max+sarah")
+    resolution = resolve(markers, team.members, speaker, "human", targets)
+    who = _speaker(team, speaker, resolution)
+    requests = tuple(request for request in resolution.requests if request.target != who.name)
+    _refuse_unknown(resolution, requests, named=bool(targets) or _names_anyone(markers))
+    if not requests and strip_markers(text, author="human").strip() and not _names_anyone(markers):
+        target = default_target(state, who.name)
+        requests = (RouteRequest(target),) if target else ()
+    return Addressed(
+        text=text,
+        speaker=who,
+        requests=requests,
+        drops=resolution.drops,
+        task=resolution.task,
+        markers=_raw(markers),
+        problems=tuple(problem.message for problem in resolution.problems),
+    )
+
+
+def _names_anyone(markers: tuple[Marker, ...]) -> bool:
+    return any(marker.kind is MarkerKind.NEXT and marker.counts and marker.targets for marker in markers)
+
+
+def _raw(markers: tuple[Marker, ...]) -> tuple[str, ...]:
+    return tuple(marker.raw for marker in markers if marker.kind is MarkerKind.NEXT and marker.counts)
+
+
+def _refuse_unknown(resolution: Resolution, requests: tuple[RouteRequest, ...], *, named: bool) -> None:
+    unknown = [problem for problem in resolution.problems if problem.kind is ProblemKind.UNKNOWN]
+    errors = [problem for problem in resolution.problems if problem.is_error]
+    if named and not requests and unknown:
+        errors = [*unknown, *errors]
+    if errors:
+        raise UnknownName("; ".join(problem.message for problem in errors), "teamchat team lists who is there")
+
+
+def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
+    """Who speaks: `--as`, else the FROM marker, else the team's first human."""
+    if resolution.from_name and option and team.member(option).name != resolution.from_name:
+        raise UsageError(f"--as says {option}, and the message says it is from {resolution.from_name}")
+    name = resolution.from_name or option
+    member = team.member(name) if name else team.humans[0]
+    if member.type != "human":
+        people = ", ".join(human.name for human in team.humans)
+        raise UnknownName(f"{member.name} is an agent; only people send messages", f"--as one of: {people}")
+    return member
+
+
+def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
+    """What an agent's reply asks for."""
+    markers = scan(text, "ai")
+    resolution = resolve(markers, team.members, member.name, "ai")
+    return AddressedReply(
+        requests=resolution.requests,
+        drops=resolution.drops,
+        markers=_raw(markers),
+        problems=tuple(f"{member.name}: {problem.message}" for problem in resolution.problems),
+    )

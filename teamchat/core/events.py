@@ -1,0 +1,82 @@
+"""What a conversation tells its listener while it runs. `core` prints nothing: the command line renders these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from teamchat.core.actions import PauseKind
+from teamchat.core.errors import ExitCode
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.receipt import Outcome
+from teamchat.core.route import Route
+from teamchat.core.store.turns import Turn
+from teamchat.runners.base import AgentEvent, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStored:
+    message: ConversationMessage
+
+
+@dataclass(frozen=True, slots=True)
+class RouteQueued:
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class RouteDropped:
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    turn: Turn
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpoke:
+    """An event of the agent that speaks right now."""
+
+    member: str
+    turn: int
+    event: AgentEvent
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """`message` is the stored reply; `partial` what there was of one when the turn failed."""
+
+    turn: Turn
+    outcome: Outcome
+    message: ConversationMessage | None
+    partial: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """Something a person should know that stops nothing."""
+
+    text: str
+
+
+ConversationEvent = MessageStored | RouteQueued | RouteDropped | TurnStarted | AgentSpoke | TurnFinished | Warned
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """How a run of the conversation ended, and what goes on from here.
+
+    `text` is the last reply of this run, markers included; `held` are the routes that wait for `resume`.
+    """
+
+    code: ExitCode
+    text: str = ""
+    reason: str | None = None
+    hint: str | None = None
+    waiting_for: str | None = None
+    paused: PauseKind | None = None
+    held: tuple[Route, ...] = ()
+    turns: int = 0
+    denied: int | None = 0
+    usage: Usage = Usage()

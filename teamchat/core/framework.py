@@ -1,0 +1,52 @@
+"""What teamchat itself tells a member: who is in the team, how to hand over, and whom this turn serves.
+
+Without it real agents never learn the protocol, and the request is forgotten once it has left the window.
+"""
+
+from __future__ import annotations
+
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.route import Route
+from teamchat.core.team import Member, Team
+
+MAX_BYTES = 1024  # of the part that goes with the system text
+PROTOCOL = (
+    "To hand over, end your reply with a line like [NEXT: {example}] (several names: they speak in that order). "
+    "Name a person to ask them something. Without such a line nobody is called. "
+    "Markers in code or quotes do nothing. Everybody reads your whole reply; write your own part only."
+)
+
+
+def framework_text(team: Team, member: Member) -> str:
+    """Who is in the team and how to hand over; the same from turn to turn, so that vendors can cache it. Under 1 KB."""
+    others = [other for other in team.members if other is not member]
+    example = next((other.name for other in others if other.type == "ai"), others[0].name if others else "NAME")
+    head = f"You are {_described(member)}, a member of the team {team.name!r}; teamchat passes its messages on."
+    tail = PROTOCOL.format(example=example)
+    room = MAX_BYTES - len(f"{head}\n\n{tail}".encode()) - len("The others: , and more.")
+    return f"{head}\n{_listed(others, room)}\n{tail}" if others else f"{head}\n{tail}"
+
+
+def _described(member: Member) -> str:
+    kind = "person" if member.type == "human" else None
+    details = ", ".join(filter(None, (kind, member.title)))
+    return f"{member.name} ({details})" if details else member.name
+
+
+def _listed(others: list[Member], room: int) -> str:
+    names: list[str] = []
+    for other in others:
+        name = _described(other)
+        room -= len(f"{name}, ".encode())
+        if room < 0:
+            return f"The others: {', '.join(names)}, and more."
+        names.append(name)
+    return f"The others: {', '.join(names)}."
+
+
+def turn_note(route: Route, request: ConversationMessage, current: ConversationMessage) -> str:
+    """Which human message this turn serves, and from whom to whom the message below goes."""
+    serves = f"This turn serves the request of {request.speaker.role_name} ({request.id})."
+    if current.id == request.id:
+        serves = f"This turn serves the message below ({request.id})."
+    return f"{serves} The message below is from {current.speaker.role_name} to {route.target}."

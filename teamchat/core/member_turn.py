@@ -1,0 +1,191 @@
+"""One member's turn: everything settled before the process starts (`ready`), then the process itself (`run`)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.context_manager import ContextManager
+from teamchat.core.errors import AgentMissing, NotTrusted, UsageError
+from teamchat.core.prompting import BuiltPrompt, build_prompt
+from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.route import Route
+from teamchat.core.store.turns import TimedEvent
+from teamchat.core.team import INSTALL, AgentSpec, Member, Team
+from teamchat.runners.base import AgentEvent, Command, Failure, FailureKind, Job, Note, Runner, ToolCall, ToolResult
+from teamchat.runners.environment import changes, environment
+from teamchat.runners.process import Launch, Launcher, SpawnFailed
+from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
+
+SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyTurn:
+    """A turn that only has to be started. `env` is the whole environment of the agent."""
+
+    member: Member
+    agent: AgentSpec
+    route: Route
+    runner: Runner
+    prompt: BuiltPrompt
+    command: Command
+    env: Mapping[str, str]
+    setup: Setup
+    scratch: Path
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedTurn:
+    """What a turn came to: `text` is the reply, or the partial text when `outcome.failure` says why there is none."""
+
+    outcome: Outcome
+    text: str
+    vendor_session: str | None = None
+    events: tuple[TimedEvent, ...] = ()
+
+
+def ready(
+    team: Team, route: Route, manager: ContextManager, inherited: Mapping[str, str], *, scratch: Path = SCRATCH
+) -> ReadyTurn:
+    """Settle everything about the turn of `route`; nothing is started and nothing written.
+
+    Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
+    """
+    member = team.member(route.target)
+    agent = team.agent_of(member)
+    runner = AGENT_TYPES[agent.like].runner
+    prompt = build_prompt(team, member, route, manager)
+    job = Job(
+        program=agent.command,
+        cwd=member.cwd,
+        scratch=scratch,
+        system_text=prompt.system_text,
+        access=member.access,
+        allow=member.allow,
+        model=member.model,
+        args=member.args,
+        project_settings=member.project_settings,
+    )
+    command = runner.command(job)
+    env = environment(
+        inherited, runner.vendor, keep=member.env_keep, add=member.env, command_env=command.env, tmpdir=scratch
+    )
+    return ReadyTurn(
+        member=member,
+        agent=agent,
+        route=route,
+        runner=runner,
+        prompt=prompt,
+        command=command,
+        env=env,
+        setup=Setup(
+            argv=command.argv,
+            env=changes(inherited, env),
+            cwd=str(member.cwd),
+            access=member.access,
+            access_note=runner.access_note(member.access),
+            why=f"{route.by} asked for {route.target} in {route.parent}",
+            answers=prompt.answers.id,
+            request=route.request,
+            attempt=route.attempt,
+            model=member.model,
+            stdin_bytes=len(prompt.prepared.stdin),
+            system_bytes=len((prompt.system_text or "").encode()),
+            inert_mentions=prompt.prepared.inert_mentions,
+            trimmed=prompt.assembled.trimmed,
+        ),
+        scratch=scratch,
+    )
+
+
+def check_runnable(turn: ReadyTurn) -> None:
+    """Everything that can be known to fail before anything is started."""
+    member, program = turn.member, turn.command.argv[0]
+    if not member.cwd.is_dir():
+        raise UsageError(f"{member.name}'s folder {member.cwd} does not exist", "create it, or mend cwd in the team file")
+    if refusal := turn.runner.refusal(member.access, turn.env):
+        raise NotTrusted(f"{member.name} can not have access {member.access!r}: {refusal}")
+    if shutil.which(program, path=turn.env.get("PATH", os.defpath)) is None:
+        hint = INSTALL.get(Path(program).name, "install it, or mend its command in the team file")
+        raise AgentMissing(f"{member.name}'s program {program!r} is not installed", hint)
+
+
+def new_scratch() -> Path:
+    """A private folder (0700) of a turn: its TMPDIR, and where its command's files are. The guardian removes it."""
+    return Path(tempfile.mkdtemp(prefix="teamchat-"))
+
+
+@dataclass(slots=True)
+class _Collector:
+    """Keeps the events of a turn with their times, and what the receipt counts of them."""
+
+    emit: Callable[[AgentEvent], None]
+    started: float = field(default_factory=time.monotonic)
+    events: list[TimedEvent] = field(default_factory=list)
+
+    def __call__(self, event: AgentEvent) -> None:
+        self.events.append(TimedEvent(time.monotonic() - self.started, event))
+        self.emit(event)
+
+    def files(self, cwd: Path) -> tuple[str, ...]:
+        paths = (path for timed in self.events if isinstance(timed.event, ToolResult) for path in timed.event.paths)
+        return tuple(dict.fromkeys(os.path.relpath(path, cwd) if Path(path).is_relative_to(cwd) else path for path in paths))
+
+    def count(self, kind: type[AgentEvent]) -> int:
+        return sum(isinstance(timed.event, kind) for timed in self.events)
+
+
+async def run(
+    turn: ReadyTurn, folder: Path, launcher: Launcher, stopper: Stopper, emit: Callable[[AgentEvent], None]
+) -> FinishedTurn:
+    """Start the member's program, follow it to its end and judge it. `folder` gets its stdout and stderr."""
+    collector = _Collector(emit)
+    member = turn.member
+    for path, content in turn.command.files.items():
+        path.write_bytes(content)
+    program = shutil.which(turn.command.argv[0], path=turn.env.get("PATH", os.defpath)) or turn.command.argv[0]
+    launch = Launch(
+        argv=(program, *turn.command.argv[1:]),
+        cwd=member.cwd,
+        env=turn.env,
+        stdin=turn.prompt.prepared.stdin,
+        folder=folder,
+        scratch=turn.scratch,
+        stop=turn.runner.stop,
+    )
+    try:
+        process = launcher(launch)
+    except SpawnFailed as error:
+        shutil.rmtree(turn.scratch, ignore_errors=True)
+        failure = Failure(FailureKind.MISSING, f"{program} could not be started: {error}")
+        return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
+    clocks = Clocks(member.first_byte_s, member.stall_s or turn.runner.stall_s, member.timeout_s)
+    end = await run_turn(process, turn.runner.parser(), clocks, stopper, collector)
+    return FinishedTurn(_outcome(turn, end, collector), end.text, end.vendor_session, tuple(collector.events))
+
+
+def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector) -> Outcome:
+    notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)]
+    if end.left:
+        notes.append(f"ended {len(end.left)} process(es) it left behind: {', '.join(end.left)}")
+    return Outcome(
+        exit_code=end.exit_code,
+        seconds=end.seconds,
+        failure=end.failure,
+        first_byte_s=end.first_byte_s,
+        model=end.model,
+        usage=end.usage,
+        denied=end.denied if end.denied or turn.runner.reports_denials else None,
+        files=collected.files(turn.member.cwd),
+        tools=collected.count(ToolCall),
+        left=end.left,
+        notes=tuple(notes[:20]),
+        stderr_tail=end.stderr_tail[-4000:],
+    )

@@ -1,0 +1,68 @@
+"""The receipt of a turn: what went in, under which permissions, and what came of it.
+
+`Setup` is stored before the process starts and `Outcome` when it has ended, so that a crash in between leaves a
+receipt that says what was running.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from teamchat.assemblers.base import Trimmed
+from teamchat.core.errors import ExitCode
+from teamchat.runners.base import Access, Denied, Failure, FailureKind, Usage
+
+CODES = {
+    FailureKind.AGENT: ExitCode.MEMBER_FAILED,
+    FailureKind.RATE_LIMIT: ExitCode.MEMBER_FAILED,
+    FailureKind.OVERLOADED: ExitCode.MEMBER_FAILED,
+    FailureKind.TIMEOUT: ExitCode.TIMEOUT,
+    FailureKind.MISSING: ExitCode.AGENT_UNAVAILABLE,
+    FailureKind.LOGIN: ExitCode.AGENT_UNAVAILABLE,
+    FailureKind.TOO_LARGE: ExitCode.TOO_LARGE,
+    FailureKind.REFUSED: ExitCode.NOT_TRUSTED,
+    FailureKind.INTERRUPTED: ExitCode.INTERRUPTED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a turn was given. `env` has the changed variables: the new value (secrets hidden), or None for a removed one."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str | None]
+    cwd: str
+    access: Access
+    access_note: str
+    why: str
+    answers: str
+    request: str
+    attempt: int = 1
+    model: str | None = None
+    stdin_bytes: int = 0
+    system_bytes: int = 0
+    inert_mentions: int = 0
+    trimmed: Trimmed = field(default_factory=Trimmed)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a turn. None is unknown, never zero. `left` names processes that outlived the agent and were ended."""
+
+    exit_code: int | None
+    seconds: float
+    failure: Failure | None = None
+    first_byte_s: float | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    denied: tuple[Denied, ...] | None = ()
+    files: tuple[str, ...] = ()
+    tools: int = 0
+    left: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    stderr_tail: str = ""
+    reply: str | None = None
+
+    @property
+    def code(self) -> ExitCode:
+        return CODES[self.failure.kind] if self.failure else ExitCode.DONE

@@ -1,0 +1,47 @@
+"""After a crash: turns that were running when their process died become interrupted ones, with their partial text.
+
+An agent's output goes to files, so what it had said by then is still there; its guardian has ended it long since.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.receipt import Outcome
+from teamchat.core.store.database import Database
+from teamchat.core.store.turns import TimedEvent, Turn, end_turn, running_turns
+from teamchat.runners.base import Failure, FailureKind
+from teamchat.runners.framing import LineFramer
+
+REASON = "was running when teamchat was killed"
+
+
+def recover_turns(db: Database, session: int) -> list[str]:
+    """Close every turn that a dead process left open; a sentence for each. The caller holds the session's lock."""
+    return [_recover(db, turn) for turn in running_turns(db, session)]
+
+
+def _recover(db: Database, turn: Turn) -> str:
+    text, events = _partial(turn)
+    failure = Failure(FailureKind.INTERRUPTED, REASON)
+    outcome = Outcome(exit_code=None, seconds=max(time.time() - turn.started_at, 0.0), failure=failure, denied=None)
+    end_turn(db, turn, "interrupted", outcome, partial=text, events=events)
+    shutil.rmtree(turn.folder, ignore_errors=True)
+    return f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
+
+
+def _partial(turn: Turn) -> tuple[str, list[TimedEvent]]:
+    """What the agent had said, by its own parser over the file it wrote."""
+    parser = AGENT_TYPES[turn.like].runner.parser()
+    framer = LineFramer()
+    events: list[TimedEvent] = []
+    try:
+        with (turn.folder / "stdout").open("rb") as file:
+            while data := file.read(1 << 20):
+                events += [TimedEvent(0.0, event) for line in framer.push(data) for event in parser.feed(line)]
+    except OSError:
+        return "", []  # it died before anything was written
+    events += [TimedEvent(0.0, event) for line in framer.flush() for event in parser.feed(line)]
+    return parser.finish(-9, "").text, events

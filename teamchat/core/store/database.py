@@ -1,0 +1,95 @@
+"""The SQLite file of a workspace: opened, migrated, and its errors turned into sentences."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from teamchat.core.errors import StoreError
+from teamchat.core.store.migrations import NewerStore, migrate
+
+BUSY_S = 30.0  # how long a write waits for another process's transaction
+
+
+class Database:
+    """One connection. Many processes may have the file open at once (WAL); a write takes the lock when it begins."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self.errors():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _prepare(self) -> None:
+        self._connection.row_factory = sqlite3.Row
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        # NORMAL would survive a killed process, but not a power cut: a finished turn must be on the disk
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("PRAGMA foreign_keys = ON")
+        migrate(self._connection)
+        self.path.chmod(0o600)
+
+    @contextlib.contextmanager
+    def errors(self) -> Iterator[None]:
+        """Every failure of the store in one line that names the file."""
+        try:
+            yield
+        except NewerStore as error:
+            raise StoreError(f"the store {self.path} was written by a newer teamchat", "upgrade teamchat") from error
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"the store {self.path} can not be used: {error}", _hint(error, self.path)) from error
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StoreError(
+                f"the store {self.path} can not be used: {reason}",
+                "set TEAMCHAT_HOME to a folder that can be written",
+            ) from error
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        with self.errors():
+            return self._connection.execute(sql, values)
+
+    def executemany(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
+        with self.errors():
+            self._connection.executemany(sql, rows)
+
+    def row(self, sql: str, *values: Any) -> sqlite3.Row | None:
+        with self.errors():
+            found: sqlite3.Row | None = self._connection.execute(sql, values).fetchone()
+            return found
+
+    def rows(self, sql: str, *values: Any) -> list[sqlite3.Row]:
+        with self.errors():
+            return self._connection.execute(sql, values).fetchall()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing. Inside another transaction it is part of that one."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _hint(error: sqlite3.DatabaseError, path: Path) -> str:
+    if isinstance(error, sqlite3.OperationalError):
+        return "set TEAMCHAT_HOME to a folder that can be written"
+    return f"move it away to begin anew: mv {path} {path}.broken"

@@ -1,0 +1,135 @@
+"""The store's shape, as numbered steps. A step that has been released is never edited; a change is a new step."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+
+Migration = Callable[[sqlite3.Connection], None]
+MIGRATIONS: list[Migration] = []
+migration = MIGRATIONS.append
+
+
+@migration
+def m001_initial(db: sqlite3.Connection) -> None:
+    for statement in INITIAL:
+        db.execute(statement)
+
+
+INITIAL = (
+    """CREATE TABLE sessions (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        team TEXT NOT NULL,
+        task TEXT,
+        created_at REAL NOT NULL,
+        used_at REAL NOT NULL,
+        next_route INTEGER NOT NULL DEFAULT 1,
+        turns INTEGER NOT NULL DEFAULT 0, -- AI turns since the last human message
+        since REAL NOT NULL DEFAULT 0,    -- when that was
+        last_ai TEXT
+    ) STRICT""",
+    # append-only: undo sets hidden, and content stays what was said
+    """CREATE TABLE messages (
+        id INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL REFERENCES sessions,
+        message TEXT NOT NULL, -- msg-1, msg-2, ...; an imported one may have another id
+        number INTEGER,        -- of msg-N
+        content TEXT NOT NULL,
+        speaker_id TEXT NOT NULL,
+        speaker_name TEXT NOT NULL,
+        speaker_title TEXT,
+        speaker_type TEXT NOT NULL,
+        routing TEXT NOT NULL, -- JSON
+        turn INTEGER REFERENCES turns,
+        timestamp INTEGER NOT NULL,
+        hidden INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (session, message)
+    ) STRICT""",
+    "CREATE VIRTUAL TABLE message_text USING fts5 (content, content = 'messages', content_rowid = 'id')",
+    """CREATE TRIGGER messages_indexed AFTER INSERT ON messages BEGIN
+        INSERT INTO message_text (rowid, content) VALUES (new.id, new.content);
+    END""",
+    """CREATE TABLE routes (
+        session INTEGER NOT NULL REFERENCES sessions,
+        number INTEGER NOT NULL,
+        place INTEGER,            -- in the queue; NULL once done or dropped
+        target TEXT NOT NULL,
+        priority INTEGER NOT NULL,
+        "group" INTEGER,
+        parent TEXT NOT NULL,
+        "by" TEXT NOT NULL,
+        request TEXT NOT NULL,
+        as_of TEXT,
+        status TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        PRIMARY KEY (session, number)
+    ) STRICT""",
+    """CREATE TABLE turns (
+        id INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL REFERENCES sessions,
+        number INTEGER NOT NULL,
+        route INTEGER NOT NULL,
+        member TEXT NOT NULL,
+        agent TEXT NOT NULL,  -- as the team file names it
+        "like" TEXT NOT NULL, -- whose events it has
+        status TEXT NOT NULL,
+        started_at REAL NOT NULL,
+        system_text TEXT REFERENCES texts,
+        prompt TEXT NOT NULL REFERENCES texts, -- the exact bytes of stdin
+        shown_through TEXT NOT NULL,           -- the newest message this prompt shows
+        setup TEXT NOT NULL,                   -- JSON: argv, environment changes, access, what the budget cut, ...
+        folder TEXT NOT NULL,                  -- where stdout and stderr are while it runs
+        text TEXT REFERENCES texts,            -- the partial text of a turn that failed
+        outcome TEXT,                          -- JSON: exit code, failure, usage, denials, files, timings, ...
+        vendor_session TEXT,
+        UNIQUE (session, number)
+    ) STRICT""",
+    """CREATE TABLE turn_events (
+        turn INTEGER NOT NULL REFERENCES turns,
+        number INTEGER NOT NULL,
+        at REAL NOT NULL, -- seconds since the turn began
+        type TEXT NOT NULL,
+        data TEXT NOT NULL,
+        PRIMARY KEY (turn, number)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE layers (
+        session INTEGER NOT NULL REFERENCES sessions,
+        name TEXT NOT NULL,
+        text TEXT NOT NULL REFERENCES texts,
+        PRIMARY KEY (session, name)
+    ) STRICT, WITHOUT ROWID""",
+    # content-addressed: a prompt or an instruction that comes again is stored once
+    """CREATE TABLE texts (
+        hash TEXT PRIMARY KEY,
+        bytes INTEGER NOT NULL,
+        compressed INTEGER NOT NULL,
+        body BLOB NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+)
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring the store to this version's shape, each step in a transaction of its own."""
+    done = db.execute("PRAGMA user_version").fetchone()[0]
+    if done > len(MIGRATIONS):
+        raise NewerStore(done)
+    for number, step in enumerate(MIGRATIONS[done:], done + 1):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if db.execute("PRAGMA user_version").fetchone()[0] < number:  # else another process was faster
+                step(db)
+                db.execute(
+                    "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at REAL NOT NULL) STRICT"
+                )
+                db.execute("INSERT INTO migrations VALUES (?, ?)", (step.__name__, time.time()))
+                db.execute(f"PRAGMA user_version = {number}")
+            db.execute("COMMIT")
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+
+
+class NewerStore(Exception):  # noqa: N818 (turned into a sentence where the store is opened)
+    """The store was written by a later teamchat."""

@@ -1,0 +1,70 @@
+"""The queue and the engine's counters of a session, as rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+from teamchat.core.engine import Rules, State
+from teamchat.core.route import Route, Status
+from teamchat.core.store.database import Database
+
+
+def load_state(db: Database, session: int, rules: Rules) -> State:
+    """The state as it was last saved."""
+    row = db.row("SELECT next_route, turns, since, last_ai FROM sessions WHERE id = ?", session)
+    assert row is not None, session
+    queue = db.rows("SELECT * FROM routes WHERE session = ? AND place IS NOT NULL ORDER BY place", session)
+    return State(
+        rules=rules,
+        queue=tuple(_route(found) for found in queue),
+        next_route=row["next_route"],
+        turns=row["turns"],
+        since=row["since"],
+        last_ai=row["last_ai"],
+    )
+
+
+def _route(row: sqlite3.Row) -> Route:
+    return Route(
+        number=row["number"],
+        target=row["target"],
+        priority=row["priority"],
+        group=row["group"],
+        parent=row["parent"],
+        by=row["by"],
+        request=row["request"],
+        as_of=row["as_of"],
+        status=Status(row["status"]),
+        attempt=row["attempt"],
+    )
+
+
+def save_state(db: Database, session: int, old: State, new: State, *, done: int | None = None) -> None:
+    """Write what changed. Routes that left the queue were dropped, but for `done`, whose turn succeeded."""
+    db.execute(
+        "UPDATE sessions SET next_route = ?, turns = ?, since = ?, last_ai = ? WHERE id = ?",
+        new.next_route, new.turns, new.since, new.last_ai, session,
+    )  # fmt: skip
+    kept = {route.number for route in new.queue}
+    for route in old.queue:
+        if route.number not in kept:
+            status = Status.DONE if route.number == done or route.status is Status.ASKED else Status.DROPPED
+            _write(db, session, replace(route, status=status), None)
+    places = {route: place for place, route in enumerate(old.queue)}
+    for place, route in enumerate(new.queue):
+        if places.get(route) != place:
+            _write(db, session, route, place)
+
+
+def _write(db: Database, session: int, route: Route, place: int | None) -> None:
+    db.execute(
+        "INSERT OR REPLACE INTO routes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        session, route.number, place, route.target, route.priority, route.group, route.parent, route.by,
+        route.request, route.as_of, route.status.value, route.attempt,
+    )  # fmt: skip
+
+
+def find_route(db: Database, session: int, number: int) -> Route | None:
+    row = db.row("SELECT * FROM routes WHERE session = ? AND number = ?", session, number)
+    return _route(row) if row else None

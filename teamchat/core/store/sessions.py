@@ -1,0 +1,90 @@
+"""Sessions as rows: one conversation each, with its own messages, task and queue."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from dataclasses import dataclass
+
+from teamchat.core.errors import UnknownName
+from teamchat.core.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    id: int
+    name: str
+    team: str
+    task: str | None
+    created_at: float
+    used_at: float
+    messages: int = 0
+    turns: int = 0
+
+
+SELECT = """SELECT sessions.*,
+    (SELECT COUNT(*) FROM messages WHERE session = sessions.id AND NOT hidden) AS message_count,
+    (SELECT COUNT(*) FROM turns WHERE session = sessions.id) AS turn_count FROM sessions"""
+
+
+def _session(row: sqlite3.Row) -> Session:
+    return Session(
+        id=row["id"],
+        name=row["name"],
+        team=row["team"],
+        task=row["task"],
+        created_at=row["created_at"],
+        used_at=row["used_at"],
+        messages=row["message_count"],
+        turns=row["turn_count"],
+    )
+
+
+def create_session(db: Database, team: str, task: str | None, name: str | None = None) -> Session:
+    """A new session, named `s1`, `s2`, ... unless a name is given."""
+    now = time.time()
+    with db.transaction():
+        cursor = db.execute(
+            "INSERT INTO sessions (name, team, task, created_at, used_at) VALUES (?, ?, ?, ?, ?)",
+            name or _free_name(db), team, task, now, now,
+        )  # fmt: skip
+        row = db.row(f"{SELECT} WHERE sessions.id = ?", cursor.lastrowid)
+    assert row is not None
+    return _session(row)
+
+
+def _free_name(db: Database) -> str:
+    taken = {row["name"] for row in db.rows("SELECT name FROM sessions")}
+    return next(name for number in range(len(taken) + 1, 2 * len(taken) + 2) if (name := f"s{number}") not in taken)
+
+
+def find_session(db: Database, name: str) -> Session | None:
+    row = db.row(f"{SELECT} WHERE name = ?", name)
+    return _session(row) if row else None
+
+
+def last_session(db: Database) -> Session | None:
+    """The session that was used last."""
+    row = db.row(f"{SELECT} ORDER BY used_at DESC, sessions.id DESC LIMIT 1")
+    return _session(row) if row else None
+
+
+def need_session(db: Database, name: str | None) -> Session:
+    """The session of that name, or the last one. Raises `UnknownName` where there is none."""
+    found = find_session(db, name) if name else last_session(db)
+    if found is None and name:
+        known = ", ".join(session.name for session in all_sessions(db)) or "none yet"
+        raise UnknownName(f"there is no session {name!r} (sessions: {known})")
+    if found is None:
+        raise UnknownName("there is no conversation here yet", 'teamchat send "Hi"')
+    return found
+
+
+def all_sessions(db: Database) -> list[Session]:
+    """The newest first."""
+    return [_session(row) for row in db.rows(f"{SELECT} ORDER BY used_at DESC, sessions.id DESC")]
+
+
+def touch_session(db: Database, session: int) -> None:
+    """Make it the one that the next command continues."""
+    db.execute("UPDATE sessions SET used_at = ? WHERE id = ?", time.time(), session)

@@ -1,0 +1,174 @@
+"""Turns as rows: written when they begin, completed when they end, read for receipts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.store.database import Database
+from teamchat.core.store.texts import get_text, put_text
+from teamchat.core.team import Like
+from teamchat.runners.base import AgentEvent, TextDelta
+
+TurnStatus = Literal["running", "done", "failed", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimedEvent:
+    """An agent event and when it came, in seconds since the turn began."""
+
+    at: float
+    event: AgentEvent
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn that is about to start."""
+
+    session: int
+    route: int
+    member: str
+    agent: str
+    like: Like
+    system_text: str | None
+    prompt: bytes
+    shown_through: str
+    setup: Setup
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn as it is stored; `number` counts within the session and is what a user calls it by."""
+
+    id: int
+    number: int
+    route: int
+    member: str
+    agent: str
+    like: Like
+    status: TurnStatus
+    started_at: float
+    shown_through: str
+    setup: Setup
+    folder: Path
+    outcome: Outcome | None
+    vendor_session: str | None
+    prompt_key: str
+    system_key: str | None
+    partial_key: str | None
+
+
+def begin_turn(db: Database, new: NewTurn) -> Turn:
+    """Store a turn that starts now, with the exact bytes it is given."""
+    with db.transaction():
+        system = put_text(db, new.system_text.encode()) if new.system_text else None
+        cursor = db.execute(
+            "INSERT INTO turns (session, number, route, member, agent, \"like\", status, started_at, system_text, prompt,"
+            " shown_through, setup, folder) VALUES (?, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns WHERE session = ?),"
+            " ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?)",
+            new.session, new.session, new.route, new.member, new.agent, new.like, time.time(), system,
+            put_text(db, new.prompt), new.shown_through, _dump(new.setup), str(new.folder),
+        )  # fmt: skip
+        assert cursor.lastrowid is not None
+        row = db.row("SELECT * FROM turns WHERE id = ?", cursor.lastrowid)
+        assert row is not None
+        return _turn(row)
+
+
+def end_turn(
+    db: Database,
+    turn: Turn,
+    status: TurnStatus,
+    outcome: Outcome,
+    *,
+    partial: str = "",
+    vendor_session: str | None = None,
+    events: Iterable[TimedEvent] = (),
+) -> None:
+    """Complete a turn; part of the caller's transaction, with the reply and the queue."""
+    with db.transaction():
+        db.execute(
+            "UPDATE turns SET status = ?, outcome = ?, text = ?, vendor_session = ? WHERE id = ?",
+            status, _dump(outcome), put_text(db, partial.encode(errors="replace")) if partial else None,
+            vendor_session, turn.id,
+        )  # fmt: skip
+        kept = (timed for timed in events if not isinstance(timed.event, TextDelta))  # a Text holds their sum
+        db.executemany(
+            "INSERT INTO turn_events VALUES (?, ?, ?, ?, ?)",
+            [
+                (turn.id, number, round(timed.at, 3), type(timed.event).__name__, _dump(timed.event))
+                for number, timed in enumerate(kept)
+            ],
+        )
+
+
+def _dump(value: Any) -> str:
+    # surrogates can not be stored; JSON escapes keep them
+    return json.dumps(dataclasses.asdict(value), ensure_ascii=True, default=list)
+
+
+def _turn(row: sqlite3.Row) -> Turn:
+    from pydantic import TypeAdapter
+
+    return Turn(
+        id=row["id"],
+        number=row["number"],
+        route=row["route"],
+        member=row["member"],
+        agent=row["agent"],
+        like=row["like"],
+        status=row["status"],
+        started_at=row["started_at"],
+        shown_through=row["shown_through"],
+        setup=TypeAdapter(Setup).validate_json(row["setup"]),
+        folder=Path(row["folder"]),
+        outcome=TypeAdapter(Outcome).validate_json(row["outcome"]) if row["outcome"] else None,
+        vendor_session=row["vendor_session"],
+        prompt_key=row["prompt"],
+        system_key=row["system_text"],
+        partial_key=row["text"],
+    )
+
+
+def find_turn(db: Database, session: int, number: int | None = None) -> Turn | None:
+    """A turn by its number, or the session's last."""
+    row = db.row(
+        "SELECT * FROM turns WHERE session = ? AND (?2 IS NULL OR number = ?2) ORDER BY number DESC LIMIT 1",
+        session, number,
+    )  # fmt: skip
+    return _turn(row) if row else None
+
+
+def turns_of(db: Database, session: int) -> list[Turn]:
+    return [_turn(row) for row in db.rows("SELECT * FROM turns WHERE session = ? ORDER BY number", session)]
+
+
+def running_turns(db: Database, session: int) -> list[Turn]:
+    rows = db.rows("SELECT * FROM turns WHERE session = ? AND status = 'running' ORDER BY number", session)
+    return [_turn(row) for row in rows]
+
+
+def events_of(db: Database, turn: Turn) -> list[tuple[float, str, dict[str, Any]]]:
+    """Time, type and fields of a stored turn's events."""
+    rows = db.rows("SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number", turn.id)
+    return [(row["at"], row["type"], json.loads(row["data"])) for row in rows]
+
+
+def prompt_of(db: Database, turn: Turn) -> bytes:
+    return get_text(db, turn.prompt_key)
+
+
+def system_of(db: Database, turn: Turn) -> str | None:
+    return get_text(db, turn.system_key).decode() if turn.system_key else None
+
+
+def partial_of(db: Database, turn: Turn) -> str:
+    return get_text(db, turn.partial_key).decode() if turn.partial_key else ""

@@ -1,0 +1,214 @@
+"""The guardian: one small process per agent that is its parent, its subreaper and, when need be, its end.
+
+It runs as a script of its own (`python -I -S guardian.py FD`) and imports only the standard library, so it starts in
+milliseconds. FD is a socket to teamchat. The first line it reads says what to run; it answers `{"pid": N}` and, when
+everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own soft signal, SIGKILL
+after its grace) and `kill`. A closed socket means `stop` too: that is how agents die when teamchat is killed.
+
+Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
+guardian inherits every orphan of the tree and can find them all by their parents. Where there is no subreaper (macOS)
+it finds what still hangs on the agent's own processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+POLL_S = 0.005
+SETTLE_S = 0.25  # helpers of a CLI may outlive it for an instant; that is not worth a note
+END_S = 2.0  # how long to insist on SIGKILL: a process in an uninterruptible wait can not be ended
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # orders come through the socket alone
+ABANDONED_GRACE_S = 1.0  # with teamchat gone nobody reads the rest: the tree must be gone within two seconds
+
+
+def become_subreaper() -> None:
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def parents() -> dict[int, tuple[int, str]]:
+    """Every process: pid -> (parent, name)."""
+    if sys.platform == "linux":
+        return dict(filter(None, (read_stat(name) for name in os.listdir("/proc") if name.isdigit())))  # noqa: PTH208
+    found = {}
+    with os.popen("ps -axo pid=,ppid=,comm=") as table:  # noqa: S605 (a fixed command)
+        for line in table:
+            pid, parent, name = line.split(None, 2)
+            found[int(pid)] = (int(parent), name.strip())
+    return found
+
+
+def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 (pathlib costs start-up)
+            head, _, tail = file.read().rpartition(b")")
+    except OSError:
+        return None  # it has ended since
+    state, parent = tail.split()[:2]
+    if state == b"Z":
+        return None  # already dead; reaping is all it needs
+    return int(pid), (int(parent), head.partition(b"(")[2].decode(errors="replace"))
+
+
+def descendants() -> dict[int, str]:
+    """What lives below this process: pid -> name."""
+    table, found, frontier = parents(), {}, {os.getpid()}
+    while frontier:
+        frontier = {pid for pid, (parent, _) in table.items() if parent in frontier and pid not in found}
+        found.update({pid: table[pid][1] for pid in frontier})
+    return found
+
+
+def send_signal(pid: int, number: int, *, group: bool = False) -> None:
+    try:
+        (os.killpg if group else os.kill)(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # it has ended since, or it changed its user: nothing more can be done
+
+
+class Guardian:
+    """Owns one agent from its first instruction to the death of its last descendant."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.buffer = b""
+        self.abandoned = False
+        self.status: int | None = None
+        self.pid = 0
+        self.stop_signal, self.stop_group, self.grace = signal.SIGTERM.value, True, 2.0
+
+    def report(self, **message: object) -> None:
+        try:
+            self.control.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            self.abandoned = True
+
+    def read_line(self, timeout: float | None) -> bytes | None:
+        """One line from teamchat; `b""` when the socket is closed, None when nothing came in time."""
+        while b"\n" not in self.buffer:
+            if not select.select([self.control], [], [], timeout)[0]:
+                return None
+            try:
+                data = self.control.recv(65536)
+            except OSError:
+                data = b""
+            if not data:
+                self.abandoned = True
+                return b""
+            self.buffer += data
+        line, _, self.buffer = self.buffer.partition(b"\n")
+        return line
+
+    def start(self, spec: dict[str, Any]) -> bool:
+        argv, self.stop_signal, self.stop_group, self.grace = spec["argv"], spec["signal"], spec["group"], spec["grace"]
+        try:
+            self.pid = os.posix_spawn(argv[0], argv, spec["env"], setsid=True, setsigmask=[], setsigdef=IGNORED)
+        except (OSError, ValueError) as error:
+            self.report(failed=str(error))
+            return False
+        self.report(pid=self.pid)
+        return True
+
+    def reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self.pid:
+                self.status = os.waitstatus_to_exitcode(status)
+
+    def watch(self) -> None:
+        """Wait for the agent's end or an order; SIGCHLD cuts the wait short through the wake-up socket."""
+        wake, wake_write = socket.socketpair()
+        for end in (wake, wake_write):
+            end.setblocking(False)
+        signal.set_wakeup_fd(wake_write.fileno())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.reap()
+        while self.status is None:
+            ready = select.select([self.control, wake], [], [])[0]
+            if wake in ready:
+                wake.recv(4096)
+            if self.control in ready:
+                self.obey(self.read_line(0))
+            self.reap()
+
+    def obey(self, line: bytes | None) -> None:
+        if line is None:
+            return
+        if line == b"kill":
+            self.end(soft=False)
+            return
+        self.end(soft=True, grace=min(self.grace, ABANDONED_GRACE_S) if line == b"" else self.grace)
+
+    def end(self, *, soft: bool, grace: float = 0.0) -> None:
+        """The ladder: soft signal, grace, SIGKILL to the group and to every descendant that is left."""
+        if soft:
+            send_signal(self.pid, self.stop_signal, group=self.stop_group)
+            until = time.monotonic() + grace
+            while self.status is None and time.monotonic() < until:
+                if not self.abandoned and self.read_line(POLL_S) in (b"kill", b""):
+                    break
+                if self.abandoned:
+                    time.sleep(POLL_S)
+                self.reap()
+        self.kill_tree()
+
+    def kill_tree(self) -> None:
+        until = time.monotonic() + END_S
+        if self.status is None:
+            send_signal(self.pid, signal.SIGKILL, group=True)
+        while (alive := descendants()) and time.monotonic() < until:
+            for pid in alive:
+                send_signal(pid, signal.SIGKILL)
+            time.sleep(POLL_S)
+            self.reap()
+        self.reap()
+
+    def end_leftovers(self) -> list[str]:
+        """Ends what outlived the agent; returns the names of what had to be ended."""
+        until = time.monotonic() + SETTLE_S
+        while (left := descendants()) and time.monotonic() < until:
+            time.sleep(POLL_S)
+            self.reap()
+        if left:
+            self.kill_tree()
+        return sorted(left.values())
+
+
+def main() -> None:
+    guardian = Guardian(socket.socket(fileno=int(sys.argv[1])))
+    os.set_inheritable(guardian.control.fileno(), False)  # noqa: FBT003 (the function has no other form)
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    become_subreaper()
+    line = guardian.read_line(None)
+    if not line:
+        return
+    spec = json.loads(line)
+    if guardian.start(spec):
+        guardian.watch()
+        guardian.report(exit=guardian.status, left=guardian.end_leftovers())
+    if spec.get("remove"):
+        import shutil
+
+        shutil.rmtree(spec["remove"], ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
