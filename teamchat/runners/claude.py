@@ -1,0 +1,88 @@
+"""Claude Code (observed at 2.1.197): prompt on stdin, system text by flag, one JSON event per line on stdout."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from signal import Signals
+from types import MappingProxyType
+from typing import Literal
+
+from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Prepared, StopRule
+from teamchat.runners.claude_events import ClaudeEvents
+from teamchat.runners.foreign import scalar
+from teamchat.runners.mentions import existing, inert
+
+ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
+    {
+        "read": ("--permission-mode", "dontAsk", "--tools", "Read,Grep,Glob"),
+        "edit": ("--permission-mode", "acceptEdits"),
+        "full": ("--dangerously-skip-permissions",),
+    }
+)
+ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
+    {
+        "read": "reads files of the workspace; has no tool that writes or runs anything (--tools Read,Grep,Glob)",
+        "edit": "edits files of the workspace and runs what `allow` names (--permission-mode acceptEdits)",
+        "full": "may do everything (--dangerously-skip-permissions)",
+    }
+)
+STREAM = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
+LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes 131,071 for one argument
+
+_GLUED = re.compile(r'[\w"`(]', re.ASCII)  # an `@` right after one of these was seen to stay text
+
+
+class ClaudeRunner:
+    vendor: Literal["claude", "codex", "gemini"] | None = "claude"
+    limit: Limit | None = Limit(10_000_000)
+    stop = StopRule(Signals.SIGINT, group=False)  # the one signal on which it ends its tools' processes itself
+    stall_s: float = 300.0
+    reports_denials: bool = True
+
+    def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:
+        known = existing(exists)
+
+        def names(text: str, start: int) -> bool:
+            return not _GLUED.match(text[max(start - 2, 0) : start - 1]) and known(text, start)
+
+        return inert(prompt, own_from=own_from, names=names)
+
+    def command(self, job: Job) -> Command:
+        system, files = _system_text(job)
+        env = {"CLAUDE_CODE_MAX_RETRIES": "3"}  # ten, the default, take three minutes
+        argv = [*job.program, *STREAM, *system, *ACCESS[job.access]]
+        if job.access == "edit" and job.allow:
+            argv += ("--allowedTools", *(f"Bash({command}:*)" for command in job.allow))
+        if not job.project_settings:
+            # the project's hooks and MCP commands stay off; its CLAUDE.md is read all the same
+            argv += ("--setting-sources", "user", "--add-dir", str(job.cwd))
+            env["CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"] = "1"
+        if job.model:
+            argv += ("--model", job.model)
+        return Command((*argv, *job.args), env, files)
+
+    def parser(self) -> EventParser:
+        return ClaudeEvents()
+
+    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
+        if access == "full" and os.geteuid() == 0 and env.get("IS_SANDBOX") != "1":
+            return "Claude refuses full access to root: be another user, or set IS_SANDBOX=1 if this is a sandbox"
+        return None
+
+    def access_note(self, access: Access) -> str:
+        return ACCESS_NOTES[access]
+
+
+def _system_text(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:
+    """The flag that carries the system text, and the file for one that no argument can hold."""
+    if not job.system_text:
+        return (), {}
+    text = scalar(job.system_text)
+    content = text.encode()
+    if len(content) <= LONGEST_ARGUMENT and b"\0" not in content:
+        return ("--append-system-prompt", text), {}
+    path = job.scratch / "system.md"
+    return ("--append-system-prompt-file", str(path)), {path: content}

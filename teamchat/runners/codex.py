@@ -1,0 +1,58 @@
+"""Codex (observed at 0.169.0): everything in the prompt on stdin, system text included; whole messages, no deltas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Literal
+
+from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Prepared, StopRule
+from teamchat.runners.codex_events import CodexEvents
+from teamchat.runners.foreign import scalar
+
+ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
+    {
+        "read": ("--sandbox", "read-only"),
+        # /tmp is everybody's; the turn's own TMPDIR stays writable
+        "edit": ("--sandbox", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true"),
+        "full": ("--dangerously-bypass-approvals-and-sandbox",),
+    }
+)
+ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
+    {
+        "read": "reads files and runs commands that can write nothing and reach no network (--sandbox read-only)",
+        "edit": "edits files and runs commands, writing in the workspace only, no network (--sandbox workspace-write)",
+        "full": "may do everything (--dangerously-bypass-approvals-and-sandbox)",
+    }
+)
+
+
+class CodexRunner:
+    vendor: Literal["claude", "codex", "gemini"] | None = "codex"
+    limit: Limit | None = Limit(1_048_576, "characters")
+    stop = StopRule()  # on SIGINT its sandbox leaves empty folders in the workspace
+    stall_s: float = 900.0  # nothing is streamed: silence is how it works
+    reports_denials: bool = False
+
+    def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
+        """The prompt as it is: Codex expands nothing."""
+        return Prepared(scalar(prompt).encode())
+
+    def command(self, job: Job) -> Command:
+        argv = [*job.program, "exec", "--json", "--skip-git-repo-check", "--color", "never", "-C", str(job.cwd)]
+        argv += ACCESS[job.access]
+        argv += ("--disable", "unbounded_connection_retries")  # without it a refused connection is tried for ever
+        if job.project_settings:
+            argv.append("--trust")
+        if job.model:
+            argv += ("-m", job.model)
+        return Command((*argv, *job.args, "-"))
+
+    def parser(self) -> EventParser:
+        return CodexEvents()
+
+    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:  # noqa: ARG002 (it refuses nobody)
+        return None
+
+    def access_note(self, access: Access) -> str:
+        return ACCESS_NOTES[access]

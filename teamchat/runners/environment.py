@@ -1,0 +1,57 @@
+"""The environment an agent is given: the user's own, minus other vendors' keys, plus what its command needs.
+
+Tool commands of every agent see its whole environment, so a key in it is a key given away. Logins in the home folder
+are the user's and stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+KEYS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "claude": frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}),
+        "codex": frozenset({"OPENAI_API_KEY", "CODEX_API_KEY"}),
+        "gemini": frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
+    }
+)
+USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES", "GOOGLE_GEMINI_BASE_URL"})  # of what a command asks for
+
+HIDDEN = "(hidden)"
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
+_SECRET_VALUE = re.compile(r"://[^/\s@]+@")  # a password inside an address
+
+
+def environment(
+    inherited: Mapping[str, str],
+    vendor: str | None,
+    *,
+    keep: Collection[str],
+    add: Mapping[str, str],
+    command_env: Mapping[str, str],
+    tmpdir: Path,
+) -> dict[str, str]:
+    """What an agent of `vendor` is started with; None is a pipe agent, which loses no key.
+
+    `keep` names keys of other vendors that it may see. `add` is the team file's, and rules over all but `CLAUDECODE`,
+    which always goes: with it an agent takes itself for the child of another one.
+    """
+    others = frozenset().union(*(keys for name, keys in KEYS.items() if name != vendor)) if vendor else frozenset()
+    result = {name: value for name, value in inherited.items() if name not in others or name in keep}
+    result |= {name: value for name, value in command_env.items() if name not in USERS_OWN_WINS or name not in result}
+    result |= {"TMPDIR": str(tmpdir), **add}
+    result.pop("CLAUDECODE", None)
+    return result
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
+    """The variables that differ, by name: the new value, hidden where it looks secret, or None for a removed one."""
+    names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    return {name: _shown(name, after[name]) if name in after else None for name in names}
+
+
+def _shown(name: str, value: str) -> str:
+    return HIDDEN if value and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)) else value

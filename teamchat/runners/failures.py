@@ -1,0 +1,156 @@
+"""Failures in words for people: what kind one is, and a reason that reads on after the member's name.
+
+The kinds come from the HTTP status where the CLI tells it, else from the words that the CLIs (2.1.197, 0.169.0, 0.61.0)
+were seen to use. A kind decides what the caller may do (try again, ask for a login), so unknown words are `AGENT`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from signal import Signals
+
+from teamchat.runners.base import Failure, FailureKind
+from teamchat.runners.foreign import one_line
+
+_REASON = 500  # characters
+_Words = tuple[tuple[FailureKind, re.Pattern[str]], ...]
+
+
+def _words(*rows: tuple[FailureKind, str]) -> _Words:
+    return tuple((kind, re.compile(words, re.IGNORECASE)) for kind, words in rows)
+
+
+_STRONGER_THAN_STATUS = _words(
+    (FailureKind.REFUSED, r"cannot be used with root|not (?:running in|inside) a trusted directory"),
+    (
+        FailureKind.TOO_LARGE,
+        r"prompt is too long|context window|context.length|input exceeds|input.too.large|stdin input (?:exc|trunc)",
+    ),
+    (FailureKind.RATE_LIMIT, r"rate.?limit|quota|too many requests|usage limit|credit balance|billing"),
+)
+_WEAKER_THAN_STATUS = _words(
+    (
+        FailureKind.LOGIN,
+        r"not logged in|\blog ?in\b|authenticat|unauthori[sz]ed|invalid auth|api.key|missing environment variable",
+    ),
+    (
+        FailureKind.OVERLOADED,
+        (
+            r"overloaded|no response|high demand|at capacity|server.error|unavailable|timed? ?out|unable to connect"
+            r"|connection|disconnected|fetch failed|network|ECONN|sending request|terminated"
+            r"|ended without a finish reason"
+        ),
+    ),
+)
+_STATUS = re.compile(r'(?:status:?|API Error:|"code":)\s*([45]\d\d)\b|\(([45]\d\d)\)')
+_LEADS = {
+    FailureKind.LOGIN: "is not logged in, or the login was refused",
+    FailureKind.TOO_LARGE: "got a prompt that is too large",
+    FailureKind.REFUSED: "can not run with this access",
+    FailureKind.RATE_LIMIT: "reached a rate limit or quota",
+    FailureKind.OVERLOADED: "got no answer from its model's service",
+    FailureKind.INTERRUPTED: "was interrupted",
+}
+_PREFIX = re.compile(r"^(?:\S+Z ERROR \S+: |(?:exception )?\w*error: |warning: )+", re.IGNORECASE)
+_TELLING = re.compile(
+    r"error|cannot|can't|could not|failed|denied|invalid|unknown|not found|missing|must|exceeds",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """How one CLI speaks of its failures: how a person logs in, and the stderr lines that say nothing."""
+
+    login: str
+    noise: re.Pattern[str] = re.compile(r"(?!)")
+
+
+def classify(message: str, status: int | None = None) -> FailureKind:
+    """What kind of failure `message` tells of; `status` is the HTTP status when it is known apart from it."""
+    if status is None and (found := _STATUS.search(message)):
+        status = int(found[1] or found[2])
+    return (
+        _by_words(message, _STRONGER_THAN_STATUS)
+        or _by_status(status)
+        or _by_words(message, _WEAKER_THAN_STATUS)
+        or FailureKind.AGENT
+    )
+
+
+def _by_words(message: str, table: _Words) -> FailureKind | None:
+    return next((kind for kind, words in table if words.search(message)), None)
+
+
+def _by_status(status: int | None) -> FailureKind | None:
+    match status:
+        case 401 | 403:
+            return FailureKind.LOGIN
+        case 413:
+            return FailureKind.TOO_LARGE
+        case 429:
+            return FailureKind.RATE_LIMIT
+        case int() if status == 408 or 500 <= status < 600:
+            return FailureKind.OVERLOADED
+        case int() if 400 <= status < 500:
+            return FailureKind.AGENT
+    return None
+
+
+def failure(voice: Voice, message: str, status: int | None = None, kind: FailureKind | None = None) -> Failure:
+    """The failure that the CLI reports with `message`."""
+    kind = kind or classify(message, status)
+    said = plain(message)
+    reason = f"{_LEADS.get(kind, 'failed')}: {said}" if said else _LEADS.get(kind, "failed and gave no reason")
+    return Failure(kind, reason, voice.login if kind is FailureKind.LOGIN else None)
+
+
+def plain(message: str) -> str:
+    """The message without what CLIs put around it: `[API Error: …]`, JSON error bodies, `Error:`, log columns."""
+    for _ in range(4):  # a body may hold another body as its message
+        if found := re.match(r"\s*\[API Error: (.*?)\](?:\n|$)", message, re.DOTALL):
+            message = found[1]
+        elif inner := _json_message(message):
+            message = inner
+        else:
+            break
+    return _PREFIX.sub("", one_line(message, _REASON))
+
+
+def _json_message(text: str) -> str | None:
+    try:
+        body = json.loads(text) if text.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    match body:
+        case {"error": {"message": str(message)}} | {"message": str(message)} if message.strip():
+            return message
+    return None
+
+
+def last_words(stderr: str, voice: Voice) -> str:
+    """The line of stderr that tells most: the last that speaks of an error, else the last that is not noise.
+
+    A line that ends in a colon takes the next one with it.
+    """
+    cleaned = (one_line(line, _REASON) for line in stderr.split("\n") if not voice.noise.search(line))
+    lines = [line for line in cleaned if line]
+    if not lines:
+        return ""
+    at = next((at for at in reversed(range(len(lines))) if _TELLING.search(lines[at])), len(lines) - 1)
+    return one_line(" ".join(lines[at : at + 2]), _REASON) if lines[at].endswith(":") else lines[at]
+
+
+def ending(exit_code: int) -> str:
+    """How a process ended: `was ended by SIGTERM`, `ended with exit code 2`. Shells write a signal as 128 + n."""
+    number = -exit_code if exit_code < 0 else exit_code - 128
+    if exit_code < 0 or exit_code in _SHELL_SIGNALS:
+        name = Signals(number).name if number in _SIGNALS else f"signal {number}"
+        return f"was ended by {name}"
+    return f"ended with exit code {exit_code}"
+
+
+_SIGNALS = frozenset(Signals)
+_SHELL_SIGNALS = frozenset({129, 130, 134, 137, 139, 143})

@@ -1,0 +1,99 @@
+"""Reading JSON that somebody else wrote, without trusting its shape.
+
+Nothing here raises: a value of the wrong type is a missing value. Shapes are taken apart with `match` in the parsers;
+this module has only what a pattern can not say.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_CONTROL = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|[\x00-\x08\x0e-\x1b\x7f-\x9f]"
+)
+_SUMMARY_KEYS = (
+    "command",
+    "file_path",
+    "notebook_path",
+    "path",
+    "pattern",
+    "url",
+    "query",
+    "dir_path",
+    "description",
+    "prompt",
+)
+
+
+def scalar(text: str) -> str:
+    """The text with lone surrogates, which no file or pipe can carry, replaced by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def decode(line: bytes) -> dict[str, object] | None:
+    """The JSON object on this line; None if there is none."""
+    text = line.decode("utf-8", "replace")
+    try:
+        value = json.loads(text)
+        if _SURROGATE.search(text):
+            value = json.loads(scalar(json.dumps(value, ensure_ascii=False)))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """At most `limit` characters on one line, without control and escape sequences; what is cut ends in `…`."""
+    short = " ".join(_CONTROL.sub("", text[: limit * 8]).split())
+    return short if len(short) <= limit else short[: limit - 1] + "…"
+
+
+def summary(arguments: object) -> str:
+    """One line that tells a person what a tool was asked to do: its command, its path, or all its arguments."""
+    if isinstance(arguments, dict):
+        for key in _SUMMARY_KEYS:
+            if isinstance(value := arguments.get(key), str) and value.strip():
+                return one_line(value)
+    try:
+        return one_line(json.dumps(arguments, ensure_ascii=False)) if arguments else ""
+    except RecursionError:
+        return "…"
+
+
+def flat(content: object) -> str:
+    """The text of a tool's output, given as a string or as a list of blocks."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = (block.get("text") for block in content if isinstance(block, dict))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def count(value: object) -> int | None:
+    """A number of tokens."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def amount(value: object) -> float | None:
+    """An amount of money."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def total(*parts: int | None) -> int | None:
+    """The sum of what is known; None when nothing is."""
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None

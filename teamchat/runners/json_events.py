@@ -1,0 +1,115 @@
+"""What the parsers of CLIs that print one JSON object per line have in common: junk, partial text, the judgement.
+
+A parser of one CLI reads an event in `read` and leaves what it learned here: `said` and `live` (text so far), `reply`
+and `done` (the CLI's own success event), `error` (the CLI's own word that it failed). Success needs all of exit code 0,
+`done`, no `error` and a reply that is not blank; the CLIs were seen to exit with 0 without each of the others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+
+from teamchat.runners.base import (
+    AgentEvent,
+    Failure,
+    FailureKind,
+    Note,
+    Retry,
+    Text,
+    TextDelta,
+    Thinking,
+    ToolCall,
+    Verdict,
+)
+from teamchat.runners.failures import Voice, classify, ending, failure, last_words
+from teamchat.runners.foreign import decode, one_line
+
+_JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not drown the record
+
+
+class JsonEvents(ABC):
+    def __init__(self, voice: Voice) -> None:
+        self.voice = voice
+        self.said: list[str] = []
+        self.live: list[str] = []
+        self.reply = ""
+        self.done = False
+        self.error: str | None = None
+        self.status: int | None = None
+        self.kind: FailureKind | None = None
+        self._retry: Retry | None = None
+        self._junk: list[str] = []
+
+    @abstractmethod
+    def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
+        """The events of one JSON object; unknown shapes have none."""
+
+    def feed(self, line: bytes) -> Iterable[AgentEvent]:
+        event = decode(line)
+        if event is None:
+            return self._note_junk(line)
+        found = tuple(self.read(event))
+        for one in found:
+            self._watch(one)
+        return found
+
+    def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:
+        found = tuple(self.read_stderr(line.decode("utf-8", "replace")))
+        for one in found:
+            self._watch(one)
+        return found
+
+    def read_stderr(self, line: str) -> Iterator[AgentEvent]:  # noqa: ARG002 (most CLIs say nothing of use there)
+        yield from ()
+
+    def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
+        if found := self._failure(exit_code, stderr_tail):
+            return Verdict("\n\n".join(part for part in (*self.said, "".join(self.live)) if part.strip()), found)
+        return Verdict(self.reply)
+
+    def fail(self, message: str, *, status: int | None = None, kind: FailureKind | None = None) -> None:
+        """Take the CLI's word that the turn failed."""
+        self.error, self.status, self.kind = message, status, kind
+
+    def say(self, text: str) -> Iterator[AgentEvent]:
+        """A finished block of text, which replaces what was streamed of it."""
+        self.live.clear()
+        if text.strip():
+            self.said.append(text)
+            yield Text(text)
+
+    def stream(self, text: str) -> Iterator[AgentEvent]:
+        if text:
+            self.live.append(text)
+            yield TextDelta(text)
+
+    def retry(self, reason: str, attempt: int | None = None, status: int | None = None) -> Retry:
+        return Retry(one_line(reason), classify(reason, status), attempt)
+
+    def _watch(self, event: AgentEvent) -> None:
+        """Remember a retry until something follows it: it is the reason if the turn ends there."""
+        if isinstance(event, Retry):
+            self._retry = event
+        elif isinstance(event, TextDelta | Text | Thinking | ToolCall):
+            self._retry = None
+
+    def _note_junk(self, line: bytes) -> Iterable[AgentEvent]:
+        text = one_line(line.decode("utf-8", "replace"), 500)
+        if text and len(self._junk) < _JUNK_NOTES:
+            self._junk.append(text)
+            yield Note(f"printed a line that is no event: {text}")
+
+    def _failure(self, exit_code: int, stderr_tail: str) -> Failure | None:
+        if self._retry and not self.done and (self.error is None or self.kind is FailureKind.INTERRUPTED):
+            return failure(self.voice, self._retry.reason, kind=self._retry.kind)
+        if self.error is not None:
+            return failure(self.voice, self.error, self.status, self.kind)
+        if self.done and exit_code == 0:
+            return None if self.reply.strip() else Failure(FailureKind.AGENT, "finished without an answer")
+        signalled = ending(exit_code).startswith("was ended")
+        words = "" if signalled or exit_code == 0 else last_words(stderr_tail, self.voice) or "".join(self._junk[-1:])
+        if words and not self.done:
+            return failure(self.voice, words, self.status)
+        when = "after it had answered" if self.done else "before it had finished its answer"
+        return Failure(FailureKind.AGENT, f"{ending(exit_code)} {when}" + (f": {words}" if words else ""))

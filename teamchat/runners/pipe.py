@@ -1,0 +1,70 @@
+"""Any other program: prompt on stdin, answer on stdout, nothing else known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+from teamchat.runners.base import (
+    Access,
+    AgentEvent,
+    Command,
+    EventParser,
+    Failure,
+    FailureKind,
+    Job,
+    Limit,
+    Prepared,
+    StopRule,
+    TextDelta,
+    Verdict,
+)
+from teamchat.runners.failures import Voice, ending, last_words
+from teamchat.runners.foreign import scalar
+
+
+class PipeOutput:
+    """Its output is its answer. Exit code 0 and text that is not blank are success: there is no other sign."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def feed(self, line: bytes) -> Iterable[AgentEvent]:
+        text = line.decode("utf-8", "replace")
+        self._lines.append(text)
+        return (TextDelta(f"{text}\n"),)
+
+    def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:  # noqa: ARG002 (nothing is known of it)
+        return ()
+
+    def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
+        text = "\n".join(self._lines)
+        if exit_code != 0:
+            words = last_words(stderr_tail, Voice(login=""))
+            return Verdict(text, Failure(FailureKind.AGENT, ending(exit_code) + (f": {words}" if words else "")))
+        if not text.strip():
+            return Verdict(text, Failure(FailureKind.AGENT, "finished without an answer"))
+        return Verdict(text)
+
+
+class PipeRunner:
+    vendor: Literal["claude", "codex", "gemini"] | None = None
+    limit: Limit | None = None
+    stop = StopRule()
+    stall_s: float = 300.0
+    reports_denials: bool = False
+
+    def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
+        return Prepared(scalar(prompt).encode())
+
+    def command(self, job: Job) -> Command:
+        return Command((*job.program, *job.args))
+
+    def parser(self) -> EventParser:
+        return PipeOutput()
+
+    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:  # noqa: ARG002 (it refuses nobody)
+        return None
+
+    def access_note(self, access: Access) -> str:  # noqa: ARG002 (it is the same for all)
+        return "not enforced: teamchat can not bound what another program does"
