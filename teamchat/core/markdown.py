@@ -19,7 +19,7 @@ _INDENT = re.compile(r"[ \t]*+")
 _LIST_ITEM = re.compile(r"(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t\r\n]|\Z)")
 _FENCE = re.compile(r"(?P<run>`{3,}+)[^`\r\n]*+(?=[\r\n]|\Z)|(?P<tildes>~{3,}+)")
 _FENCE_END = re.compile(r"(?P<run>`{3,}+|~{3,}+)[ \t]*+(?=[\r\n]|\Z)")
-_HEADING = re.compile(r"#{1,6}(?=[ \t\r\n]|\Z)")
+_BLOCK = re.compile(rf">|#{{1,6}}(?=[ \t\r\n]|\Z)|{_LIST_ITEM.pattern}|{_FENCE.pattern}")
 _BACKTICKS = re.compile(r"`+")
 
 
@@ -130,34 +130,41 @@ class _Blocks:
         if blank:
             self._end_paragraph()
             return
-        while self.items and column < self.items[-1]:
-            self.items.pop()
+        kept = bisect_right(self.items, column)
+        begins_block = column - self._base(kept) <= 3 and self._begins_block(line, at)
+        if self.paragraph and not begins_block:  # it goes on, though it may be indented less than its list item
+            self.paragraph = (self.paragraph[0], line.end)
+            return
+        self._end_paragraph()
+        del self.items[kept:]
         at, column = self._list_items(at, column)
         shallow = column - self._base() <= 3
         if shallow and self.text.startswith(">", at):
-            self._end_paragraph()
             self.spans.append(Span(at, line.end, Place.QUOTE))
         elif shallow and (fence := _FENCE.match(self.text, at)):
-            self._end_paragraph()
             self.fence = _Fence(at, fence["run"] or fence["tildes"], self._base())
-        elif shallow and (_HEADING.match(self.text, at) or not self.text[at : line.end].strip("-=*_ \t")):
-            self._end_paragraph()
-            self.paragraph = (at, line.end)
-            self._end_paragraph()
         else:
-            self.paragraph = (self.paragraph[0] if self.paragraph else at, line.end)
+            self.paragraph = (at, line.end)
+            if not shallow or self._begins_block(line, at):  # indented code, a heading or a rule stands alone
+                self._end_paragraph()
 
-    def _base(self) -> int:
-        return self.items[-1] if self.items else 0
+    def _begins_block(self, line: Line, at: int) -> bool:
+        """Whether something begins here that ends a paragraph; an underline and a rule are told by their characters."""
+        return bool(_BLOCK.match(self.text, at)) or not self.text[at : line.end].strip("-=*_ \t")
+
+    def _base(self, kept: int | None = None) -> int:
+        """The column in which the content of the innermost (or the `kept`-th) list item begins."""
+        depth = len(self.items) if kept is None else kept
+        return self.items[depth - 1] if depth else 0
 
     def _list_items(self, at: int, column: int) -> tuple[int, int]:
         """Opens the list items that begin here, one inside the other, and gives where their content begins."""
         while column - self._base() <= 3 and (marker := _LIST_ITEM.match(self.text, at)):
-            self._end_paragraph()
             column += marker.end() - at
             at, content = self._indent(marker.end(), column)
-            # A wide gap is the content's own indentation; the item's column is then one past its marker.
-            self.items.append(content if content - column <= 4 else column + 1)
+            # A gap that is wide, or is all there is, is not the item's: its content begins one past the marker.
+            narrow = content - column <= 4 and self.text[at : at + 1].strip()
+            self.items.append(content if narrow else column + 1)
             column = content
         return at, column
 
