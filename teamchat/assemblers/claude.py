@@ -1,0 +1,25 @@
+"""Claude Code's prompt: bracketed sections, the system text apart for `--append-system-prompt` (seed 003)."""
+
+from __future__ import annotations
+
+from teamchat.assemblers.base import AssemblerInput, AssemblerOutput
+from teamchat.assemblers.sections import PromptFormat, addressed_line, lay_out, render
+from teamchat.assemblers.trimmer import fit
+
+_FORMAT = PromptFormat(
+    line=addressed_line,
+    task="[TEAM_TASK]",
+    history="[CONTEXT]",
+    request="[REQUEST]",
+    turn="[TURN]",
+    message="[MESSAGE]",
+    system_apart=True,
+)
+
+
+class ClaudeContextAssembler:
+    def get_agent_type(self) -> str:
+        return "claude-code"
+
+    def assemble(self, given: AssemblerInput) -> AssemblerOutput:
+        return render(*fit(lay_out(given, _FORMAT), given.max_bytes))

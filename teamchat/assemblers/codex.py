@@ -1,0 +1,25 @@
+"""Codex's prompt: bracketed sections, the system text first among them (seed 004, 4.2)."""
+
+from __future__ import annotations
+
+from teamchat.assemblers.base import AssemblerInput, AssemblerOutput
+from teamchat.assemblers.sections import PromptFormat, addressed_line, lay_out, render
+from teamchat.assemblers.trimmer import fit
+
+_FORMAT = PromptFormat(
+    line=addressed_line,
+    system="[SYSTEM]",
+    task="[TEAM_TASK]",
+    history="[CONTEXT]",
+    request="[REQUEST]",
+    turn="[TURN]",
+    message="[MESSAGE]",
+)
+
+
+class CodexContextAssembler:
+    def get_agent_type(self) -> str:
+        return "openai-codex"
+
+    def assemble(self, given: AssemblerInput) -> AssemblerOutput:
+        return render(*fit(lay_out(given, _FORMAT), given.max_bytes))

@@ -1,0 +1,30 @@
+"""Gemini CLI's prompt: headings in plain words; history lines name the speaker only (seed 003, 10; seed 004, 4.2)."""
+
+from __future__ import annotations
+
+from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage
+from teamchat.assemblers.sections import PromptFormat, lay_out, render
+from teamchat.assemblers.trimmer import fit
+
+
+def _line(message: PromptContextMessage) -> str:
+    return f"- {message.from_}: {message.content}"
+
+
+_FORMAT = PromptFormat(
+    line=_line,
+    system="Instructions:",
+    task="Team Task:",
+    history="Conversation so far:",
+    request="Request:",
+    turn="This turn:",
+    message="User message:",
+)
+
+
+class GeminiContextAssembler:
+    def get_agent_type(self) -> str:
+        return "google-gemini"
+
+    def assemble(self, given: AssemblerInput) -> AssemblerOutput:
+        return render(*fit(lay_out(given, _FORMAT), given.max_bytes))

@@ -1,0 +1,22 @@
+"""The prompt of any other program: bare text without headings (seed 004, 6.1), the task included (seed 004, 8.3)."""
+
+from __future__ import annotations
+
+from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage
+from teamchat.assemblers.sections import PromptFormat, lay_out, render
+from teamchat.assemblers.trimmer import fit
+
+
+def _line(message: PromptContextMessage) -> str:
+    return f"{message.from_}: {message.content}"
+
+
+_FORMAT = PromptFormat(line=_line)
+
+
+class PlainTextAssembler:
+    def get_agent_type(self) -> str:
+        return "plain"
+
+    def assemble(self, given: AssemblerInput) -> AssemblerOutput:
+        return render(*fit(lay_out(given, _FORMAT), given.max_bytes))

@@ -1,0 +1,91 @@
+"""A prompt as sections: what all formats share. They differ in headings, history lines and the system text's place.
+
+`lay_out` makes the parts, `trimmer.fit` brings them into the budget, `render` joins them. A section is its heading, a
+newline and its body; one without a body is left out (seed 004, 6.4); one blank line stands between two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage, Trimmed
+
+BLANK_LINE = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFormat:
+    """What is particular to one CLI's prompt. A section without a heading is bare text."""
+
+    line: Callable[[PromptContextMessage], str]
+    system: str = ""
+    task: str = ""
+    history: str = ""
+    request: str = ""
+    turn: str = ""
+    message: str = ""
+    system_apart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    heading: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.heading}\n{self.body}" if self.heading else self.body
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A prompt in its order before it is joined; `system_flag` travels beside it. `opening` is system text and task."""
+
+    system_flag: str | None
+    opening: tuple[Section, ...]
+    history_heading: str
+    history: tuple[str, ...]
+    request: Section
+    turn: Section
+    message: Section
+
+
+def lay_out(given: AssemblerInput, form: PromptFormat) -> Parts:
+    system = system_body(given.system_instruction, given.instruction_file_text, given.framework)
+    task = Section(form.task, _stripped(given.team_task))
+    return Parts(
+        system_flag=(system or None) if form.system_apart else None,
+        opening=(task,) if form.system_apart else (Section(form.system, system), task),
+        history_heading=form.history,
+        history=tuple(form.line(message) for message in given.context_messages),
+        request=Section(form.request, _stripped(given.request)),
+        turn=Section(form.turn, _stripped(given.turn_note)),
+        message=Section(form.message, _stripped(given.current_message)),
+    )
+
+
+def render(parts: Parts, trimmed: Trimmed) -> AssemblerOutput:
+    history = Section(parts.history_heading, "\n".join(parts.history))
+    sections = (*parts.opening, history, parts.request, parts.turn, parts.message)
+    prompt = BLANK_LINE.join(str(section) for section in sections if section.body)
+    message = parts.message.body
+    return AssemblerOutput(
+        prompt=prompt,
+        system_flag=parts.system_flag,
+        message_at=len(prompt) - len(message) if message else None,
+        trimmed=trimmed,
+    )
+
+
+def system_body(*texts: str | None) -> str:
+    """The texts without the space around them, one blank line between; blank ones are skipped (seed 004, 6.4)."""
+    return BLANK_LINE.join(filter(None, map(_stripped, texts)))
+
+
+def _stripped(text: str | None) -> str:
+    return (text or "").strip()
+
+
+def addressed_line(message: PromptContextMessage) -> str:
+    """`- from -> to: content`, the content as it is; a message to nobody in particular went to `all`."""
+    return f"- {message.from_} -> {message.to or 'all'}: {message.content}"

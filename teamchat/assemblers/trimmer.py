@@ -1,0 +1,64 @@
+"""The one byte budget of all formats (design: budget; seed 003, 5.2; seed 004, D4).
+
+UTF-8 bytes of everything sent count: headings, separators and the system text beside the prompt. System text, task and
+turn note are never cut. What they leave goes first to the request, then to the current message, then to the newest
+history; so the oldest history is lost first and the request last. No text is measured more than a few times: the cost
+is linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from teamchat.assemblers.base import BudgetExceeded, Trimmed
+from teamchat.assemblers.sections import BLANK_LINE, Parts, Section
+from teamchat.assemblers.truncation import byte_length, least_bytes, truncate_middle
+
+
+def fit(parts: Parts, max_bytes: int) -> tuple[Parts, Trimmed]:
+    """`parts` brought within `max_bytes`, and what that took out of them.
+
+    Raises `BudgetExceeded` when there is no room for what is never cut and a trace of the message and the request: a
+    prompt without its message would be no prompt.
+    """
+    spare = _spare(parts, max_bytes)
+    request, request_cut, spare = _cut(parts.request, spare)
+    message, message_cut, spare = _cut(parts.message, spare)
+    history = _newest(parts.history, spare - _around(parts.history_heading))
+    return (
+        replace(parts, request=request, message=message, history=history),
+        Trimmed(len(parts.history) - len(history), message_cut, request_cut),
+    )
+
+
+def _spare(parts: Parts, max_bytes: int) -> int:
+    """The bytes left beside all that has to stay; each section is counted with a separator, the last needs none."""
+    whole = sum(_around(s.heading) + byte_length(s.body) for s in (*parts.opening, parts.turn) if s.body)
+    traces = sum(_around(s.heading) + least_bytes(s.body) for s in (parts.request, parts.message) if s.body)
+    beside = byte_length(parts.system_flag or "")
+    unneeded = len(BLANK_LINE)
+    needed = beside + max(whole + traces - unneeded, 0)
+    if needed > max_bytes:
+        raise BudgetExceeded(needed, max_bytes)
+    return max_bytes + unneeded - beside - whole - traces
+
+
+def _around(heading: str) -> int:
+    return len(BLANK_LINE) + (byte_length(heading) + len("\n") if heading else 0)
+
+
+def _cut(section: Section, spare: int) -> tuple[Section, int, int]:
+    """The section in its trace's room and `spare`, the bytes cut out of it, and what is then left to spare."""
+    allowed = least_bytes(section.body) + spare
+    cut = truncate_middle(section.body, allowed)
+    left = 0 if cut.removed_bytes else allowed - byte_length(section.body)
+    return replace(section, body=cut.text), cut.removed_bytes, left
+
+
+def _newest(lines: tuple[str, ...], room: int) -> tuple[str, ...]:
+    room += len("\n")  # none after the last line
+    for kept, line in enumerate(reversed(lines)):
+        room -= byte_length(line) + len("\n")
+        if room < 0:
+            return lines[len(lines) - kept :]
+    return lines

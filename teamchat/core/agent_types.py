@@ -1,0 +1,17 @@
+"""The names of agent types: what a user writes, and the full name that the tables use (seed 000, 4.12)."""
+
+from __future__ import annotations
+
+_FULL_NAMES = {
+    "claude": "claude-code",
+    "claude-code": "claude-code",
+    "codex": "openai-codex",
+    "openai-codex": "openai-codex",
+    "gemini": "google-gemini",
+    "google-gemini": "google-gemini",
+}
+
+
+def normalize_agent_type(name: str) -> str:
+    """The full name of a known agent type, whatever its case; any other name as it was written."""
+    return _FULL_NAMES.get(name.lower(), name)

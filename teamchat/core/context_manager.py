@@ -1,0 +1,189 @@
+"""The single source of truth for a conversation's messages and task, and of what an agent is told (seed 000).
+
+Messages stay in the log as they were said. Markers are stripped once, when a context is built (seed 004, 6.2), so that
+assemblers get clean text. Nothing here knows who is asked or why: that is the coordinator's business.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from teamchat.assemblers.base import Assembler, AssemblerInput, AssemblerOutput
+from teamchat.assemblers.claude import ClaudeContextAssembler
+from teamchat.assemblers.codex import CodexContextAssembler
+from teamchat.assemblers.gemini import GeminiContextAssembler
+from teamchat.assemblers.plain import PlainTextAssembler
+from teamchat.assemblers.truncation import byte_length, truncate_end
+from teamchat.core.agent_types import normalize_agent_type
+from teamchat.core.history import read_context
+from teamchat.core.message_log import MemoryLog, MessageLog
+from teamchat.core.messages import ConversationMessage, NewMessage, well_formed
+
+DEFAULT_CONTEXT_WINDOW_SIZE = 5
+DEFAULT_MAX_BYTES = 768 * 1024
+MAX_TEAM_TASK_BYTES = 5 * 1024
+
+_ASSEMBLERS: Mapping[str, Assembler] = {
+    assembler.get_agent_type(): assembler
+    for assembler in (ClaudeContextAssembler(), CodexContextAssembler(), GeminiContextAssembler())
+}
+
+_log = logging.getLogger(__name__)
+
+
+class ContextManager:
+    """One conversation. The window is in messages (0 is no history), every other size in UTF-8 bytes.
+
+    `assemblers` maps full agent type names (`claude-code`) to assemblers. Hooks run after the change they tell of.
+    """
+
+    def __init__(
+        self,
+        log: MessageLog | None = None,
+        *,
+        context_window_size: int = DEFAULT_CONTEXT_WINDOW_SIZE,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        on_message_added: Callable[[ConversationMessage], object] | None = None,
+        on_team_task_changed: Callable[[str | None], object] | None = None,
+        assemblers: Mapping[str, Assembler] | None = None,
+    ) -> None:
+        self._messages = MemoryLog() if log is None else log
+        self._window_size = context_window_size
+        self._max_bytes = max_bytes
+        self._on_message_added = on_message_added
+        self._on_team_task_changed = on_team_task_changed
+        self._assemblers = _ASSEMBLERS if assemblers is None else assemblers
+
+    def add_message(self, message: NewMessage) -> ConversationMessage:
+        """Stores the message and gives it back with its id; `TypeError` if it lacks a part (seed 000, 4.1)."""
+        _check(message)
+        stored = self._messages.append(replace(message, content=well_formed(message.content)))
+        _log.debug("[ContextManager] Message added: %s", stored.id)
+        if self._on_message_added:
+            self._on_message_added(stored)
+        return stored
+
+    def get_messages(self) -> list[ConversationMessage]:
+        """All messages in order, in a list of the caller's own."""
+        return list(self._messages.all())
+
+    def get_latest_message(self) -> ConversationMessage | None:
+        return self._messages.latest()
+
+    def get_message(self, message_id: str) -> ConversationMessage:
+        """The message of that id; `KeyError` if there is none."""
+        return self._messages.get(message_id)
+
+    def get_shown(self, *, up_to: str | None = None) -> tuple[ConversationMessage | None, frozenset[str]]:
+        """Which message `get_context_for_agent` makes the current one, and the ids of all that it shows."""
+        context = read_context(self._messages, self._window_size, up_to)
+        return context.answers, context.shown
+
+    def set_team_task(self, task: str) -> None:
+        """Sets the task, cut to 5 KB on a character boundary with a logged warning (seed 000, 4.4)."""
+        self._messages.team_task = _limited(well_formed(task))
+        self._tell_task()
+
+    def get_team_task(self) -> str | None:
+        return self._messages.team_task
+
+    def get_context_for_agent(
+        self,
+        agent_id: str,  # noqa: ARG002 (the seed's signature, so that a member may get a window of its own: 004, D5)
+        agent_type: str,  # noqa: ARG002 (likewise)
+        *,
+        window_size_override: int | None = None,
+        system_instruction: str | None = None,
+        instruction_file_text: str | None = None,
+        up_to: str | None = None,
+        framework: str | None = None,
+        turn_note: str | None = None,
+        request: str | None = None,
+    ) -> AssemblerInput:
+        """The parts of a prompt: the newest message with text is the current one, those before it are the history.
+
+        `up_to` is the id of the message to stand at: later ones are not seen; `KeyError` if there is none of that id.
+        Messages of markers only are passed over and do not count in the window. The cost is O(window).
+        """
+        window = self._window_size if window_size_override is None else window_size_override
+        context = read_context(self._messages, window, up_to)
+        return AssemblerInput(
+            context_messages=context.history,
+            current_message=context.current,
+            team_task=self.get_team_task(),
+            system_instruction=_well_formed(system_instruction),
+            instruction_file_text=_well_formed(instruction_file_text),
+            max_bytes=self._max_bytes,
+            framework=_well_formed(framework),
+            turn_note=_well_formed(turn_note),
+            request=_well_formed(request),
+        )
+
+    def assemble_prompt(self, agent_type: str, given: AssemblerInput) -> AssemblerOutput:
+        """The prompt in the agent's own format, or as plain text with a logged warning for an unknown type.
+
+        Raises `BudgetExceeded` when what may not be cut is over the budget.
+        """
+        full_name = normalize_agent_type(agent_type)
+        assembler = self._assemblers.get(full_name)
+        if assembler is None:
+            _log.warning(
+                '[ContextManager] Unknown agentType "%s" (normalized: "%s"), using PlainTextAssembler',
+                agent_type,
+                full_name,
+            )
+            assembler = PlainTextAssembler()
+        return assembler.assemble(given)
+
+    def clear(self) -> None:
+        """Forgets messages and task; the next message is `msg-1` again."""
+        self._messages.clear()
+        self._tell_task()
+
+    def export_snapshot(self) -> dict[str, object]:
+        """The conversation as an object that `json.dumps` takes (seed 000, 2.4)."""
+        from teamchat.core.snapshot import to_json
+
+        return to_json(self.get_messages(), self.get_team_task())
+
+    def import_snapshot(self, snapshot: object) -> None:
+        """Takes over an exported conversation; `ValueError`, and nothing changes, if it is not one."""
+        from teamchat.core.snapshot import from_json
+
+        conversation = from_json(snapshot)
+        task = conversation.team_task
+        self._messages.replace(conversation.messages, None if task is None else _limited(task))
+        self._tell_task()
+
+    def _tell_task(self) -> None:
+        if self._on_team_task_changed:
+            self._on_team_task_changed(self.get_team_task())
+
+
+def _check(message: object) -> None:
+    speaker = getattr(message, "speaker", None)
+    if message is None:
+        raise TypeError("Message cannot be null or undefined")
+    if not isinstance(getattr(message, "content", None), str):
+        raise TypeError("Message content must be a string")
+    if not speaker:
+        raise TypeError("Message speaker is required")
+    if not getattr(speaker, "role_id", None):
+        raise TypeError("Message speaker.roleId is required")
+
+
+def _limited(task: str) -> str:
+    limited = truncate_end(task, MAX_TEAM_TASK_BYTES)
+    if limited != task:
+        _log.warning(
+            "[ContextManager] TeamTask exceeded 5KB limit (%d bytes), truncated to %d bytes",
+            byte_length(task),
+            byte_length(limited),
+        )
+    return limited
+
+
+def _well_formed(text: str | None) -> str | None:
+    return None if text is None else well_formed(text)

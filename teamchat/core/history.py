@@ -1,0 +1,99 @@
+"""A conversation as prompts show it: messages that have text, their markers removed (seed 000, 4.6 and 4.7).
+
+It is read backwards from the current message, a window at a time, so the cost does not grow with the conversation.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from teamchat.assemblers.base import PromptContextMessage
+from teamchat.core.clean import clean
+from teamchat.core.markers import strip_markers
+from teamchat.core.message_log import MessageLog
+from teamchat.core.messages import ConversationMessage
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message, and its text without markers."""
+
+    message: ConversationMessage
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The text of the current message, and the history before it, oldest first.
+
+    `answers` is the current message itself, and `shown` the ids of all that is in here.
+    """
+
+    current: str
+    history: tuple[PromptContextMessage, ...]
+    answers: ConversationMessage | None = None
+    shown: frozenset[str] = frozenset()
+
+
+def read_context(log: MessageLog, window: int, up_to: str | None) -> Context:
+    """The newest message with text at or before `up_to`, and up to `window` messages with text before that one."""
+    window = max(window, 0)
+    newest_first = list(islice(_said(log, up_to, page_size=max(window, 1)), window + 1))
+    if not newest_first:
+        return Context("", ())
+    current, *before = newest_first
+    history = deduplicate(before[::-1], current)
+    return Context(
+        current=current.text,
+        history=tuple(map(_in_prompt, history)),
+        answers=current.message,
+        shown=frozenset(said.message.id for said in (*history, current)),
+    )
+
+
+def deduplicate(history: Sequence[Said], current: Said) -> Sequence[Said]:
+    """`history` without its last message, if that is the AI's current one again: by id, or by speaker and text."""
+    if not history or current.message.speaker.type != "ai":
+        return history
+    last = history[-1]
+    same_words = (last.message.speaker.role_name, last.text) == (current.message.speaker.role_name, current.text)
+    if last.message.id != current.message.id and not same_words:
+        return history
+    _log.debug("[ContextManager] Deduplicated context for AI→AI")
+    return history[:-1]
+
+
+def format_addressees(names: Sequence[str]) -> str:
+    return ", ".join(names) or "all"
+
+
+def text_of(message: ConversationMessage) -> str:
+    """What a prompt quotes of a message: no markers and, of an agent's, no escape sequences."""
+    human = message.speaker.type == "human"
+    text = strip_markers(message.content, author="human" if human else "ai")
+    return text if human else clean(text)
+
+
+def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:
+    """The messages that have text, newest first; no page is read before it is asked for."""
+    newest = log.latest(up_to)
+    page: Sequence[ConversationMessage] = [newest] if newest else []
+    while page:
+        for message in reversed(page):
+            text = text_of(message)
+            if text.strip():
+                yield Said(message, text)
+        page = log.window(page[0].id, page_size)
+
+
+def _in_prompt(said: Said) -> PromptContextMessage:
+    return PromptContextMessage(
+        from_=said.message.speaker.role_name,
+        to=format_addressees(said.message.routing.resolved_addressees),
+        content=said.text,
+    )

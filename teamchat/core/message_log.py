@@ -1,0 +1,92 @@
+"""Where a conversation's messages and task are kept: the protocol every log satisfies, and the one in memory.
+
+`ContextManager` works on any log. Every log has to pass the contract in `tests/core/message_log_contract.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from teamchat.core.messages import ConversationMessage, NewMessage
+
+_NUMBERED = re.compile(r"msg-([0-9]{1,18})")  # so that every number fits into 64 bits
+
+
+class MessageLog(Protocol):
+    """Messages in the order they were said, and the team task. An id that is not in the log is a `KeyError`."""
+
+    team_task: str | None
+
+    def append(self, draft: NewMessage) -> ConversationMessage:
+        """Stores the message under the next id: `msg-1`, `msg-2`, ... (seed 000, 4.1)."""
+        ...
+
+    def latest(self, up_to: str | None = None) -> ConversationMessage | None:
+        """The newest message, or the newest at or before the one of the id `up_to`."""
+        ...
+
+    def window(self, before_id: str, size: int) -> Sequence[ConversationMessage]:
+        """The newest `size` messages before the one of that id, oldest first, at a cost of O(size)."""
+        ...
+
+    def get(self, message_id: str) -> ConversationMessage:
+        """The message of that id."""
+        ...
+
+    def all(self) -> Sequence[ConversationMessage]:
+        """Every message, in a sequence of the caller's own."""
+        ...
+
+    def clear(self) -> None:
+        """Begins anew: no messages, no task, the next id is `msg-1` (seed 000, 4.8)."""
+        ...
+
+    def replace(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
+        """Takes over a conversation with its ids, which must be unique; the next id follows from them."""
+        ...
+
+
+def next_number(messages: Iterable[ConversationMessage]) -> int:
+    """One more than the greatest `msg-N`; ids of any other form do not count (seed 000, 4.10)."""
+    matches = (_NUMBERED.fullmatch(message.id) for message in messages)
+    return max((int(match[1]) for match in matches if match), default=0) + 1
+
+
+class MemoryLog:
+    """A log that lives as long as the object does."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def append(self, draft: NewMessage) -> ConversationMessage:
+        message = draft.stored_as(f"msg-{self._next}")
+        self._next += 1
+        self._places[message.id] = len(self._messages)
+        self._messages.append(message)
+        return message
+
+    def latest(self, up_to: str | None = None) -> ConversationMessage | None:
+        if up_to is not None:
+            return self.get(up_to)
+        return self._messages[-1] if self._messages else None
+
+    def window(self, before_id: str, size: int) -> list[ConversationMessage]:
+        end = self._places[before_id]
+        return self._messages[max(end - size, 0) : end]
+
+    def get(self, message_id: str) -> ConversationMessage:
+        return self._messages[self._places[message_id]]
+
+    def all(self) -> list[ConversationMessage]:
+        return list(self._messages)
+
+    def clear(self) -> None:
+        self.replace((), None)
+
+    def replace(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
+        self.team_task = team_task
+        self._messages = list(messages)
+        self._places = {message.id: place for place, message in enumerate(self._messages)}
+        self._next = next_number(self._messages)

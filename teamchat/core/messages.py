@@ -1,0 +1,65 @@
+"""What was said, by whom and to whom. Messages are values: a log stores them as they were said and never edits them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+SpeakerType = Literal["ai", "human", "system"]
+
+
+def now_ms() -> int:
+    """The time in milliseconds since 1970 (UTC), the unit of every timestamp in messages and snapshots."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who said it: `role_id` is the member's, `role_name` is what prompts show."""
+
+    role_id: str
+    role_name: str
+    role_title: str | None = None
+    type: SpeakerType = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Whom a message went to, by name (none is everybody), and in `raw_next_markers` the markers that asked for it."""
+
+    resolved_addressees: tuple[str, ...] = ()
+    raw_next_markers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message that no log has given an id yet; `turn_id` is the turn that it came from, if any."""
+
+    content: str
+    speaker: Speaker
+    routing: Routing = Routing()
+    timestamp: int = field(default_factory=now_ms)
+    turn_id: int | None = None
+
+    def stored_as(self, message_id: str) -> ConversationMessage:
+        return ConversationMessage(
+            id=message_id,
+            content=self.content,
+            speaker=self.speaker,
+            routing=self.routing,
+            timestamp=self.timestamp,
+            turn_id=self.turn_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationMessage(NewMessage):
+    """A message of a log, which named it `msg-1`, `msg-2`, ...; an imported one may have another id."""
+
+    id: str = field(kw_only=True)
+
+
+def well_formed(text: str) -> str:
+    """`text` as UTF-8 can hold it: surrogate pairs become their character, lone surrogates U+FFFD (design: markers)."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage
+from teamchat.assemblers.plain import PlainTextAssembler
+
+FULL = AssemblerInput(
+    context_messages=(PromptContextMessage("kailai", "Hi", "max"), PromptContextMessage("max", "Hello", "sarah")),
+    current_message="Go on",
+    team_task="Design it",
+    system_instruction="You are Al",
+)
+FULL_PROMPT = "You are Al\n\nDesign it\n\nkailai: Hi\nmax: Hello\n\nGo on"
+
+
+def assemble(given: AssemblerInput) -> AssemblerOutput:
+    return PlainTextAssembler().assemble(given)
+
+
+def test_get_agent_type_returns_plain() -> None:
+    assert PlainTextAssembler().get_agent_type() == "plain"
+
+
+def test_everything_is_bare_text() -> None:
+    assert assemble(FULL) == AssemblerOutput(FULL_PROMPT, None, message_at=len(FULL_PROMPT) - 5)
+
+
+def test_empty_sections_are_not_emitted() -> None:
+    assert assemble(AssemblerInput(current_message="Go on", team_task=" ", system_instruction=" ")).prompt == "Go on"
+    assert assemble(AssemblerInput(system_instruction="You are Al")).prompt == "You are Al"
+    assert assemble(AssemblerInput()).prompt == ""
+
+
+def test_framework_request_and_turn_note_have_their_places() -> None:
+    output = assemble(replace(FULL, framework="Hand over.", request="Build it", turn_note="kailai asks you."))
+
+    assert output.prompt == (
+        "You are Al\n\nHand over.\n\nDesign it\n\nkailai: Hi\nmax: Hello\n\nBuild it\n\nkailai asks you.\n\nGo on"
+    )

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+
+from teamchat.assemblers.base import AssemblerInput, PromptContextMessage, Trimmed
+from teamchat.assemblers.sections import PromptFormat, addressed_line, lay_out, render, system_body
+
+FORMAT = PromptFormat(line=addressed_line, system="S", task="T", history="H", request="R", turn="N", message="M")
+
+
+def prompt(given: AssemblerInput) -> str:
+    return render(lay_out(given, FORMAT), Trimmed()).prompt
+
+
+@pytest.mark.parametrize(
+    ("instruction", "file_text", "body"),
+    [
+        (None, None, ""),
+        ("", "", ""),
+        ("You are Max", None, "You are Max"),
+        (None, "Always be helpful", "Always be helpful"),
+        ("You are Max", "Always be helpful", "You are Max\n\nAlways be helpful"),
+        ("  ", "text", "text"),
+        ("text", " \n\t", "text"),
+        (" \n", "\t ", ""),
+        ("  You are Max\n", "\n Always be helpful ", "You are Max\n\nAlways be helpful"),
+    ],
+)
+def test_system_body_joins_what_is_not_blank(instruction: str | None, file_text: str | None, body: str) -> None:
+    assert system_body(instruction, file_text) == body
+
+
+@pytest.mark.parametrize("blank", [None, "", "  \n "])
+def test_blank_framework_leaves_the_system_text_as_it_is(blank: str | None) -> None:
+    assert system_body("You are Max", "Be brief", blank) == "You are Max\n\nBe brief"
+
+
+def test_sections_stand_in_order_with_one_blank_line_between() -> None:
+    given = AssemblerInput(
+        context_messages=(PromptContextMessage("a", "one", "b"), PromptContextMessage("b", "two")),
+        current_message="message",
+        team_task="task",
+        system_instruction="instruction",
+        instruction_file_text="file",
+        framework="framework",
+        turn_note="note",
+        request="request",
+    )
+
+    assert prompt(given) == (
+        "S\ninstruction\n\nfile\n\nframework\n\nT\ntask\n\nH\n- a -> b: one\n- b -> all: two"
+        "\n\nR\nrequest\n\nN\nnote\n\nM\nmessage"
+    )
+
+
+def test_blank_sections_are_left_out() -> None:
+    blank = AssemblerInput(
+        current_message=" \n",
+        team_task=" ",
+        system_instruction="\t",
+        instruction_file_text="",
+        framework=" ",
+        turn_note="\n",
+        request=" ",
+    )
+
+    assert prompt(blank) == ""
+
+
+def test_history_content_stays_as_it_is() -> None:
+    content = "  def f():\n\n      return '[MESSAGE]'  \n"
+
+    assert addressed_line(PromptContextMessage("max", content, "sarah, carol")) == f"- max -> sarah, carol: {content}"
+
+
+@pytest.mark.parametrize("nobody", [None, ""])
+def test_a_message_to_nobody_in_particular_went_to_all(nobody: str | None) -> None:
+    assert addressed_line(PromptContextMessage("max", "Hi", nobody)) == "- max -> all: Hi"
+
+
+def test_message_at_is_where_the_messages_own_text_begins() -> None:
+    output = render(lay_out(AssemblerInput(current_message=" M\nM ", team_task="M\nM"), FORMAT), Trimmed())
+
+    assert output.prompt == "T\nM\nM\n\nM\nM\nM"
+    assert output.message_at == 9
+
+
+def test_without_a_message_there_is_no_place_of_it() -> None:
+    assert render(lay_out(AssemblerInput(team_task="task"), FORMAT), Trimmed()).message_at is None
