@@ -23,6 +23,8 @@ class PromptContextMessage:
 class AssemblerInput:
     """The parts of a prompt, in the seed's names; the last three are the framework's (design: framework text).
 
+    Above `max_bytes` texts are cut; above `target_bytes`, what a prompt may cost, only old history is left out.
+
     `framework` goes with the system text and is the same from turn to turn. `turn_note` says whom this turn serves and
     closes the history. `request` is the human message being served, given only when it has left the history.
     """
@@ -33,6 +35,7 @@ class AssemblerInput:
     system_instruction: str | None = None
     instruction_file_text: str | None = None
     max_bytes: int = 768 * 1024
+    target_bytes: int | None = None
     framework: str | None = None
     turn_note: str | None = None
     request: str | None = None
@@ -64,7 +67,7 @@ class AssemblerOutput:
     trimmed: Trimmed = Trimmed()
 
 
-class BudgetExceeded(Exception):  # noqa: N818 (it is raised like a result: the caller turns it into a sentence)
+class BudgetExceeded(Exception):
     """Task and system text alone are over the budget; `needed` and `allowed` are bytes."""
 
     def __init__(self, needed: int, allowed: int) -> None:

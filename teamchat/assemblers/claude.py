@@ -22,4 +22,4 @@ class ClaudeContextAssembler:
         return "claude-code"
 
     def assemble(self, given: AssemblerInput) -> AssemblerOutput:
-        return render(*fit(lay_out(given, _FORMAT), given.max_bytes))
+        return render(*fit(lay_out(given, _FORMAT), given.max_bytes, given.target_bytes))

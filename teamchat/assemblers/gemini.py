@@ -27,4 +27,4 @@ class GeminiContextAssembler:
         return "google-gemini"
 
     def assemble(self, given: AssemblerInput) -> AssemblerOutput:
-        return render(*fit(lay_out(given, _FORMAT), given.max_bytes))
+        return render(*fit(lay_out(given, _FORMAT), given.max_bytes, given.target_bytes))

@@ -19,4 +19,4 @@ class PlainTextAssembler:
         return "plain"
 
     def assemble(self, given: AssemblerInput) -> AssemblerOutput:
-        return render(*fit(lay_out(given, _FORMAT), given.max_bytes))
+        return render(*fit(lay_out(given, _FORMAT), given.max_bytes, given.target_bytes))

@@ -15,8 +15,8 @@ from teamchat.assemblers.sections import BLANK_LINE, Parts, Section
 from teamchat.assemblers.truncation import byte_length, least_bytes, truncate_middle
 
 
-def fit(parts: Parts, max_bytes: int) -> tuple[Parts, Trimmed]:
-    """`parts` brought within `max_bytes`, and what that took out of them.
+def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[Parts, Trimmed]:
+    """`parts` brought within `max_bytes`, and what that took out of them; history keeps within `target_bytes`, too.
 
     Raises `BudgetExceeded` when there is no room for what is never cut and a trace of the message and the request: a
     prompt without its message would be no prompt.
@@ -24,7 +24,8 @@ def fit(parts: Parts, max_bytes: int) -> tuple[Parts, Trimmed]:
     spare = _spare(parts, max_bytes)
     request, request_cut, spare = _cut(parts.request, spare)
     message, message_cut, spare = _cut(parts.message, spare)
-    history = _newest(parts.history, spare - _around(parts.history_heading))
+    over = max(max_bytes - target_bytes, 0) if target_bytes is not None else 0
+    history = _newest(parts.history, spare - over - _around(parts.history_heading))
     return (
         replace(parts, request=request, message=message, history=history),
         Trimmed(len(parts.history) - len(history), message_cut, request_cut),

@@ -1,6 +1,6 @@
 """The `teamchat` program: a group that imports a command only when it is called for.
 
-A script pays for every import at every `send`, so nothing heavy is imported here, and `--help` alone reads all commands.
+A script pays for every import at every `send`, so nothing heavy is imported here; `--help` alone reads all commands.
 """
 
 from __future__ import annotations
@@ -63,11 +63,12 @@ def print_version(wanted: bool) -> None:
 
 @app.callback()
 def teamchat(
-    version: Annotated[  # noqa: ARG001 (its callback does the work)
+    version: Annotated[
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Put agent CLIs and people into one conversation: teamchat send "[NEXT:max] Hi"."""
+    del version  # its callback did the work
 
 
 def run(args: list[str]) -> int:

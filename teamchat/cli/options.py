@@ -11,7 +11,9 @@ TeamOption = Annotated[
 ]
 SessionOption = Annotated[
     str | None,
-    typer.Option("--session", metavar="NAME", envvar="TEAMCHAT_SESSION", help="The conversation (default: the last one)."),
+    typer.Option(
+        "--session", metavar="NAME", envvar="TEAMCHAT_SESSION", help="The conversation (default: the last one)."
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line; see docs/json.md.")]
 StreamOption = Annotated[bool, typer.Option("--stream", help="With --json: text as it comes, too.")]

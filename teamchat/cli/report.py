@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 from teamchat.core.errors import ExitCode, TeamchatError
 
 
-def report(command: Callable[[], object]) -> int:
+def report(command: Callable[[], object]) -> int:  # noqa: PLR0911 (one line per kind of ending)
     """Run `command`; its exit code. A traceback is a bug of teamchat, never the user's."""
     try:
         result = command()

@@ -58,7 +58,9 @@ def send(
             from teamchat.cli.dry_run import explain
 
             return explain(found, db, session, message, new=new, speaker=as_, to=to)
-        address(message, found, State(rules_of(found)), speaker=as_, to=to)  # wrong names are told before anything begins
+        address(
+            message, found, State(rules_of(found)), speaker=as_, to=to
+        )  # wrong names are told before anything begins
         chosen, word = choose_session(db, found, session, new=new)
         if not quiet:
             note(word)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from teamchat.core.actions import PauseKind
 from teamchat.core.engine import State
@@ -23,7 +23,7 @@ class Tally:
     turns: int = 0
     text: str = ""
     denied: int | None = 0
-    usage: Usage = Usage(input_tokens=0, cached_tokens=0, output_tokens=0, cost_usd=0.0)
+    usage: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0.0))
     last: Outcome | None = None
 
     def add(self, outcome: Outcome, reply: ConversationMessage | None) -> None:

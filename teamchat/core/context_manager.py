@@ -45,6 +45,7 @@ class ContextManager:
         *,
         context_window_size: int = DEFAULT_CONTEXT_WINDOW_SIZE,
         max_bytes: int = DEFAULT_MAX_BYTES,
+        target_bytes: int | None = None,
         on_message_added: Callable[[ConversationMessage], object] | None = None,
         on_team_task_changed: Callable[[str | None], object] | None = None,
         assemblers: Mapping[str, Assembler] | None = None,
@@ -52,6 +53,7 @@ class ContextManager:
         self._messages = MemoryLog() if log is None else log
         self._window_size = context_window_size
         self._max_bytes = max_bytes
+        self._target_bytes = target_bytes
         self._on_message_added = on_message_added
         self._on_team_task_changed = on_team_task_changed
         self._assemblers = _ASSEMBLERS if assemblers is None else assemblers
@@ -116,6 +118,7 @@ class ContextManager:
             system_instruction=_well_formed(system_instruction),
             instruction_file_text=_well_formed(instruction_file_text),
             max_bytes=self._max_bytes,
+            target_bytes=self._target_bytes,
             framework=_well_formed(framework),
             turn_note=_well_formed(turn_note),
             request=_well_formed(request),

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from teamchat.core.actions import Action, Asked, Dropped, Idle, Paused, PauseKind, Queued, RunTurn, TurnFailed
+from teamchat.assemblers.truncation import BYTES_PER_TOKEN
+from teamchat.core.actions import Action, Asked, Dropped, Paused, PauseKind, Queued, RunTurn, TurnFailed
 from teamchat.core.addressing import Addressed, address, address_reply
 from teamchat.core.agents import ASSEMBLERS
 from teamchat.core.conclusion import Tally, conclude_failure, conclude_pause, conclude_waiting
@@ -62,6 +63,7 @@ def manager_of(team: Team, db: Database, session: int) -> ContextManager:
         SqliteLog(db, session),
         context_window_size=team.context_window,
         max_bytes=team.max_bytes,
+        target_bytes=team.max_prompt_tokens * BYTES_PER_TOKEN,
         assemblers=ASSEMBLERS,
     )
 
@@ -139,29 +141,32 @@ class ConversationCoordinator:
         return actions
 
     async def _follow(self, actions: tuple[Action, ...]) -> Conclusion:
+        """Perform action after action until one says that it ends here."""
         while True:
             for action in actions[:-1]:
                 self._tell(action)
-            match actions[-1]:
-                case RunTurn(route=route):
-                    if self.stopper.asked:
-                        actions = self._step(Stopped(time.time()))
-                        continue
-                    try:
-                        actions = await self._turn(route)
-                    except TeamchatError as error:  # known before anything was started: the route waits for a resume
-                        self._step(TurnEnded(time.time(), route.number, None))
-                        return conclude_failure(self.tally, self.state, error.code, str(error), error.hint)
-                case TurnFailed(route=route):
-                    return self._failed(route)
-                case Asked(route=route):
-                    return conclude_waiting(self.tally, self.state, route, len(self.team.humans))
-                case Paused(kind=kind, reason=reason):
-                    return conclude_pause(self.tally, self.state, kind, reason)
-                case Idle():
-                    return self.tally.conclusion(self.state, ExitCode.DONE)
-                case Queued() | Dropped() as other:
-                    raise AssertionError(other)  # the engine's last action always says how it goes on
+            last = actions[-1]
+            if not isinstance(last, RunTurn):
+                return self._conclude(last)
+            if self.stopper.asked:
+                actions = self._step(Stopped(time.time()))
+                continue
+            try:
+                actions = await self._turn(last.route)
+            except TeamchatError as error:  # known before anything was started: the route waits for a resume
+                self._step(TurnEnded(time.time(), last.route.number, None))
+                return conclude_failure(self.tally, self.state, error.code, str(error), error.hint)
+
+    def _conclude(self, action: Action) -> Conclusion:
+        match action:
+            case TurnFailed(route=route):
+                return self._failed(route)
+            case Asked(route=route):
+                return conclude_waiting(self.tally, self.state, route, len(self.team.humans))
+            case Paused(kind=kind, reason=reason):
+                return conclude_pause(self.tally, self.state, kind, reason)
+            case _:
+                return self.tally.conclusion(self.state, ExitCode.DONE)
 
     def _tell(self, action: Action) -> None:
         if isinstance(action, Queued):
@@ -193,7 +198,7 @@ class ConversationCoordinator:
     def _begin(self, prepared: ReadyTurn) -> Turn:
         with self.db.transaction():
             self._decide(TurnBegan(time.time(), prepared.route.number, prepared.prompt.answers.id))
-            turn = begin_turn(
+            return begin_turn(
                 self.db,
                 NewTurn(
                     session=self.session,
@@ -208,7 +213,6 @@ class ConversationCoordinator:
                     folder=self.folder / secrets.token_hex(8),
                 ),
             )
-        return turn
 
     def _finish(self, prepared: ReadyTurn, turn: Turn, finished: FinishedTurn) -> tuple[Action, ...]:
         """Store what came of a turn, all of it or nothing: the reply, the receipt, the route and the new queue."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from teamchat.core.actions import PauseKind
 from teamchat.core.errors import ExitCode
@@ -79,4 +79,4 @@ class Conclusion:
     held: tuple[Route, ...] = ()
     turns: int = 0
     denied: int | None = 0
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from teamchat.core.markdown import Places
-from teamchat.core.markers import SPACE, MarkerKind, WhyNot
+from teamchat.core.markers import SPACE, Marker, MarkerKind, WhyNot
 from teamchat.core.names import fold
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from teamchat.core.markers import Marker
 
 _NAME = r"@?+[^\s,，、+＋!！#＃@:：()\[\]［］【】<>*`'\"]++"
 # How many names a suggestion repeats is bounded, so that a line of them costs no more than its length.

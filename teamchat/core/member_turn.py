@@ -109,7 +109,9 @@ def check_runnable(turn: ReadyTurn) -> None:
     """Everything that can be known to fail before anything is started."""
     member, program = turn.member, turn.command.argv[0]
     if not member.cwd.is_dir():
-        raise UsageError(f"{member.name}'s folder {member.cwd} does not exist", "create it, or mend cwd in the team file")
+        raise UsageError(
+            f"{member.name}'s folder {member.cwd} does not exist", "create it, or mend cwd in the team file"
+        )
     if refusal := turn.runner.refusal(member.access, turn.env):
         raise NotTrusted(f"{member.name} can not have access {member.access!r}: {refusal}")
     if shutil.which(program, path=turn.env.get("PATH", os.defpath)) is None:
@@ -136,7 +138,9 @@ class _Collector:
 
     def files(self, cwd: Path) -> tuple[str, ...]:
         paths = (path for timed in self.events if isinstance(timed.event, ToolResult) for path in timed.event.paths)
-        return tuple(dict.fromkeys(os.path.relpath(path, cwd) if Path(path).is_relative_to(cwd) else path for path in paths))
+        return tuple(
+            dict.fromkeys(os.path.relpath(path, cwd) if Path(path).is_relative_to(cwd) else path for path in paths)
+        )
 
     def count(self, kind: type[AgentEvent]) -> int:
         return sum(isinstance(timed.event, kind) for timed in self.events)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.assemblers.base import AssemblerOutput, BudgetExceeded
@@ -52,8 +52,13 @@ def build_prompt(team: Team, member: Member, route: Route, manager: ContextManag
     )
     try:
         assembled = manager.assemble_prompt(kind.name, given)
+        if assembled.trimmed.history_messages and given.request is None and request.id != answers.id:
+            # the request may be among the history that was dropped, and it is the last thing to be lost
+            assembled = manager.assemble_prompt(kind.name, replace(given, request=text_of(request)))
     except BudgetExceeded as error:
-        raise PromptTooLarge(f"{member.name}: {error}", "shorten the task or the instructions, or raise max_bytes") from error
+        raise PromptTooLarge(
+            f"{member.name}: {error}", "shorten the task or the instructions, or raise max_bytes"
+        ) from error
     own_from = (assembled.message_at or 0) if answers.speaker.type == "human" else len(assembled.prompt)
     prepared = kind.runner.prepare(assembled.prompt, own_from=own_from, exists=lambda path: exists(member.cwd, path))
     check_limit(member, kind.runner.limit, prepared.stdin)

@@ -27,7 +27,10 @@ CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a turn was given. `env` has the changed variables: the new value (secrets hidden), or None for a removed one."""
+    """What a turn was given.
+
+    `env` has the changed variables: the new value (secrets hidden), or None for a removed one.
+    """
 
     argv: tuple[str, ...]
     env: dict[str, str | None]
@@ -47,7 +50,10 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a turn. None is unknown, never zero. `left` names processes that outlived the agent and were ended."""
+    """What came of a turn. None is unknown, never zero.
+
+    `left` names processes that outlived the agent and were ended.
+    """
 
     exit_code: int | None
     seconds: float

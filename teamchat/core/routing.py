@@ -7,17 +7,13 @@ names itself is ignored. Of several FROM or TEAM_TASK markers the last one count
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from teamchat.core.markers import Author, Marker, MarkerKind
 from teamchat.core.names import Ambiguous, Directory, Found, Named, Unknown, fold
 from teamchat.core.targets import Priority, Target, parse_targets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _LONGEST_SHOWN = 60  # characters
 

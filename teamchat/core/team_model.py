@@ -12,9 +12,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from teamchat.core.durations import parse_duration
 from teamchat.core.names import fold, valid_name
-from teamchat.core.team import Like, Transport  # noqa: TC001 (pydantic reads the annotations)
+from teamchat.core.team import Like, Transport
 from teamchat.core.team_mistakes import Mistake, explain
-from teamchat.runners.base import Access  # noqa: TC001
+from teamchat.runners.base import Access
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from teamchat.core.markdown import split_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _RUN_OF_SPACES = re.compile(r"\s{2,}")
 

@@ -266,3 +266,7 @@ class Runner(Protocol):
     def access_note(self, access: Access) -> str:
         """One line for `teamchat team`: what a member of this access may do, and what bounds it."""
         ...
+
+    def reads_note(self, *, project_settings: bool) -> str:
+        """One line for `teamchat team`: which instructions and settings the CLI reads beside its prompt."""
+        ...

@@ -33,6 +33,7 @@ STREAM = ("-p", "--output-format", "stream-json", "--verbose", "--include-partia
 LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes 131,071 for one argument
 
 _GLUED = re.compile(r'[\w"`(]', re.ASCII)  # an `@` right after one of these was seen to stay text
+READS = "CLAUDE.md of its folder and of the user, the user's settings, MCP servers and skills"
 
 
 class ClaudeRunner:
@@ -74,6 +75,13 @@ class ClaudeRunner:
 
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]
+
+    def reads_note(self, *, project_settings: bool) -> str:
+        return READS + (
+            ", and all settings, hooks and MCP servers of the project"
+            if project_settings
+            else "; not the project's hooks, .mcp.json and commands"
+        )
 
 
 def _system_text(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:

@@ -25,6 +25,7 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
         "full": "may do everything (--dangerously-bypass-approvals-and-sandbox)",
     }
 )
+READS = "AGENTS.md of its folder and of the user, the user's configuration and MCP servers"
 
 
 class CodexRunner:
@@ -56,3 +57,6 @@ class CodexRunner:
 
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]
+
+    def reads_note(self, *, project_settings: bool) -> str:
+        return READS + ("" if project_settings else "; not the project's .codex/config.toml")

@@ -33,6 +33,7 @@ priority = 999
 """
 
 _NEVER_A_PATH = frozenset(",;!?()[]{}")  # an `@` right before one of these was seen to stay text
+READS = "GEMINI.md of its folder and of the user, the user's settings, MCP servers and extensions"
 
 
 class GeminiRunner:
@@ -78,3 +79,10 @@ class GeminiRunner:
 
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]
+
+    def reads_note(self, *, project_settings: bool) -> str:
+        return READS + (
+            ", and all settings, hooks and MCP servers of the project"
+            if project_settings
+            else "; not the project's hooks, settings and MCP servers"
+        )

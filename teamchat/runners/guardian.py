@@ -12,6 +12,7 @@ it finds what still hangs on the agent's own processes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -72,10 +73,9 @@ def descendants() -> dict[int, str]:
 
 
 def send_signal(pid: int, number: int, *, group: bool = False) -> None:
-    try:
+    # it may have ended since, or changed its user: then nothing more can be done
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         (os.killpg if group else os.kill)(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # it has ended since, or it changed its user: nothing more can be done
 
 
 class Guardian:
@@ -193,7 +193,7 @@ class Guardian:
 
 def main() -> None:
     guardian = Guardian(socket.socket(fileno=int(sys.argv[1])))
-    os.set_inheritable(guardian.control.fileno(), False)  # noqa: FBT003 (the function has no other form)
+    os.set_inheritable(guardian.control.fileno(), False)
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     become_subreaper()

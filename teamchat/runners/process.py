@@ -30,7 +30,10 @@ READ_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start. `folder` gets the files `stdout` and `stderr`; `scratch` is removed when the whole tree is gone."""
+    """What to start. `folder` gets the files `stdout` and `stderr`.
+
+    `scratch` is removed when the whole tree is gone.
+    """
 
     argv: tuple[str, ...]
     cwd: Path
@@ -58,7 +61,7 @@ class Exit:
     left: tuple[str, ...] = ()
 
 
-class SpawnFailed(Exception):  # noqa: N818 (a fact to turn into a failure, not a programming error)
+class SpawnFailed(Exception):
     """The operating system refused to start the program; the message says why."""
 
 
@@ -80,7 +83,7 @@ class Running(Protocol):
 class Launcher(Protocol):
     """Starts processes; a replay puts recordings in its place. Raises `SpawnFailed`."""
 
-    def __call__(self, launch: Launch) -> Running: ...
+    def __call__(self, what: Launch, /) -> Running: ...
 
 
 class Process:

@@ -101,7 +101,12 @@ class _Facts:
 
 class _Turn:
     def __init__(
-        self, process: Running, parser: EventParser, clocks: Clocks, stopper: Stopper, emit: Callable[[AgentEvent], None]
+        self,
+        process: Running,
+        parser: EventParser,
+        clocks: Clocks,
+        stopper: Stopper,
+        emit: Callable[[AgentEvent], None],
     ) -> None:
         self.process, self.parser, self.clocks, self.stopper, self.emit = process, parser, clocks, stopper, emit
         self.facts = _Facts()
@@ -132,7 +137,9 @@ class _Turn:
             self.tail = (self.tail + chunk.data)[-TAIL_BYTES:]
         self.received += len(chunk.data)
         if self.received > MAX_OUTPUT_BYTES:
-            self._end_process(Failure(FailureKind.AGENT, f"wrote more than {MAX_OUTPUT_BYTES >> 30} GiB and was stopped"))
+            self._end_process(
+                Failure(FailureKind.AGENT, f"wrote more than {MAX_OUTPUT_BYTES >> 30} GiB and was stopped")
+            )
             return
         for line in self.framers[chunk.stream].push(chunk.data):
             self._line(chunk.stream, line)
@@ -216,4 +223,3 @@ async def run_turn(
 ) -> TurnEnd:
     """Follow `process` to its end and judge it; `emit` gets every event as it comes."""
     return await _Turn(process, parser, clocks, stopper, emit).run()
-

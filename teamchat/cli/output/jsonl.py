@@ -66,7 +66,7 @@ class JsonOutput:
             case Denied(tool=tool, detail=detail):
                 write("denied", **at, tool=tool, detail=detail)
             case Retry(reason=reason, kind=kind, attempt=attempt):
-                write("retry", **at, reason=reason, kind=kind, attempt=attempt)
+                write("retry", **at, reason=reason, failure=kind, attempt=attempt)
             case Note(text=text) | Error(text=text):
                 write("note", **at, text=text)
             case _:
@@ -90,7 +90,7 @@ class JsonOutput:
         )
 
 
-def write(kind: str, **fields: Any) -> None:
+def write(kind: str, /, **fields: Any) -> None:
     print(json.dumps({"v": VERSION, "type": kind, **fields}, ensure_ascii=False), flush=True)
 
 

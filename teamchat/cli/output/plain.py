@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teamchat.cli.output.words import ending, note, turn_line
+from teamchat.cli.output.words import block, ending, note, turn_line
 from teamchat.core.clean import clean
 from teamchat.core.events import AgentSpoke, Conclusion, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.markers import strip_markers
@@ -14,7 +14,7 @@ class PlainOutput:
         match event:
             case TurnFinished(turn=turn, outcome=outcome, message=message):
                 if message:
-                    print(f"{turn.member}:\n{clean(message.content).strip()}\n", flush=True)
+                    print(block(turn.member, message.content), flush=True)
                 note(turn_line(turn.member, outcome))
             case TurnStarted(turn=turn):
                 note(f"{turn.member} begins (turn {turn.number})")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 
+from teamchat.core.clean import clean
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion
 from teamchat.core.receipt import Outcome
@@ -31,7 +33,7 @@ def tokens(usage: Usage | None) -> str:
 
 
 def turn_line(member: str, outcome: Outcome) -> str:
-    """`max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`; what is unknown says so, what can not be is left out."""
+    """`max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`; what is unknown says so, but for a cost."""
     parts = [member, duration(outcome.seconds)]
     if outcome.files:
         parts.append(plural(len(outcome.files), "file"))
@@ -52,7 +54,7 @@ def ending(conclusion: Conclusion) -> list[str]:
         return []
     lines = [f"{_what(conclusion)}: {conclusion.reason}" + _left(conclusion)]
     if conclusion.hint:
-        lines.append(f"  {'answer' if conclusion.waiting_for else 'try'}: {conclusion.hint}")
+        lines.append(f"{'answer' if conclusion.waiting_for else 'try'}: {conclusion.hint}")
     return lines
 
 
@@ -65,3 +67,12 @@ def _what(conclusion: Conclusion) -> str:
 def _left(conclusion: Conclusion) -> str:
     names = ", ".join(route.target for route in conclusion.held)
     return f" (held: {names})" if names else ""
+
+
+def block(head: str, text: str) -> str:
+    """A finished message: who, then the text, then a blank line."""
+    return f"{head}:\n{clean(text).strip()}\n"
+
+
+def moment(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

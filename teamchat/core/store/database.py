@@ -85,6 +85,15 @@ class Database:
                 self._connection.execute("ROLLBACK")
             raise
 
+    @contextlib.contextmanager
+    def taken_back(self) -> Iterator[None]:
+        """A transaction of which nothing stays: to look at what would happen."""
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            self.execute("ROLLBACK")
+
     def close(self) -> None:
         self._connection.close()
 

@@ -131,5 +131,5 @@ def migrate(db: sqlite3.Connection) -> None:
             raise
 
 
-class NewerStore(Exception):  # noqa: N818 (turned into a sentence where the store is opened)
+class NewerStore(Exception):
     """The store was written by a later teamchat."""

@@ -14,15 +14,20 @@ def load_state(db: Database, session: int, rules: Rules) -> State:
     """The state as it was last saved."""
     row = db.row("SELECT next_route, turns, since, last_ai FROM sessions WHERE id = ?", session)
     assert row is not None, session
-    queue = db.rows("SELECT * FROM routes WHERE session = ? AND place IS NOT NULL ORDER BY place", session)
     return State(
         rules=rules,
-        queue=tuple(_route(found) for found in queue),
+        queue=open_routes(db, session),
         next_route=row["next_route"],
         turns=row["turns"],
         since=row["since"],
         last_ai=row["last_ai"],
     )
+
+
+def open_routes(db: Database, session: int) -> tuple[Route, ...]:
+    """The queue, in its order."""
+    rows = db.rows("SELECT * FROM routes WHERE session = ? AND place IS NOT NULL ORDER BY place", session)
+    return tuple(_route(row) for row in rows)
 
 
 def _route(row: sqlite3.Row) -> Route:

@@ -71,10 +71,11 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
     with db.transaction():
         system = put_text(db, new.system_text.encode()) if new.system_text else None
         cursor = db.execute(
-            "INSERT INTO turns (session, number, route, member, agent, \"like\", status, started_at, system_text, prompt,"
-            " shown_through, setup, folder) VALUES (?, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns WHERE session = ?),"
-            " ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?)",
-            new.session, new.session, new.route, new.member, new.agent, new.like, time.time(), system,
+            """INSERT INTO turns (session, number, route, member, agent, "like", status, started_at, system_text,
+                prompt, shown_through, setup, folder)
+            VALUES (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns WHERE session = ?1),
+                ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10, ?11)""",
+            new.session, new.route, new.member, new.agent, new.like, time.time(), system,
             put_text(db, new.prompt), new.shown_through, _dump(new.setup), str(new.folder),
         )  # fmt: skip
         assert cursor.lastrowid is not None
@@ -172,3 +173,8 @@ def system_of(db: Database, turn: Turn) -> str | None:
 
 def partial_of(db: Database, turn: Turn) -> str:
     return get_text(db, turn.partial_key).decode() if turn.partial_key else ""
+
+
+def turn_numbers(db: Database, session: int) -> dict[int, int]:
+    """The number of each turn by its id."""
+    return {row["id"]: row["number"] for row in db.rows("SELECT id, number FROM turns WHERE session = ?", session)}

@@ -1,0 +1,82 @@
+"""`send --dry-run`: what would happen, by the real code in a transaction that is taken back at the end."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+
+from teamchat.cli.place import choose_session
+from teamchat.core.addressing import address
+from teamchat.core.coordinator import ConversationCoordinator
+from teamchat.core.events import ConversationEvent
+from teamchat.core.hints import hints
+from teamchat.core.markers import scan
+from teamchat.core.member_turn import ready
+from teamchat.core.route import Status
+from teamchat.core.store.database import Database
+from teamchat.core.team import Team
+from teamchat.runners.process import launch
+from teamchat.runners.turn import Stopper
+
+
+def explain(
+    team: Team, db: Database, session: str | None, text: str, *, new: bool, speaker: str | None, to: str | None
+) -> int:
+    """Print markers, the order of speaking, and the first turn's prompt, command and environment."""
+    with db.taken_back():
+        _explain(team, db, choose_session(db, team, session, new=new)[0].id, text, speaker, to)
+    return 0
+
+
+def _explain(team: Team, db: Database, session: int, text: str, speaker: str | None, to: str | None) -> None:
+    for line in marker_lines(text, team):
+        print(line)
+    coordinator = ConversationCoordinator(
+        team, db, session, folder=db.path.parent, launcher=launch, stopper=Stopper(), emit=_ignore
+    )
+    addressed = address(text, team, coordinator.state, speaker=speaker, to=to)
+    for problem in addressed.problems:
+        print(f"problem: {problem}")
+    coordinator.store(addressed)
+    queue = [route for route in coordinator.state.queue if route.status is not Status.HELD]
+    print("speaking: " + (", then ".join(route.target for route in queue) or "nobody"))
+    if coordinator.state.held:
+        print("held, only resume moves them: " + ", ".join(route.target for route in coordinator.state.held))
+    limits = team.limits
+    print(f"guards: {limits.turns} turns and {limits.minutes:g} minutes for this message")
+    if queue and queue[0].target not in {human.name for human in team.humans}:
+        _first_turn(team, coordinator, queue[0].number)
+
+
+def _first_turn(team: Team, coordinator: ConversationCoordinator, number: int) -> None:
+    route = next(route for route in coordinator.state.queue if route.number == number)
+    turn = ready(team, route, coordinator.manager, os.environ)
+    print(f"\n{route.target} would run: {shlex.join(turn.command.argv)}")
+    print(f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}")
+    for name, value in turn.setup.env.items():
+        print(f"without {name}" if value is None else f"with {name}={value}")
+    if turn.prompt.system_text:
+        print(f"\nits system text ({turn.setup.system_bytes:,} bytes):\n{turn.prompt.system_text}")
+    print(f"\nits standard input ({turn.setup.stdin_bytes:,} bytes):", flush=True)
+    sys.stdout.buffer.write(turn.prompt.prepared.stdin + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def marker_lines(text: str, team: Team) -> list[str]:
+    """Every marker with its position, whether it counts and why not; then what was probably meant as one."""
+    markers = scan(text, "human")
+    lines = [
+        f"{marker.raw.splitlines()[0]} at {marker.start}: "
+        + ("counts" if marker.why_not is None else f"text, it is {marker.why_not}")
+        for marker in markers
+    ]
+    names = [name for member in team.members for name in (member.name, member.title) if name]
+    return lines + [
+        f"{hint.text!r} at {hint.position} is no marker: did you mean {hint.suggestion}?"
+        for hint in hints(text, markers, names)
+    ]
+
+
+def _ignore(event: ConversationEvent) -> None:
+    del event

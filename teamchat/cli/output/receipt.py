@@ -1,0 +1,107 @@
+"""The receipt of a turn, for a person and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from teamchat.cli.output.jsonl import outcome_fields
+from teamchat.cli.output.words import duration, moment, plural
+from teamchat.core.clean import clean
+from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.store.turns import Turn
+from teamchat.runners.base import Usage
+
+Event = tuple[float, str, dict[str, Any]]
+SHOWN = {
+    "ToolCall": "{name} {summary}",
+    "Denied": "denied: {tool} {detail}",
+    "Retry": "tried again: {reason}",
+    "Note": "{text}",
+}
+
+
+def receipt_fields(turn: Turn, prompt: bytes, system: str | None, partial: str) -> dict[str, Any]:
+    return {
+        "turn": turn.number,
+        "member": turn.member,
+        "agent": turn.agent,
+        "status": turn.status,
+        "started_at": turn.started_at,
+        "shown_through": turn.shown_through,
+        "vendor_session": turn.vendor_session,
+        "setup": dataclasses.asdict(turn.setup),
+        "prompt": prompt.decode(errors="replace"),
+        "system": system,
+        "outcome": turn.outcome and outcome_fields(turn.outcome),
+        "partial": partial,
+    }
+
+
+def receipt_lines(turn: Turn, events: list[Event], partial: str) -> Iterator[str]:
+    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {turn.status}"
+    for name, value in (*_setup(turn, turn.setup), *(_outcome(turn.outcome) if turn.outcome else ())):
+        yield f"  {name:<9} {clean(value)}"
+    for at, kind, data in events:
+        if kind in SHOWN:
+            yield clean(f"  {at:7.1f}s  {SHOWN[kind].format(**data)}".replace("\n", " "))
+    if partial.strip():
+        yield "  partial text (never a message, never in a prompt):"
+        yield from (f"  | {line}" for line in clean(partial).splitlines())
+
+
+def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
+    yield "why", setup.why + (f", attempt {setup.attempt}" if setup.attempt > 1 else "")
+    yield "answers", f"{setup.answers}, for the request {setup.request}"
+    yield "started", moment(turn.started_at)
+    yield "access", f"{setup.access}: {setup.access_note}"
+    system = f" and {setup.system_bytes:,} bytes of system text (--system)" if turn.system_key else ""
+    yield "sent", f"{setup.stdin_bytes:,} bytes on stdin (--prompt){system}"
+    cut = setup.trimmed
+    if cut:
+        yield (
+            "cut",
+            f"{plural(cut.history_messages, 'old message')}, {cut.message_bytes + cut.request_bytes:,} bytes of text (the budget)",
+        )
+    if setup.inert_mentions:
+        yield "inert", f"{plural(setup.inert_mentions, '@path')} of other speakers made inert"
+    yield "ran", shlex.join(setup.argv)
+    yield "in", setup.cwd
+    for name, new in setup.env.items():
+        yield "env", f"without {name}" if new is None else f"{name}={new}"
+
+
+def _outcome(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    if outcome.failure:
+        hint = f" ({outcome.failure.hint})" if outcome.failure.hint else ""
+        yield "failed", f"{outcome.failure.reason}{hint} [exit code {outcome.code.value}]"
+    else:
+        yield "reply", outcome.reply or ""
+    first = f", first byte after {duration(outcome.first_byte_s)}" if outcome.first_byte_s is not None else ""
+    yield "took", f"{duration(outcome.seconds)}{first}"
+    if outcome.model:
+        yield "model", outcome.model
+    yield "tokens", _usage(outcome.usage)
+    yield (
+        "tools",
+        f"{outcome.tools} used, {'denied unknown' if outcome.denied is None else f'{len(outcome.denied)} denied'}",
+    )
+    if outcome.denied:
+        yield "allow", "give it more with access or allow in the team file, then: teamchat trust"
+    if outcome.files:
+        yield "files", ", ".join(outcome.files)
+    for text in outcome.notes:
+        yield "note", text
+    if outcome.failure and outcome.stderr_tail.strip():
+        yield "stderr", outcome.stderr_tail.strip().splitlines()[-1]
+
+
+def _usage(usage: Usage | None) -> str:
+    if usage is None:
+        return "unknown"
+    numbers = {"in": usage.input_tokens, "cached": usage.cached_tokens, "out": usage.output_tokens}
+    shown = (f"{name} {'unknown' if number is None else f'{number:,}'}" for name, number in numbers.items())
+    cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    return f"{', '.join(shown)}, {cost}" + (" (over its whole vendor session)" if usage.cumulative else "")

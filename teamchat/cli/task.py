@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from teamchat.cli.options import SessionOption, TeamOption
+
+
+def task(
+    text: Annotated[str | None, typer.Argument(help="The new task; without it the task is printed.")] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Take the task away.")] = False,
+    team: TeamOption = None,
+    session: SessionOption = None,
+) -> None:
+    """Show or set the task that every member is told."""
+    from teamchat.cli.output.words import note
+    from teamchat.cli.place import find_root, open_store
+    from teamchat.core.clean import clean
+    from teamchat.core.context_manager import ContextManager
+    from teamchat.core.errors import UsageError
+    from teamchat.core.store.messages import SqliteLog
+    from teamchat.core.store.sessions import need_session
+
+    if text is not None and clear:
+        raise UsageError("--clear takes no text")
+    with open_store(find_root(team)) as db:
+        chosen = need_session(db, session)
+        log = SqliteLog(db, chosen.id)
+        if clear:
+            log.team_task = None
+            note(f"session {chosen.name} has no task any more")
+        elif text is not None:
+            ContextManager(log).set_team_task(text)
+            note(f"the task of session {chosen.name} is set")
+        elif log.team_task is None:
+            note(f'session {chosen.name} has no task; set one: teamchat task "..."')
+        else:
+            print(clean(log.team_task))

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from teamchat.cli.options import JsonOption, TeamOption
+
+if TYPE_CHECKING:
+    from teamchat.core.team import Member, Team
+
+
+def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
+    """Show the members: what each reads, may do, and by which flags of its CLI."""
+    from teamchat.cli.output.jsonl import write
+    from teamchat.cli.place import find_team, trust_store
+    from teamchat.core.printable import printable
+
+    found = find_team(team)
+    trusted = trust_store().is_trusted(found)
+    rows = [describe(found, member) for member in found.members]
+    if as_json:
+        write("team", name=found.name, file=str(found.path) if found.path else None, trusted=trusted, members=rows)
+        return
+    origin = str(found.path) if found.path else "no team file: the installed CLIs are the team"
+    print(printable(f"{found.name} ({origin})" + ("" if trusted else ", not trusted yet: teamchat trust")))
+    for row in rows:
+        print()
+        for line in lines(row):
+            print(printable(line))
+
+
+def describe(team: Team, member: Member) -> dict[str, Any]:
+    """A member as `--json` shows it; a person has a name and a title only."""
+    row: dict[str, Any] = {"name": member.name, "title": member.title, "type": member.type}
+    if member.type == "human":
+        return row
+    import shutil
+
+    from teamchat.core.agents import AGENT_TYPES
+    from teamchat.core.member_turn import SCRATCH
+    from teamchat.runners.base import Job
+
+    agent = team.agent_of(member)
+    runner = AGENT_TYPES[agent.like].runner
+    job = Job(
+        agent.command,
+        member.cwd,
+        SCRATCH,
+        None,
+        member.access,
+        member.allow,
+        member.model,
+        member.args,
+        member.project_settings,
+    )
+    command = runner.command(job)
+    return row | {
+        "agent": agent.name,
+        "program": shutil.which(agent.command[0]),
+        "access": member.access,
+        "may": runner.access_note(member.access),
+        "reads": runner.reads_note(project_settings=member.project_settings),
+        "allow": list(member.allow),
+        "model": member.model,
+        "cwd": str(member.cwd),
+        "argv": list(command.argv),
+        "env": {**command.env, **dict.fromkeys(member.env, "(from the team file)")},
+        "env_keep": list(member.env_keep),
+        "instructions": {
+            "own": member.system_instruction is not None,
+            "file": str(member.instruction_file) if member.instruction_file else None,
+        },
+        "clocks_s": {
+            "first_byte": member.first_byte_s,
+            "stall": member.stall_s or runner.stall_s,
+            "timeout": member.timeout_s,
+        },
+    }
+
+
+def lines(row: dict[str, Any]) -> list[str]:
+    """A member in a few lines for a person."""
+    import shlex
+
+    title = f" · {row['title']}" if row["title"] else ""
+    if row["type"] == "human":
+        return [f"{row['name']}{title} · person"]
+    missing = "" if row["program"] else " (NOT INSTALLED)"
+    named = [("model", row["model"]), ("instructions", row["instructions"]["file"]), ("allow", ", ".join(row["allow"]))]
+    clocks = row["clocks_s"]
+    return [
+        f"{row['name']}{title} · {row['agent']}{missing}",
+        f"  access {row['access']}: {row['may']}",
+        f"  reads: {row['reads']}",
+        *(f"  {name}: {value}" for name, value in named if value),
+        f"  works in: {row['cwd']}",
+        f"  runs: {shlex.join(row['argv'])}",
+        *(f"  with: {name}={value}" for name, value in row["env"].items()),
+        f"  clocks: first byte {clocks['first_byte']:g} s, stall {clocks['stall']:g} s, in all {clocks['timeout']:g} s",
+    ]

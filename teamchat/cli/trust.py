@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from teamchat.cli.options import TeamOption
+
+
+def trust(team: TeamOption = None) -> None:
+    """Trust the team file as it is now: its commands, its access, what lies outside its folder."""
+    from teamchat.cli.output.words import note
+    from teamchat.cli.place import find_team, trust_store
+    from teamchat.core.printable import printable
+    from teamchat.core.trust import needs
+
+    found = find_team(team)
+    wanted = needs(found)
+    trust_store().grant(found)
+    for need in wanted:
+        note(need.line)
+    note(f"{printable(str(found.path))} is trusted" if wanted else "this team needs no trust: its members only read")
