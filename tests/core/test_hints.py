@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teamchat.core.hints import Hint, hints
+from teamchat.core.markers import scan
+from tests.core.texts import PATHOLOGICAL, grows_linearly, marked_up
+
+MEMBERS = ("max", "max-power", "sarah")
+
+
+def noticed(text: str) -> tuple[Hint, ...]:
+    return hints(text, scan(text, "human"), MEMBERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("NEXT: max", Hint(0, "NEXT: max", "[NEXT: max]")),
+        ("Done.\nnext：Max, sarah.", Hint(6, "next：Max, sarah.", "[NEXT: Max, sarah]")),
+        ("Over to NEXT: max + sarah", Hint(8, "NEXT: max + sarah", "[NEXT: max + sarah]")),
+        ("**NEXT: max-power**", Hint(2, "NEXT: max-power", "[NEXT: max-power]")),
+        ("NEXT: @max", Hint(0, "NEXT: @max", "[NEXT: max]")),
+        ("NEXT: max, then nobody", Hint(0, "NEXT: max, then", "[NEXT: max]")),
+        ("@max can you look?", Hint(0, "@max", "[NEXT: max]")),
+        ("Hi\n  @max, @sarah: look", Hint(5, "@max, @sarah", "[NEXT: max, sarah]")),
+        ("[NEXT max] look", Hint(0, "[NEXT max", "[NEXT: max]")),
+        ("[NEXT:max look", Hint(0, "[NEXT:max look", "[NEXT: max]")),
+        ("[NEXT:\nmax]", Hint(0, "[NEXT:", "[NEXT: ...]")),
+        ("[FROM: kailai", Hint(0, "[FROM: kailai", "[FROM: ...]")),
+        ("［NEXT：max］", Hint(0, "［NEXT：max］", "[NEXT: max]")),
+        ("【drop: all】", Hint(0, "【drop: all】", "[DROP: all]")),
+    ],
+)
+def test_a_near_miss_is_noticed_with_what_to_write(text: str, hint: Hint) -> None:
+    assert noticed(text) == (hint,)
+    assert not any(marker.counts for marker in scan(text, "human"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[NEXT: max] [ next : sarah ]",
+        "\\[NEXT: max] \\[NEXT max] \\[NEXT: max",
+        "ask @max about it",
+        "max@example.org",
+        "@nobody hello",
+        "@maxim hello",
+        "NEXT: we deploy",
+        "[NEXT steps]",
+        "CONTEXT: max",
+        "`NEXT: max`",
+        "```\n@max\n[NEXT: max\n```",
+        "> NEXT: max",
+        "［note］",
+    ],
+)
+def test_prose_markers_code_and_quotes_give_no_hint(text: str) -> None:
+    assert noticed(text) == ()
+
+
+def test_hints_come_in_the_order_of_the_text() -> None:
+    assert [hint.text for hint in noticed("@max\n［NEXT: a］\nNEXT: max\n[NEXT max]\n[NEXT: x")] == [
+        "@max",
+        "［NEXT: a］",
+        "NEXT: max",
+        "[NEXT max",
+        "[NEXT: x",
+    ]
+
+
+@given(
+    marked_up()
+    | st.lists(st.sampled_from(["[", "NEXT", ":", " ", "max", "@", ",", "］", "［", "\n", "`"])).map("".join)
+)
+def test_every_hint_tells_where_it_is_in_any_text(text: str) -> None:
+    assert all(text.startswith(hint.text, hint.position) for hint in noticed(text))
+
+
+@pytest.mark.parametrize("piece", PATHOLOGICAL)
+def test_noticing_takes_time_in_proportion_to_the_text(piece: str) -> None:
+    assert grows_linearly(noticed, piece)
