@@ -33,6 +33,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     row: dict[str, Any] = {"name": member.name, "title": member.title, "type": member.type}
     if member.type == "human":
         return row
+    import os
     import shutil
 
     from teamchat.core.agents import AGENT_TYPES
@@ -42,15 +43,15 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
     job = Job(
-        agent.command,
-        member.cwd,
-        SCRATCH,
-        None,
-        member.access,
-        member.allow,
-        member.model,
-        member.args,
-        member.project_settings,
+        program=agent.command,
+        cwd=member.cwd,
+        scratch=SCRATCH,
+        access=member.access,
+        allow=member.allow,
+        model=member.model,
+        args=member.args,
+        project_settings=member.project_settings,
+        env={**os.environ, **member.env},
     )
     command = runner.command(job)
     return row | {

@@ -72,6 +72,7 @@ def ready(
         model=member.model,
         args=member.args,
         project_settings=member.project_settings,
+        env={**inherited, **member.env},
     )
     command = runner.command(job)
     env = environment(

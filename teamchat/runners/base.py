@@ -195,7 +195,11 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One turn, as far as a runner needs to know it. `scratch` is the turn's own folder for files of the command."""
+    """One turn, as far as a runner needs to know it.
+
+    `scratch` is the turn's own folder for files of the command; `env` the user's environment, which says where the CLI
+    has its settings.
+    """
 
     program: tuple[str, ...]
     cwd: Path
@@ -206,6 +210,7 @@ class Job:
     model: str | None = None
     args: tuple[str, ...] = ()
     project_settings: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

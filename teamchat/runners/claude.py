@@ -17,14 +17,15 @@ from teamchat.runners.mentions import existing, inert
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
-        "read": ("--permission-mode", "dontAsk", "--tools", "Read,Grep,Glob"),
+        # only a tool that is not there is read-only whatever the user's rules allow; --tools leaves MCP tools in
+        "read": ("--permission-mode", "default", "--tools", "Read,Grep,Glob", "--strict-mcp-config"),
         "edit": ("--permission-mode", "acceptEdits"),
         "full": ("--dangerously-skip-permissions",),
     }
 )
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
-        "read": "reads files of the workspace; has no tool that writes or runs anything (--tools Read,Grep,Glob)",
+        "read": "reads files; has no tool that writes or runs anything, and no MCP server (--tools Read,Grep,Glob)",
         "edit": "edits files of the workspace and runs what `allow` names (--permission-mode acceptEdits)",
         "full": "may do everything (--dangerously-skip-permissions)",
     }

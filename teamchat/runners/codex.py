@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Prepared, StopRule
+from teamchat.runners.codex_config import without_servers
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.foreign import scalar
 
@@ -20,7 +21,7 @@ ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
 )
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
-        "read": "reads files and runs commands that can write nothing and reach no network (--sandbox read-only)",
+        "read": "reads files, runs commands that can not write or reach a network; no MCP server (--sandbox read-only)",
         "edit": "edits files and runs commands, writing in the workspace only, no network (--sandbox workspace-write)",
         "full": "may do everything (--dangerously-bypass-approvals-and-sandbox)",
     }
@@ -42,12 +43,15 @@ class CodexRunner:
     def command(self, job: Job) -> Command:
         argv = [*job.program, "exec", "--json", "--skip-git-repo-check", "--color", "never", "-C", str(job.cwd)]
         argv += ACCESS[job.access]
+        # the user's rules could run a command outside the sandbox, and a reviewer model could approve it
+        argv += ("--ignore-rules", "-c", 'approval_policy="never"') if job.access != "full" else ()
+        argv += without_servers(job.cwd, job.env) if job.access == "read" else ()
         argv += ("--disable", "unbounded_connection_retries")  # without it a refused connection is tried for ever
         if job.project_settings:
             argv.append("--trust")
         if job.model:
             argv += ("-m", job.model)
-        return Command((*argv, *job.args, "-"))
+        return Command((*argv, *job.args, "-"), {"RUST_LOG": "error"})  # refusals are told on stderr only
 
     def parser(self) -> EventParser:
         return CodexEvents()

@@ -18,7 +18,9 @@ KEYS: Mapping[str, frozenset[str]] = MappingProxyType(
         "gemini": frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
     }
 )
-USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES", "GOOGLE_GEMINI_BASE_URL"})  # of what a command asks for
+USERS_OWN_WINS = frozenset(
+    {"CLAUDE_CODE_MAX_RETRIES", "GOOGLE_GEMINI_BASE_URL", "GEMINI_SYSTEM_MD"}
+)  # of what a command asks for
 
 HIDDEN = "(hidden)"
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)

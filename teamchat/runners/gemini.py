@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Prepared, StopRule
+from teamchat.runners.gemini_env import silenced
 from teamchat.runners.gemini_events import GeminiEvents
 from teamchat.runners.mentions import inert
 
@@ -20,16 +23,24 @@ ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
         "read": "reads files of the workspace; is denied to write or run (--approval-mode default, --admin-policy)",
-        "edit": "edits files of the workspace and runs what `allow` names (--approval-mode auto_edit)",
+        "edit": "edits files of the workspace and runs what `allow` names (--approval-mode auto_edit, --admin-policy)",
         "full": "may do everything (--approval-mode yolo)",
     }
 )
-# an admin policy rules over every rule of the user's own settings
-READ_POLICY = b"""\
+SYSTEM_POLICIES = (Path("/etc/gemini-cli/policies"), Path("/Library/Application Support/GeminiCli/policies"))
+ALLOW = 'decision = "allow"\npriority = 200\n'
+# an admin policy rules over the user's own, and adds to it where --policy and --allowed-tools would replace it
+READ_POLICY = """\
 [[rule]]
-toolName = ["write_file", "replace", "run_shell_command", "save_memory", "activate_skill", "web_fetch"]
+toolName = "*"
 decision = "deny"
-priority = 999
+priority = 100
+denyMessage = "this member may only read"
+
+[[rule]]
+toolName = ["list_directory", "read_file", "read_many_files", "grep_search", "glob"]
+decision = "allow"
+priority = 200
 """
 
 _NEVER_A_PATH = frozenset(",;!?()[]{}")  # an `@` right before one of these was seen to stay text
@@ -49,24 +60,18 @@ class GeminiRunner:
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "--output-format", "stream-json", *ACCESS[job.access]]
-        env = {
-            "GEMINI_CLI_NO_RELAUNCH": "true",  # one process less, and signals reach it
-            "NO_COLOR": "1",
-            # the user's own value wins; empty, it keeps a `.env` of the project from sending the key elsewhere
-            "GOOGLE_GEMINI_BASE_URL": "",
-        }
+        env = {"GEMINI_CLI_NO_RELAUNCH": "true", "NO_COLOR": "1"}  # one process less, and signals reach it
         files = {}
-        if job.access == "read":
-            policy = job.scratch / "read-only.toml"
-            files[policy] = READ_POLICY
-            argv += ("--admin-policy", str(policy))
-        if job.access == "edit":
-            for command in job.allow:
-                argv += ("--allowed-tools", f"run_shell_command({command})")
+        if policy := _policy(job):
+            path = job.scratch / "policy.toml"
+            files[path] = policy.encode()
+            argv += ("--admin-policy", str(path))
         if job.project_settings:
             env["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
         else:
+            # both: --skip-trust alone runs the project's hooks where the user once trusted the folder
             argv.append("--skip-trust")
+            env |= {"GEMINI_CLI_TRUST_WORKSPACE": "false", **silenced(job.cwd, job.env)}
         if job.model:
             argv += ("-m", job.model)
         return Command((*argv, *job.args), env, files)
@@ -74,8 +79,10 @@ class GeminiRunner:
     def parser(self) -> EventParser:
         return GeminiEvents()
 
-    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:  # noqa: ARG002 (it refuses nobody)
-        return None
+    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:  # noqa: ARG002 (the machine decides)
+        """With policies of its administrator a machine ignores `--admin-policy`, with a warning only (observed)."""
+        there = next((folder for folder in SYSTEM_POLICIES if access == "read" and any(folder.glob("*.toml"))), None)
+        return f"the policies in {there} switch off what keeps Gemini from writing" if there else None
 
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]
@@ -86,3 +93,13 @@ class GeminiRunner:
             if project_settings
             else "; not the project's hooks, settings and MCP servers"
         )
+
+
+def _policy(job: Job) -> str | None:
+    """The rules that bound this member's tools, as an admin policy; None where the mode alone does."""
+    if job.access == "read":
+        return READ_POLICY
+    if job.access == "edit" and job.allow:
+        commands = json.dumps(job.allow, ensure_ascii=False)
+        return f'[[rule]]\ntoolName = "run_shell_command"\ncommandPrefix = {commands}\n{ALLOW}'
+    return None

@@ -14,6 +14,7 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn
 from teamchat.runners.base import Usage
 
+LONGEST_WORD = 200  # characters
 Event = tuple[float, str, dict[str, Any]]
 SHOWN = {
     "ToolCall": "{name} {summary}",
@@ -61,16 +62,19 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     yield "sent", f"{setup.stdin_bytes:,} bytes on stdin (--prompt){system}"
     cut = setup.trimmed
     if cut:
-        yield (
-            "cut",
-            f"{plural(cut.history_messages, 'old message')}, {cut.message_bytes + cut.request_bytes:,} bytes of text (the budget)",
-        )
+        text = f"{cut.message_bytes + cut.request_bytes:,} bytes of text"
+        yield "cut", f"{plural(cut.history_messages, 'old message')} and {text} (the budget)"
     if setup.inert_mentions:
         yield "inert", f"{plural(setup.inert_mentions, '@path')} of other speakers made inert"
-    yield "ran", shlex.join(setup.argv)
+    yield "ran", shlex.join(_short(word) for word in setup.argv)
     yield "in", setup.cwd
     for name, new in setup.env.items():
         yield "env", f"without {name}" if new is None else f"{name}={new}"
+
+
+def _short(word: str) -> str:
+    """A word of a command line; a long one (the system text) is shown by its beginning."""
+    return word if len(word) <= LONGEST_WORD and "\n" not in word else f"{word.splitlines()[0][:40]}…"
 
 
 def _outcome(outcome: Outcome) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,41 @@
+"""The MCP servers of Codex's configuration, which a member that only reads goes without (observed at 0.169.0).
+
+They run outside Codex's sandbox, so a tool of theirs that the user's settings approve can write whatever the sandbox
+forbids. A server can only be switched off by its name, and with a transport of the kind it has.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+OFF = {"command": 'command="false",enabled=false', "url": 'url="http://127.0.0.1:9",enabled=false'}
+
+
+def without_servers(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    """The arguments that switch off every server which the user's or the project's configuration names."""
+    servers = {name: kind for file in _files(cwd, env) for name, kind in _servers(file)}
+    if not servers:
+        return ()
+    table = ",".join(
+        f"{json.dumps(name, ensure_ascii=False)}={{{OFF[kind]}}}" for name, kind in sorted(servers.items())
+    )
+    return ("-c", f"mcp_servers={{{table}}}")
+
+
+def _files(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:
+    home = env.get("CODEX_HOME") or str(Path(env.get("HOME", "/nonexistent")) / ".codex")
+    yield Path(home) / "config.toml"
+    yield from (folder / ".codex" / "config.toml" for folder in (cwd, *cwd.parents))
+
+
+def _servers(file: Path) -> Iterator[tuple[str, str]]:
+    try:
+        config = tomllib.loads(file.read_text())
+    except (OSError, ValueError):
+        return  # Codex itself says what is wrong with it
+    servers = config.get("mcp_servers")
+    for name, server in servers.items() if isinstance(servers, dict) else ():
+        yield name, "url" if isinstance(server, dict) and "url" in server else "command"
