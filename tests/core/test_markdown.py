@@ -43,6 +43,7 @@ def place_of(word: str, text: str) -> Place | None:
         "- a\n  - b\n    ```\n    X",
         "- lazy\nline\n    ```\n    X",
         "*    \n\t~~~\tX",
+        "- a\n\n  \t```\n\n  \tX",
     ],
 )
 def test_a_fence_reaches_from_its_opening_line_to_its_closing_line(text: str) -> None:

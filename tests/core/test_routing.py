@@ -134,7 +134,13 @@ def test_without_drop_nothing_is_dropped() -> None:
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [("Hi", None), ("[FROM: Kai-Lai]", "kailai"), ("[FROM: max] [FROM: kailai]", "kailai"), ("[FROM: zoe]", None)],
+    [
+        ("Hi", None),
+        ("[FROM: Kai-Lai]", "kailai"),
+        ("[FROM: max] [FROM: kailai]", "kailai"),
+        ("[FROM: zoe]", None),
+        ("[FROM: kailai] [FROM: zoe]", "kailai"),
+    ],
 )
 def test_the_last_from_that_names_a_member_says_who_speaks(text: str, name: str | None) -> None:
     assert resolved(text).from_name == name
