@@ -1,0 +1,373 @@
+"""One small program that behaves like an agent CLI, well or badly: `agent.py STEP ARGS... [+ STEP ARGS...]...`
+
+Steps run in order, and then it exits with 0. What it is given beyond a step's own arguments is ignored, so that flags
+of a real CLI may follow. A step is a function below, its arguments are the function's. With AGENT_PIDS set, its pid and
+those of all its children are appended to that file, so that a test can see that none survives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+FOREVER_S = 60.0  # long for any test, and short for a process that a failing test leaves behind
+MEGABYTE = 1_000_000
+Step = TypeVar("Step", bound=Callable[..., None])
+STEPS: dict[str, Callable[..., None]] = {}
+
+
+def step(function: Step) -> Step:
+    STEPS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+def write(data: bytes, stream: int = 1) -> None:
+    while data:
+        data = data[os.write(stream, data) :]
+
+
+def record(pid: int) -> None:
+    if path := os.environ.get("AGENT_PIDS"):
+        with Path(path).open("a", encoding="ascii") as file:
+            file.write(f"{pid}\n")
+
+
+# --- what it says
+
+
+@step
+def say(text: str) -> None:
+    """The text without a newline: a line without an end if nothing follows."""
+    write(text.encode(errors="surrogateescape"))
+
+
+@step
+def reply(text: str) -> None:
+    say(text + "\n")
+
+
+@step
+def err(text: str) -> None:
+    write(text.encode(errors="surrogateescape") + b"\n", 2)
+
+
+@step
+def words(delay: str, text: str) -> None:
+    """The text word by word, one line each."""
+    for word in text.split():
+        reply(word)
+        time.sleep(float(delay))
+
+
+@step
+def split(text: str) -> None:
+    """The text byte by byte, slowly enough for a reader to see the pieces."""
+    for byte in text.encode():
+        write(bytes([byte]))
+        time.sleep(0.02)
+
+
+@step
+def raw(digits: str) -> None:
+    """Any bytes, given in hexadecimal: invalid UTF-8, NULs, escape sequences."""
+    write(bytes.fromhex(digits))
+
+
+@step
+def junk(count: str) -> None:
+    for number in range(int(count)):
+        write(b"\x1b[31m{not json \xff\x00 %d}}\n" % number)
+
+
+# --- how much it says
+
+
+@step
+def one_line(megabytes: str) -> None:
+    write(b"x" * (int(megabytes) * MEGABYTE) + b"\n")
+
+
+@step
+def flood(megabytes: str, *, streams: tuple[int, ...] = (1,)) -> None:
+    """Lines of 100 bytes, in blocks of a megabyte on each stream in turn."""
+    block = (b"y" * 99 + b"\n") * (MEGABYTE // 100)
+    for _ in range(int(megabytes)):
+        for stream in streams:
+            write(block, stream)
+
+
+@step
+def flood_err(megabytes: str) -> None:
+    flood(megabytes, streams=(2,))
+
+
+@step
+def flood_both(megabytes: str) -> None:
+    flood(megabytes, streams=(1, 2))
+
+
+@step
+def endless() -> None:
+    """Writes as fast as it can until it is ended."""
+    until = time.monotonic() + FOREVER_S
+    while time.monotonic() < until:
+        write(b"y\n" * 50_000)
+
+
+# --- how long it takes, and how it ends
+
+
+@step
+def sleep(seconds: str) -> None:
+    time.sleep(float(seconds))
+
+
+@step
+def hang() -> None:
+    until = time.monotonic() + FOREVER_S
+    while time.monotonic() < until:
+        time.sleep(1)
+    os._exit(99)
+
+
+@step
+def deaf() -> None:
+    """Ignores every polite signal."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    reply("deaf")
+
+
+@step
+def obey(code: str) -> None:
+    """Says which signal came and exits with `code`; to be followed by `hang`."""
+
+    def leave(number: int, _frame: object) -> None:
+        reply(f"caught {signal.Signals(number).name}")
+        os._exit(int(code))
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
+    reply("ready")
+
+
+@step
+def exit_with(code: str) -> None:
+    os._exit(int(code))
+
+
+@step
+def die(name: str) -> None:
+    number = signal.Signals[name]
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    hang()
+
+
+# --- what it does with its prompt (by default it never reads it)
+
+
+def prompt() -> str:
+    return sys.stdin.buffer.read().decode(errors="surrogateescape")
+
+
+@step
+def stdin_facts() -> None:
+    """One JSON line: what kind of file stdin is, where it stood at the start, and what was in it."""
+    kind, start = os.fstat(0).st_mode, os.lseek(0, 0, os.SEEK_CUR)
+    data = sys.stdin.buffer.read()
+    facts = {
+        "regular": stat.S_ISREG(kind),
+        "start": start,
+        "size": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "at_end": not os.read(0, 1),
+    }
+    reply(json.dumps(facts))
+
+
+@step
+def close_stdin() -> None:
+    os.close(0)
+
+
+@step
+def read_slowly(delay: str) -> None:
+    """Reads its prompt in ten pieces."""
+    size = os.fstat(0).st_size // 10 + 1
+    total = 0
+    while data := os.read(0, size):
+        total += len(data)
+        time.sleep(float(delay))
+    reply(f"read {total}")
+
+
+# --- its children
+
+
+def spawn(script: str, *, own_session: bool) -> None:
+    child = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=own_session)
+    record(child.pid)
+    child.returncode = 0  # nobody waits for it, on purpose
+
+
+@step
+def child() -> None:
+    """A child in the agent's own process group."""
+    spawn(f"exec sleep {FOREVER_S:.0f}", own_session=False)
+
+
+@step
+def grandchild() -> None:
+    """A child in a session of its own that holds stdout, ignores polite signals and goes on."""
+    spawn("trap '' INT TERM HUP; echo from the child; exec sleep 60", own_session=True)
+
+
+@step
+def chatterer() -> None:
+    """A child in a session of its own that goes on writing to stdout."""
+    spawn("while :; do echo still here; sleep 0.02; done", own_session=True)
+
+
+@step
+def tool() -> None:
+    """What agent CLIs run for a shell command: a shell in its own session that has children itself."""
+    note = 'echo $! >> "${AGENT_PIDS:-/dev/null}"'
+    spawn(f"sleep 60 & {note}; (setsid sleep 60 & {note}); wait", own_session=True)
+    time.sleep(0.2)  # until the shell has started them
+
+
+@step
+def daemon() -> None:
+    """A child that cuts every tie: two forks, a session of its own, its parent gone."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            record(os.getpid())
+            os.execv("/bin/sleep", ["sleep", "60"])  # noqa: S606 (it becomes the daemon)
+        os._exit(0)
+    os.wait()
+    time.sleep(0.1)  # until it is no longer a copy of this program
+
+
+# --- the agent CLIs' own events (cut down to the fields that matter)
+
+
+def event(**fields: object) -> None:
+    reply(json.dumps(fields, ensure_ascii=False))
+
+
+def pieces(text: str) -> list[str]:
+    """The text in up to three parts, as it streams."""
+    size = len(text) // 3 + 1
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+@step
+def claude_init() -> None:
+    event(type="system", subtype="init", session_id="5e551017-0000-4000-8000-000000000001", model="claude-fake-1")
+
+
+@step
+def claude_delta(text: str) -> None:
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+    event(type="stream_event", event=delta, parent_tool_use_id=None)
+
+
+@step
+def claude_text(text: str) -> None:
+    event(type="assistant", message={"role": "assistant", "content": [{"type": "text", "text": text}]})
+
+
+@step
+def claude_tool(name: str) -> None:
+    """A tool call that stays open."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": name, "input": {"command": "make test"}}
+    event(type="assistant", message={"role": "assistant", "content": [call]})
+
+
+@step
+def claude_tool_end(output: str) -> None:
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": output, "is_error": False}
+    event(type="user", message={"role": "user", "content": [result]})
+
+
+@step
+def claude_retry(status: str) -> None:
+    names = {401: "authentication_failed", 429: "rate_limit", 500: "server_error"}
+    code = int(status)
+    event(type="system", subtype="api_retry", attempt=1, max_retries=10, error_status=code, error=names[code])
+
+
+@step
+def claude_result(text: str) -> None:
+    usage = {"input_tokens": 11, "output_tokens": 7, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 3}
+    event(
+        type="result",
+        subtype="success",
+        is_error=False,
+        num_turns=1,
+        result=text,
+        total_cost_usd=0.0025,
+        usage=usage,
+        permission_denials=[],
+        terminal_reason="completed",
+    )
+
+
+@step
+def claude_like(text: str) -> None:
+    """A whole turn of `claude -p --output-format stream-json`. `{prompt}` in the text is what came on stdin."""
+    text = text.replace("{prompt}", prompt())
+    claude_init()
+    for piece in pieces(text):
+        claude_delta(piece)
+    claude_text(text)
+    claude_result(text)
+
+
+@step
+def codex_like(text: str) -> None:
+    """A whole turn of `codex exec --json`."""
+    text = text.replace("{prompt}", prompt())
+    event(type="thread.started", thread_id="01a1ffbb-0000-7000-8000-000000000002")
+    event(type="turn.started")
+    event(type="item.completed", item={"id": "item_0", "type": "agent_message", "text": text})
+    event(type="turn.completed", usage={"input_tokens": 11, "cached_input_tokens": 3, "output_tokens": 7})
+
+
+@step
+def gemini_like(text: str) -> None:
+    """A whole turn of `gemini --output-format stream-json`."""
+    given = prompt()
+    event(type="init", session_id="8ad16fc7-0000-4000-8000-000000000003", model="gemini-fake-1")
+    event(type="message", role="user", content=given)
+    for piece in pieces(text.replace("{prompt}", given)):
+        event(type="message", role="assistant", content=piece, delta=True)
+    stats = {"total_tokens": 18, "input_tokens": 11, "output_tokens": 7, "cached": 3, "tool_calls": 0}
+    event(type="result", status="success", stats=stats)
+
+
+def main(argv: list[str]) -> None:
+    record(os.getpid())
+    while argv:
+        function = STEPS[argv[0]]
+        needed = 1 + function.__code__.co_argcount
+        function(*argv[1:needed])
+        rest = argv[needed:]
+        argv = rest[1:] if rest[:1] == ["+"] else []
+    os._exit(0)  # everything is written already; children are nobody's business
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
