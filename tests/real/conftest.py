@@ -1,0 +1,49 @@
+"""Fixtures of the tier that runs the real CLIs: the scripted model, and a fresh world per test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real import clis
+from tests.real.model_server import ModelServer
+from tests.real.world import World
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    """The folder with the real CLIs' programs; skips where they can not be had."""
+    try:
+        return clis.installed()
+    except clis.Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def real_env(tmp_path: Path, server: ModelServer, programs: Path) -> dict[str, str]:
+    """A whole environment for the real CLIs, with a home of its own; their model is `server`."""
+    home = tmp_path / "home"
+    home.mkdir()
+    return clis.environment(home, server.url, programs)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty folder to work in."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def world(tmp_path: Path, server: ModelServer, real_env: dict[str, str], workspace: Path) -> World:
+    """The same with a store, for running teamchat itself."""
+    return World(server, {**real_env, "TEAMCHAT_HOME": str(tmp_path / "state")}, workspace)
