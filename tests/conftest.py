@@ -1,0 +1,75 @@
+"""No test reads the user's home, keys or CLIs, or writes where it stands: each has a small world of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from teamchat.runners.environment import KEYS
+from tests.program import ROOT
+
+AGENTS = ("claude", "codex", "gemini")
+USERS_OWN = ("TEAMCHAT_SESSION", "TEAMCHAT_HOME", "CLAUDECODE", "GOOGLE_GEMINI_BASE_URL", "FORCE_COLOR")
+XDG = ("CONFIG_HOME", "STATE_HOME", "DATA_HOME", "CACHE_HOME", "RUNTIME_DIR")
+
+
+@pytest.fixture(scope="session")
+def plain_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A PATH with this Python's programs and the system's, but without the real agent CLIs."""
+    folders = [str(Path(sys.executable).parent), "/usr/bin", "/bin"]
+    return os.pathsep.join(_without_agents(Path(folder), tmp_path_factory) for folder in folders)
+
+
+def _without_agents(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    if not any(shutil.which(agent, path=str(folder)) for agent in AGENTS):
+        return str(folder)
+    copy = tmp_path_factory.mktemp("bin")
+    for program in folder.iterdir():
+        if program.name not in AGENTS:
+            (copy / program.name).symlink_to(program)
+    return str(copy)
+
+
+@pytest.fixture(scope="session")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders that are not there yet, one after another."""
+    root = tmp_path_factory.mktemp("worlds")
+    return (root / str(number) for number in count(1))
+
+
+@pytest.fixture(autouse=True)
+def world(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, worlds: Iterator[Path], plain_path: str
+) -> Path:
+    """A home, a state folder and an empty working folder; `tmp_path` stays the test's own. Returns the folder of all.
+
+    Tests of the real CLIs build their own world, and need the machine's npm for it.
+    """
+    for name in (*USERS_OWN, *(key for keys in KEYS.values() for key in keys)):
+        monkeypatch.delenv(name, raising=False)
+    world = next(worlds)
+    world.mkdir()
+    if request.node.get_closest_marker("real"):
+        return world
+    for folder in ("home", "state", "work", "tmp"):
+        (world / folder).mkdir()
+    for name in XDG:
+        monkeypatch.setenv(f"XDG_{name}", str(world / "home" / name.lower()))
+    monkeypatch.setenv("HOME", str(world / "home"))
+    monkeypatch.setenv("TEAMCHAT_HOME", str(world / "state"))
+    monkeypatch.setenv("TMPDIR", str(world / "tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", str(world / "tmp"))
+    monkeypatch.setenv("PATH", plain_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.chdir(world / "work")
+    return world

@@ -1,0 +1,97 @@
+"""The program under test, run as users run it: `cli` in a process of its own, `run_here` in this one."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """How the program ended. `out` and `err` are text; bytes that are no UTF-8 are kept as surrogates."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def raw(self) -> bytes:
+        """What was on stdout, byte for byte."""
+        return self.out.encode(errors="surrogateescape")
+
+
+def argv(*args: str | os.PathLike[str]) -> list[str]:
+    return [sys.executable, "-m", "teamchat", *(os.fspath(arg) for arg in args)]
+
+
+def cli(
+    *args: str | os.PathLike[str],
+    stdin: str | bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Result:
+    """Run the real program to its end. Without `stdin` its standard input is /dev/null; `env` is added."""
+    done = subprocess.run(
+        argv(*args),
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        input=stdin.encode() if isinstance(stdin, str) else stdin,
+        capture_output=True,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return Result(done.returncode, _text(done.stdout), _text(done.stderr))
+
+
+def start(*args: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start the real program in a session of its own; the caller ends it."""
+    return subprocess.Popen(
+        argv(*args),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **(env or {})},
+        start_new_session=True,
+    )
+
+
+def ended(process: subprocess.Popen[bytes]) -> Result:
+    """Wait for a program that was started."""
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    return Result(process.returncode, _text(out), _text(err))
+
+
+def run_here(*args: str | os.PathLike[str]) -> Result:
+    """Run the program in this process: quick, for what needs neither signals nor standard input."""
+    from teamchat.cli.app import run
+
+    out, err = _Stream(), _Stream()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run([os.fspath(arg) for arg in args])
+    return Result(int(code), out.text, err.text)
+
+
+class _Stream(io.TextIOWrapper):
+    """Text and bytes written to it, in order, as `main` sets up the real ones."""
+
+    def __init__(self) -> None:
+        self.bytes = io.BytesIO()
+        super().__init__(self.bytes, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
+
+    @property
+    def text(self) -> str:
+        return _text(self.bytes.getvalue())
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="surrogateescape")
