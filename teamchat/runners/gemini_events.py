@@ -78,7 +78,6 @@ class GeminiEvents(JsonEvents):
 
     def _tool_result(self, tool: str, event: dict[str, object]) -> Iterator[AgentEvent]:
         yield from self._segment()
-        self.reply = ""  # what was said before a tool is not the answer
         failed = event.get("status") != "success"
         path = self._paths.get(tool)
         yield ToolResult(tool, flat(event.get("output")), failed, () if failed or path is None else (path,))
@@ -88,6 +87,7 @@ class GeminiEvents(JsonEvents):
                 yield Denied(call.name if call else "tool", call.summary if call else kind)
 
     def _segment(self) -> Iterator[AgentEvent]:
+        """What was said since the last tool event; at the end of the turn, that is the answer."""
         self.reply = "".join(self.live)
         yield from self.say(self.reply)
 

@@ -1,0 +1,203 @@
+"""The exact command of every CLI for what a member may be given."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from signal import Signals
+
+import pytest
+
+from teamchat.runners.base import Access, Job, Limit, Runner, StopRule
+from teamchat.runners.claude import ClaudeRunner
+from teamchat.runners.codex import CodexRunner
+from teamchat.runners.gemini import GeminiRunner
+from teamchat.runners.pipe import PipeRunner
+
+CWD, SCRATCH = Path("/work space"), Path("/scratch")
+JOB = Job(program=("cli",), cwd=CWD, scratch=SCRATCH)
+ALL: list[Runner] = [ClaudeRunner(), CodexRunner(), GeminiRunner(), PipeRunner()]
+CLAUDE = ("cli", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
+USER_ONLY = ("--setting-sources", "user", "--add-dir", "/work space")
+CODEX = ("cli", "exec", "--json", "--skip-git-repo-check", "--color", "never", "-C", "/work space")
+UNRULED = ("--ignore-rules", "-c", 'approval_policy="never"')
+BOUNDED = ("--disable", "unbounded_connection_retries")
+GEMINI = ("cli", "--output-format", "stream-json")
+POLICY = ("--admin-policy", "/scratch/policy.toml")
+
+
+class TestClaude:
+    @pytest.mark.parametrize(
+        ("access", "flags"),
+        [
+            ("read", ("--permission-mode", "default", "--tools", "Read,Grep,Glob", "--strict-mcp-config")),
+            ("edit", ("--permission-mode", "acceptEdits", "--allowedTools", "Bash(pytest:*)", "Bash(npm test:*)")),
+            ("full", ("--dangerously-skip-permissions",)),
+        ],
+    )
+    def test_access(self, access: Access, flags: tuple[str, ...]) -> None:
+        job = replace(JOB, access=access, allow=("pytest", "npm test"))
+        assert ClaudeRunner().command(job).argv == (*CLAUDE, *flags, *USER_ONLY)
+
+    def test_edit_without_allowed_commands_names_none(self) -> None:
+        argv = ClaudeRunner().command(replace(JOB, access="edit")).argv
+        assert argv == (*CLAUDE, "--permission-mode", "acceptEdits", *USER_ONLY)
+
+    def test_model_and_extra_arguments_come_last(self) -> None:
+        argv = ClaudeRunner().command(replace(JOB, model="opus", args=("--effort", "high"))).argv
+        assert argv[-4:] == ("--model", "opus", "--effort", "high")
+
+    def test_project_settings_let_the_cli_read_them_itself(self) -> None:
+        command = ClaudeRunner().command(replace(JOB, project_settings=True))
+        assert "--setting-sources" not in command.argv
+        assert "--add-dir" not in command.argv
+        assert command.env == {"CLAUDE_CODE_MAX_RETRIES": "3"}
+
+    def test_the_environment_keeps_the_projects_own_instructions(self) -> None:
+        assert ClaudeRunner().command(JOB).env == {
+            "CLAUDE_CODE_MAX_RETRIES": "3",
+            "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",
+        }
+
+    @pytest.mark.parametrize("text", ["You are Max", "-starts with a dash", "x" * 100_000])
+    def test_system_text_goes_by_argument(self, text: str) -> None:
+        command = ClaudeRunner().command(replace(JOB, system_text=text))
+        assert command.argv[len(CLAUDE) : len(CLAUDE) + 2] == ("--append-system-prompt", text)
+        assert command.files == {}
+
+    @pytest.mark.parametrize("text", ["x" * 100_001, "é" * 50_001, "a\0b"])
+    def test_system_text_that_no_argument_holds_goes_by_file(self, text: str) -> None:
+        command = ClaudeRunner().command(replace(JOB, system_text=text))
+        path = SCRATCH / "system.md"
+        assert command.argv[len(CLAUDE) : len(CLAUDE) + 2] == ("--append-system-prompt-file", str(path))
+        assert command.files == {path: text.encode()}
+
+    @pytest.mark.parametrize("text", [None, ""])
+    def test_no_system_text_is_no_argument(self, text: str | None) -> None:
+        assert not any("system" in word for word in ClaudeRunner().command(replace(JOB, system_text=text)).argv)
+
+    def test_a_lone_surrogate_in_the_system_text_reaches_the_command_as_a_replacement(self) -> None:
+        assert "a\ufffdb" in ClaudeRunner().command(replace(JOB, system_text="a\ud800b")).argv
+
+    @pytest.mark.parametrize(
+        ("user", "access", "env", "refused"),
+        [
+            (0, "full", {}, True),
+            (0, "full", {"IS_SANDBOX": "1"}, False),
+            (0, "edit", {}, False),
+            (7, "full", {}, False),
+        ],
+    )
+    def test_full_access_is_refused_to_root(
+        self, monkeypatch: pytest.MonkeyPatch, user: int, access: Access, env: dict[str, str], *, refused: bool
+    ) -> None:
+        monkeypatch.setattr(os, "geteuid", lambda: user)
+        assert (ClaudeRunner().refusal(access, env) is not None) == refused
+
+
+class TestCodex:
+    @pytest.mark.parametrize(
+        ("access", "flags"),
+        [
+            ("read", ("--sandbox", "read-only", *UNRULED)),
+            (
+                "edit",
+                ("--sandbox", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true", *UNRULED),
+            ),
+            ("full", ("--dangerously-bypass-approvals-and-sandbox",)),
+        ],
+    )
+    def test_access(self, access: Access, flags: tuple[str, ...]) -> None:
+        job = replace(JOB, access=access, allow=("pytest",), system_text="is in the prompt")
+        assert CodexRunner().command(job).argv == (*CODEX, *flags, *BOUNDED, "-")
+
+    def test_extra_arguments_come_before_the_dash_that_means_stdin(self) -> None:
+        argv = CodexRunner().command(replace(JOB, model="gpt-5.5", args=("-c", "a=1"))).argv
+        assert argv[-5:] == ("-m", "gpt-5.5", "-c", "a=1", "-")
+
+    def test_project_settings_need_trust(self) -> None:
+        assert "--trust" not in CodexRunner().command(JOB).argv
+        assert "--trust" in CodexRunner().command(replace(JOB, project_settings=True)).argv
+
+
+class TestGemini:
+    @pytest.mark.parametrize(
+        ("access", "flags"),
+        [
+            ("read", ("--approval-mode", "default", *POLICY)),
+            ("edit", ("--approval-mode", "auto_edit", *POLICY)),
+            ("full", ("--approval-mode", "yolo")),
+        ],
+    )
+    def test_access(self, access: Access, flags: tuple[str, ...]) -> None:
+        job = replace(JOB, access=access, allow=("pytest", "npm test"), system_text="is in the prompt")
+        assert GeminiRunner().command(job).argv == (*GEMINI, *flags, "--skip-trust")
+
+    def test_read_brings_a_policy_that_denies_all_but_looking(self) -> None:
+        (policy,) = GeminiRunner().command(JOB).files.values()
+        deny, allow = sorted(tomllib.loads(policy.decode())["rule"], key=lambda rule: int(rule["priority"]))
+        assert (deny["toolName"], deny["decision"], allow["decision"]) == ("*", "deny", "allow")
+        assert {"read_file", "glob"} <= set(allow["toolName"])
+        assert not {"write_file", "replace", "run_shell_command", "web_fetch"} & set(allow["toolName"])
+
+    def test_edit_brings_a_policy_for_the_commands_it_allows(self) -> None:
+        job = replace(JOB, access="edit", allow=('say "hi"', "npm test"))
+        (policy,) = GeminiRunner().command(job).files.values()
+        (rule,) = tomllib.loads(policy.decode())["rule"]
+        assert (rule["toolName"], rule["commandPrefix"]) == ("run_shell_command", ['say "hi"', "npm test"])
+        assert rule["decision"] == "allow"
+
+    @pytest.mark.parametrize("access", ["edit", "full"])
+    def test_what_needs_no_policy_brings_none(self, access: Access) -> None:
+        command = GeminiRunner().command(replace(JOB, access=access))
+        assert command.files == {}
+        assert "--admin-policy" not in command.argv
+
+    def test_model_and_extra_arguments_come_last(self) -> None:
+        argv = GeminiRunner().command(replace(JOB, model="flash", args=("--debug",))).argv
+        assert argv[-3:] == ("-m", "flash", "--debug")
+
+    def test_project_settings_trust_the_folder_by_environment(self) -> None:
+        command = GeminiRunner().command(replace(JOB, project_settings=True))
+        assert "--skip-trust" not in command.argv
+        assert command.env["GEMINI_CLI_TRUST_WORKSPACE"] == "true"
+
+    def test_the_environment_is_headless_and_bounds_the_address_of_the_key(self) -> None:
+        assert GeminiRunner().command(JOB).env == {
+            "GEMINI_CLI_NO_RELAUNCH": "true",
+            "GEMINI_CLI_TRUST_WORKSPACE": "false",
+            "GOOGLE_GEMINI_BASE_URL": "",
+            "GEMINI_SYSTEM_MD": "",
+            "NO_COLOR": "1",
+        }
+
+
+def test_a_pipe_agent_is_its_command_and_arguments() -> None:
+    job = replace(JOB, program=("ollama", "run", "llama3"), args=("--think",), model="x", access="full")
+    assert PipeRunner().command(job).argv == ("ollama", "run", "llama3", "--think")
+
+
+@pytest.mark.parametrize("runner", ALL)
+def test_the_prompt_is_never_in_the_command_and_a_program_of_several_words_stays_whole(runner: Runner) -> None:
+    argv = runner.command(replace(JOB, program=("env", "A=1", "cli"))).argv
+    assert argv[:3] == ("env", "A=1", "cli")
+
+
+@pytest.mark.parametrize("runner", ALL)
+@pytest.mark.parametrize("access", ["read", "edit", "full"])
+def test_what_a_member_may_do_is_one_line(runner: Runner, access: Access) -> None:
+    note = runner.access_note(access)
+    assert note.isprintable()
+    assert len(note) < 120
+
+
+def test_each_cli_is_stopped_limited_and_told_apart_as_observed() -> None:
+    facts = {runner.vendor: (runner.limit, runner.stop, runner.stall_s, runner.reports_denials) for runner in ALL}
+    assert facts == {
+        "claude": (Limit(10_000_000), StopRule(Signals.SIGINT, group=False), 300, True),
+        "codex": (Limit(1_048_576, "characters"), StopRule(Signals.SIGTERM, group=True), 900, False),
+        "gemini": (Limit(4_500_000), StopRule(Signals.SIGTERM, group=True), 300, True),
+        None: (None, StopRule(Signals.SIGTERM, group=True), 300, False),
+    }

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from teamchat.runners.environment import changes, environment
+
+KEYS = {
+    "ANTHROPIC_API_KEY": "a",
+    "ANTHROPIC_AUTH_TOKEN": "b",
+    "CLAUDE_CODE_OAUTH_TOKEN": "c",
+    "OPENAI_API_KEY": "d",
+    "CODEX_API_KEY": "e",
+    "GEMINI_API_KEY": "f",
+    "GOOGLE_API_KEY": "g",
+}
+USER = {"HOME": "/home/u", "PATH": "/bin", "MY_API_KEY": "mine", "ANTHROPIC_BASE_URL": "http://localhost", **KEYS}
+TMP = Path("/turn/tmp")
+
+
+def given(
+    vendor: str | None,
+    inherited: dict[str, str] = USER,
+    *,
+    keep: tuple[str, ...] = (),
+    add: dict[str, str] | None = None,
+    command_env: dict[str, str] | None = None,
+) -> dict[str, str]:
+    return environment(inherited, vendor, keep=keep, add=add or {}, command_env=command_env or {}, tmpdir=TMP)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "left"),
+    [
+        ("claude", {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}),
+        ("codex", {"OPENAI_API_KEY", "CODEX_API_KEY"}),
+        ("gemini", {"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
+        (None, set(KEYS)),
+    ],
+)
+def test_an_agent_sees_its_own_vendors_keys_only(vendor: str | None, left: set[str]) -> None:
+    assert KEYS.keys() & given(vendor).keys() == left
+
+
+@pytest.mark.parametrize("vendor", ["claude", "codex", "gemini", None])
+def test_everything_else_is_inherited(vendor: str | None) -> None:
+    rest = {name: value for name, value in USER.items() if name not in KEYS}
+    assert rest.items() <= given(vendor).items()
+
+
+def test_keys_that_the_member_keeps_stay() -> None:
+    found = given("codex", keep=("GEMINI_API_KEY",))
+    assert "GEMINI_API_KEY" in found
+    assert "GOOGLE_API_KEY" not in found
+
+
+@pytest.mark.parametrize("vendor", ["claude", None])
+def test_the_sign_of_a_parent_agent_always_goes(vendor: str | None) -> None:
+    assert "CLAUDECODE" not in given(
+        vendor, {"CLAUDECODE": "1"}, keep=("CLAUDECODE",), add={"CLAUDECODE": "1"}, command_env={"CLAUDECODE": "1"}
+    )
+
+
+def test_the_turn_has_a_temporary_folder_of_its_own() -> None:
+    assert given("claude", {"TMPDIR": "/tmp"})["TMPDIR"] == "/turn/tmp"
+
+
+def test_what_the_team_file_adds_rules() -> None:
+    found = given(
+        "codex",
+        add={"NO_COLOR": "0", "TMPDIR": "/big", "OPENAI_API_KEY": "other", "GEMINI_API_KEY": "given"},
+        command_env={"NO_COLOR": "1"},
+    )
+    assert (
+        found.items()
+        >= {
+            "NO_COLOR": "0",
+            "TMPDIR": "/big",
+            "OPENAI_API_KEY": "other",
+            "GEMINI_API_KEY": "given",
+        }.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "users", "found"),
+    [
+        ("CLAUDE_CODE_MAX_RETRIES", "3", "10", "10"),
+        ("GOOGLE_GEMINI_BASE_URL", "", "http://mine", "http://mine"),
+        ("NO_COLOR", "1", "0", "1"),
+    ],
+)
+def test_the_users_own_value_wins_over_a_default_and_not_over_what_is_needed(
+    name: str, asked: str, users: str, found: str
+) -> None:
+    assert given("claude", {}, command_env={name: asked})[name] == asked
+    assert given("claude", {name: users}, command_env={name: asked})[name] == found
+
+
+def test_the_inherited_environment_is_left_alone() -> None:
+    before = dict(USER)
+    given("codex", before)
+    assert before == USER
+
+
+def test_changes_name_what_differs_and_hide_what_looks_secret() -> None:
+    before = {"SAME": "1", "GONE": "x", "OPENAI_API_KEY": "sk-1", "EMPTY_KEY": "x"}
+    after = {
+        "SAME": "1",
+        "TMPDIR": "/t",
+        "MY_TOKEN": "s3cret",
+        "PROXY": "http://me:s3cret@host/",
+        "URL": "http://host/@x",
+        "EMPTY_KEY": "",
+    }
+    assert changes(before, after) == {
+        "EMPTY_KEY": "",
+        "GONE": None,
+        "MY_TOKEN": "(hidden)",
+        "OPENAI_API_KEY": None,
+        "PROXY": "(hidden)",
+        "TMPDIR": "/t",
+        "URL": "http://host/@x",
+    }
+    assert changes(after, after) == {}

@@ -1,0 +1,154 @@
+"""No output makes a parser raise, and none but a full success is judged to be one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from teamchat.runners.base import AgentEvent, Verdict
+from tests.runners.captures import RUNNERS, Cli, captures, lines, play
+
+CLIS: tuple[Cli, ...] = ("claude", "codex", "gemini")
+SUCCESSES: list[tuple[Cli, str]] = [
+    (cli, name) for cli in CLIS for name in ("recommended", "markers", "unicode", "tool_default")
+]
+TERMINAL = {"claude": b'{"type":"result"', "codex": b'{"type":"turn.completed"', "gemini": b'{"type":"result"'}
+
+# the words of the three protocols, so that random objects come near to real events
+KEYS = """
+    type subtype is_error result num_turns errors status error message content role delta text thinking event item id
+    name input tool_use_id tool_use_result permission_denials tool_name tool_input usage modelUsage total_cost_usd stats
+    total_tokens input_tokens output_tokens cached severity parameters file_path tool_id output command changes path
+    aggregated_output exit_code arguments session_id thread_id model attempt error_status terminal_reason
+"""
+WORDS = """
+    system init api_retry stream_event content_block_delta text_delta assistant user result success tool_use tool_result
+    text thinking thread.started turn.started turn.completed turn.failed item.started item.completed agent_message
+    command_execution file_change web_search mcp_tool_call reasoning error message warning failed completed declined
+    Write write_file Bash policy_violation message_start aborted_tools
+"""
+KEY, WORD = st.sampled_from(KEYS.split()), st.sampled_from(WORDS.split())
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | WORD | st.text()
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEY, inner, max_size=6), max_leaves=20
+)
+EVENTS = st.dictionaries(KEY, JSON, max_size=8).flatmap(
+    lambda event: WORD.map(lambda kind: json.dumps({**event, "type": kind}).encode())
+)
+LINES = st.lists(EVENTS | JSON.map(lambda value: json.dumps(value).encode()) | st.binary(), max_size=8)
+
+
+def check_sound(events: list[AgentEvent], verdict: Verdict) -> None:
+    """Everything can be stored as JSON in UTF-8, and a success has text and a failure words."""
+    for event in events:
+        json.dumps(asdict(event), ensure_ascii=False, allow_nan=False).encode()
+    verdict.text.encode()
+    if verdict.failure is None:
+        assert verdict.text.strip()
+    else:
+        assert verdict.failure.reason.strip()
+
+
+def may_succeed(cli: Cli, stdout: list[bytes]) -> bool:
+    """Whether any line is the terminal success event of this CLI."""
+    for line in stdout:
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        match event:
+            case {"type": "result", "subtype": "success", "is_error": False} if cli == "claude":
+                return True
+            case {"type": "turn.completed"} if cli == "codex":
+                return True
+            case {"type": "result", "status": "success"} if cli == "gemini":
+                return True
+    return False
+
+
+@pytest.mark.parametrize("cli", CLIS)
+@given(stdout=LINES, stderr=st.lists(st.binary(), max_size=3), code=st.integers(-70, 300))
+def test_any_output_is_survived_and_none_is_a_success_without_the_clis_own_word(
+    cli: Cli, stdout: list[bytes], stderr: list[bytes], code: int
+) -> None:
+    events, verdict = play(RUNNERS[cli].parser(), stdout, stderr, code)
+    check_sound(events, verdict)
+    if code != 0 or not may_succeed(cli, stdout):
+        assert verdict.failure is not None
+
+
+@pytest.mark.parametrize(("cli", "name"), SUCCESSES)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_real_stream_that_is_cut_is_no_success(cli: Cli, name: str, data: st.DataObject) -> None:
+    whole = captures(cli)[name].stdout
+    end = whole.rindex(TERMINAL[cli]) + len(TERMINAL[cli])
+    cut = data.draw(st.integers(0, end))
+    events, verdict = play(RUNNERS[cli].parser(), lines(whole[:cut]), [], 0)
+    check_sound(events, verdict)
+    assert verdict.failure is not None
+
+
+@pytest.mark.parametrize(("cli", "name"), SUCCESSES)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_real_stream_with_lines_lost_doubled_or_damaged_is_survived(cli: Cli, name: str, data: st.DataObject) -> None:
+    stdout = lines(captures(cli)[name].stdout)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(stdout) - 1))
+        line = stdout[at]
+        place = data.draw(st.integers(0, len(line)))
+        stdout[at : at + 1] = data.draw(
+            st.sampled_from([[], [line, line], [line[:place]], [line[:place] + b"\xff\x00}" + line[place:]]])
+        ) or [b""]
+    events, verdict = play(RUNNERS[cli].parser(), stdout, [], 0)
+    check_sound(events, verdict)
+    if not may_succeed(cli, stdout):
+        assert verdict.failure is not None
+
+
+@pytest.mark.parametrize(("cli", "name"), SUCCESSES)
+@pytest.mark.parametrize("code", [1, 2, 101, 143, 173, -2, -9, -15])
+def test_a_real_success_with_another_exit_code_is_none(cli: Cli, name: str, code: int) -> None:
+    _, verdict = play(RUNNERS[cli].parser(), lines(captures(cli)[name].stdout), [], code)
+    assert verdict.failure is not None
+
+
+@pytest.mark.parametrize("cli", CLIS)
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000,
+        b'{"type":' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"type":"result","num_turns":' + b"9" * 5000 + b"}",
+        b'{"type":"tool_use","tool_id":"t","tool_name":"n","parameters":' + b'{"a":' * 800 + b"1" + b"}" * 801,
+        b"\xef\xbb\xbf{}",
+        b"null",
+        b'"text"',
+        b"\x00",
+    ],
+)
+def test_hostile_lines_are_survived(cli: Cli, line: bytes) -> None:
+    check_sound(*play(RUNNERS[cli].parser(), [line], [line], 0))
+
+
+@pytest.mark.parametrize("cli", CLIS)
+def test_a_flood_of_junk_leaves_few_notes(cli: Cli) -> None:
+    parser = RUNNERS[cli].parser()
+    assert len([event for _ in range(10_000) for event in parser.feed(b"x" * 10_000)]) == 20
+
+
+@pytest.mark.parametrize("cli", CLIS)
+def test_a_megabyte_in_one_event_is_one_event(cli: Cli) -> None:
+    text = "ab c" * 250_000
+    line = {
+        "claude": {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}},
+        "codex": {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": text}},
+        "gemini": {"type": "message", "role": "assistant", "content": text},
+    }[cli]
+    events = list(RUNNERS[cli].parser().feed(json.dumps(line).encode()))
+    assert [getattr(event, "text", "") for event in events] == [text]
