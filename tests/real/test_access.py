@@ -1,0 +1,100 @@
+"""What a member may do: `read` writes nothing whatever the user's own rules allow; `edit` writes in the workspace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.real.protocol import Vendor
+from tests.real.reply import Reply, ToolUse
+from tests.real.world import World
+
+pytestmark = pytest.mark.real
+VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
+
+
+def writing(vendor: Vendor, target: Path) -> list[Reply]:
+    """A model that first writes a file by the CLI's own edit tool, then by its shell, then is done."""
+    patch = f"*** Begin Patch\n*** Add File: {target.name}\n+written\n*** End Patch"
+    edit: dict[Vendor, ToolUse] = {
+        "claude": ToolUse("Write", {"file_path": str(target), "content": "written"}),
+        "codex": ToolUse("apply_patch", {"input": patch}),
+        "gemini": ToolUse("write_file", {"file_path": str(target), "content": "written"}),
+    }
+    command = f"touch {target}.shell"
+    shell: dict[Vendor, ToolUse] = {
+        "claude": ToolUse("Bash", {"command": command}),
+        "codex": ToolUse("exec_command", {"cmd": command}),
+        "gemini": ToolUse("run_shell_command", {"command": command}),
+    }
+    return [Reply(tools=(edit[vendor],)), Reply(tools=(shell[vendor],)), Reply("I tried.")]
+
+
+def allow_everything(world: World) -> None:
+    """The most permissive settings a user could have written for themselves."""
+    home = Path(world.env["HOME"])
+    (home / ".claude").mkdir(exist_ok=True)
+    permissions = {"allow": ["Write", "Edit", "Bash", "Bash(*)"], "defaultMode": "acceptEdits"}
+    (home / ".claude" / "settings.json").write_text(json.dumps({"permissions": permissions}))
+    config = home / ".codex" / "config.toml"
+    config.write_text('sandbox_mode = "danger-full-access"\napproval_policy = "never"\n' + config.read_text())
+    (home / ".codex" / "rules").mkdir(exist_ok=True)
+    (home / ".codex" / "rules" / "mine.rules").write_text('prefix_rule(pattern=["touch"], decision="allow")\n')
+    settings = json.loads((home / ".gemini" / "settings.json").read_text())
+    settings["tools"] = {"allowed": ["write_file", "replace", "run_shell_command"]}
+    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    (home / ".gemini" / "policies").mkdir(exist_ok=True)
+    (home / ".gemini" / "policies" / "mine.toml").write_text(
+        '[[rule]]\ntoolName = ["write_file", "run_shell_command"]\ndecision = "allow"\npriority = 999\n'
+    )
+
+
+@pytest.mark.parametrize("permissive", [False, True], ids=["plain user", "permissive user"])
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_read_writes_nothing_and_the_receipt_counts_it(world: World, vendor: Vendor, *, permissive: bool) -> None:
+    if permissive:
+        allow_everything(world)
+    name = world.member(vendor)
+    target = world.cwd / "made.txt"
+    world.server.script(vendor, writing(vendor, target))
+    ran = world.json("send", "Write a file")
+    assert ran.code == 0, ran.err
+    assert ran.result["text"] == "I tried."
+    assert not target.exists()
+    assert not Path(f"{target}.shell").exists()
+    denied = world.receipt(1)["outcome"]["denied"]
+    assert denied, world("show").out
+    assert f"{name} was denied" in world("send", "--quiet", "again").err + world("show", "1").out or denied
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_edit_writes_in_the_workspace(world: World, vendor: Vendor) -> None:
+    world.member(vendor, 'access = "edit"\nallow = ["touch"]')
+    target = world.cwd / "made.txt"
+    world.server.script(vendor, writing(vendor, target))
+    ran = world.json("send", "--trust", "Write a file")
+    assert ran.code == 0, ran.err
+    assert target.read_text().strip() == "written"
+    assert Path(f"{target}.shell").exists()
+    assert "made.txt" in world.receipt(1)["outcome"]["files"]
+    assert world.receipt(1)["outcome"]["denied"] in ([], None)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_edit_does_not_write_outside_the_workspace(world: World, vendor: Vendor, tmp_path: Path) -> None:
+    world.member(vendor, 'access = "edit"')
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    world.server.script(vendor, writing(vendor, outside / "made.txt"))
+    assert world.json("send", "--trust", "Write a file").code == 0
+    assert list(outside.iterdir()) == []
+
+
+def test_full_access_is_refused_where_claude_refuses_it_to_root(world: World) -> None:
+    world.member("claude", 'access = "full"')
+    ran = world("send", "--trust", "Hi")
+    assert ran.code == 5
+    assert "root" in ran.err
+    assert world.server.turns("claude") == []

@@ -1,0 +1,158 @@
+"""A user's whole world for the real CLIs: a home, a workspace, a store, and the scripted model behind it all."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.real.model_server import ModelServer, prompt, system_text
+from tests.real.protocol import Request, Vendor
+
+TIMEOUT_S = 90
+PANEL = """
+[team]
+name = "panel"
+
+[[members]]
+name = "kailai"
+type = "human"
+
+[[members]]
+name = "max"
+agent = "claude"
+model = "claude-opus-4-8"
+system_instruction = "You are Max"
+
+[[members]]
+name = "sarah"
+agent = "codex"
+system_instruction = "You are Sarah"
+
+[[members]]
+name = "carol"
+agent = "gemini"
+model = "gemini-2.5-flash"
+system_instruction = "You are Carol"
+"""
+MEMBERS: dict[Vendor, str] = {"claude": "max", "codex": "sarah", "gemini": "carol"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A finished run of teamchat."""
+
+    code: int
+    out: str
+    err: str
+    raw: bytes = b""
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.split("\n") if line]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return self.events[-1]
+
+
+@dataclass(slots=True)
+class World:
+    server: ModelServer
+    env: Mapping[str, str]
+    cwd: Path
+
+    def team(self, text: str = PANEL) -> None:
+        (self.cwd / "teamchat.toml").write_text(text, encoding="utf-8")
+
+    def member(self, vendor: Vendor, extra: str = "", head: str = "") -> str:
+        """A team of one real member and a person; its name."""
+        model = {"claude": "claude-opus-4-8", "codex": "gpt-5.5", "gemini": "gemini-2.5-flash"}[vendor]
+        person = '[[members]]\nname = "kailai"\ntype = "human"\n'
+        member = f'[[members]]\nname = "{MEMBERS[vendor]}"\nagent = "{vendor}"\nmodel = "{model}"\n{extra}\n'
+        self.team(f"[team]\n{head}\n{person}{member}")
+        return MEMBERS[vendor]
+
+    def start(self, *args: str, stdin: bytes | None = None) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "teamchat", *args],
+            cwd=self.cwd,
+            env=dict(self.env),
+            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def __call__(self, *args: str, stdin: bytes | None = None) -> Ran:
+        with self.start(*args, stdin=stdin) as process:
+            out, err = process.communicate(stdin, timeout=TIMEOUT_S)
+        return Ran(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"), out)
+
+    def json(self, *args: str, stdin: bytes | None = None) -> Ran:
+        ran = self(*args, "--json", stdin=stdin)
+        assert ran.out, ran.err
+        return ran
+
+    def shown(self, turn: int) -> tuple[str, str]:
+        """What `show` says that turn was given: prompt and system text."""
+        both = (self("show", str(turn), option).raw.decode() for option in ("--prompt", "--system"))
+        text, system = both
+        return text, system
+
+    def receipt(self, turn: int) -> dict[str, Any]:
+        return self("show", str(turn), "--json").result
+
+    def last(self, vendor: Vendor) -> Request:
+        return self.server.turns(vendor)[-1]
+
+    def prompt(self, vendor: Vendor) -> str:
+        """What that vendor's model was last asked."""
+        return prompt(self.last(vendor))
+
+    def system(self, vendor: Vendor) -> str:
+        return system_text(self.last(vendor))
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Whether that process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def tree(pid: int) -> set[int]:
+    """All live descendants of a process."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and alive(int(entry.name)):
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found: set[int] = set()
+    frontier = {pid}
+    while frontier:
+        frontier = {child for child, parent in parents.items() if parent in frontier} - found
+        found |= frontier
+    return found
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """kill -9, as a user would."""
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
