@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Prepared, StopRule
-from teamchat.runners.codex_config import without_servers
+from teamchat.runners.codex_config import trusting, without_servers
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.foreign import scalar
 
@@ -45,10 +45,10 @@ class CodexRunner:
         argv += ACCESS[job.access]
         # the user's rules could run a command outside the sandbox, and a reviewer model could approve it
         argv += ("--ignore-rules", "-c", 'approval_policy="never"') if job.access != "full" else ()
-        argv += without_servers(job.cwd, job.env) if job.access == "read" else ()
+        if job.access == "read":
+            argv += ("--disable", "plugins", "--disable", "apps", *without_servers(job.cwd, job.env))
         argv += ("--disable", "unbounded_connection_retries")  # without it a refused connection is tried for ever
-        if job.project_settings:
-            argv.append("--trust")
+        argv += trusting(job.cwd) if job.project_settings else ()
         if job.model:
             argv += ("-m", job.model)
         return Command((*argv, *job.args, "-"), {"RUST_LOG": "error"})  # refusals are told on stderr only

@@ -1,7 +1,8 @@
-"""The MCP servers of Codex's configuration, which a member that only reads goes without (observed at 0.169.0).
+"""Codex's configuration, as far as a member's access bears on it (observed at 0.169.0).
 
-They run outside Codex's sandbox, so a tool of theirs that the user's settings approve can write whatever the sandbox
-forbids. A server can only be switched off by its name, and with a transport of the kind it has.
+A member that only reads goes without MCP servers. They run outside Codex's sandbox, so a tool of theirs that the user's
+settings approve can write whatever the sandbox forbids. A server can only be switched off by its name, and with a
+transport of the kind it has.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ def without_servers(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         f"{json.dumps(name, ensure_ascii=False)}={{{OFF[kind]}}}" for name, kind in sorted(servers.items())
     )
     return ("-c", f"mcp_servers={{{table}}}")
+
+
+def trusting(cwd: Path) -> tuple[str, ...]:
+    """The arguments that let the project's own configuration act, for this run only; `--trust` would write it down."""
+    root = next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), cwd)
+    return ("-c", f'projects={{{json.dumps(str(root), ensure_ascii=False)}={{trust_level="trusted"}}}}')
 
 
 def _files(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:

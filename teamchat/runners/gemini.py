@@ -79,8 +79,10 @@ class GeminiRunner:
     def parser(self) -> EventParser:
         return GeminiEvents()
 
-    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:  # noqa: ARG002 (the machine decides)
-        """With policies of its administrator a machine ignores `--admin-policy`, with a warning only (observed)."""
+    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
+        """Where `--admin-policy` would not be obeyed: beside a machine's own policies, or split at a comma."""
+        if access == "read" and "," in env.get("TMPDIR", ""):
+            return "Gemini reads no policy file from a folder with a comma in its name (TMPDIR)"
         there = next((folder for folder in SYSTEM_POLICIES if access == "read" and any(folder.glob("*.toml"))), None)
         return f"the policies in {there} switch off what keeps Gemini from writing" if there else None
 

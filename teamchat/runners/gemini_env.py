@@ -13,14 +13,13 @@ from pathlib import Path
 
 # what Gemini itself would take from the `.env` of a folder that is not trusted
 ALLOWED = frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"})
-ALWAYS = ("GOOGLE_GEMINI_BASE_URL", "GEMINI_SYSTEM_MD")
 _NAME = re.compile(rb"([\w.-]+)\s*[=:]")
 
 
 def silenced(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
     """The variables to set to the empty string: what the project's files name and the user's environment lacks."""
     named = {name for file in _files(cwd, env) for name in _names(file)} - ALLOWED
-    return dict.fromkeys(sorted(named.union(ALWAYS).difference(env)), "")
+    return dict.fromkeys(sorted(named.difference(env)), "")
 
 
 def _files(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:

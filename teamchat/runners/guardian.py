@@ -6,8 +6,8 @@ everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `sto
 after its grace) and `kill`. A closed socket means `stop` too: that is how agents die when teamchat is killed.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
-guardian inherits every orphan of the tree and can find them all by their parents. Where there is no subreaper (macOS)
-it finds what still hangs on the agent's own processes.
+guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
+looks at the tree before it ends anything, and remembers.
 """
 
 from __future__ import annotations
@@ -39,16 +39,29 @@ def become_subreaper() -> None:
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def parents() -> dict[int, tuple[int, str]]:
-    """Every process: pid -> (parent, name)."""
+def wake_at_child_end() -> socket.socket:
+    """A socket that can be read when a child has ended. It is there before the first child, so no end is missed."""
+    wake, wake_write = socket.socketpair()
+    wake.setblocking(False)
+    wake_write.setblocking(False)
+    signal.set_wakeup_fd(wake_write.detach(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return wake
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """Every process that is not dead: pid -> (parent, name)."""
     if sys.platform == "linux":
         return dict(filter(None, (read_stat(name) for name in os.listdir("/proc") if name.isdigit())))  # noqa: PTH208
-    found = {}
-    with os.popen("ps -axo pid=,ppid=,comm=") as table:  # noqa: S605 (a fixed command)
-        for line in table:
-            pid, parent, name = line.split(None, 2)
-            found[int(pid)] = (int(parent), name.strip())
-    return found
+    import subprocess
+
+    with subprocess.Popen(["/bin/ps", "-axo", "pid=,ppid=,stat=,comm="], stdout=subprocess.PIPE) as ps:
+        rows = [line.decode(errors="replace").split(None, 3) for line in ps.stdout or ()]
+    return {
+        int(row[0]): (int(row[1]), row[-1].strip().rpartition("/")[2])
+        for row in rows
+        if not row[2].startswith("Z") and int(row[0]) != ps.pid
+    }
 
 
 def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
@@ -57,15 +70,17 @@ def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
             head, _, tail = file.read().rpartition(b")")
     except OSError:
         return None  # it has ended since
-    state, parent = tail.split()[:2]
-    if state == b"Z":
+    fields = tail.split()
+    state, parent, threads = fields[0], fields[1], fields[17]
+    if state == b"Z" and threads == b"1":
         return None  # already dead; reaping is all it needs
     return int(pid), (int(parent), head.partition(b"(")[2].decode(errors="replace"))
 
 
-def descendants() -> dict[int, str]:
-    """What lives below this process: pid -> name."""
-    table, found, frontier = parents(), {}, {os.getpid()}
+def below(root: int, table: dict[int, tuple[int, str]]) -> dict[int, str]:
+    """The descendants of `root`: pid -> name."""
+    found: dict[int, str] = {}
+    frontier = {root}
     while frontier:
         frontier = {pid for pid, (parent, _) in table.items() if parent in frontier and pid not in found}
         found.update({pid: table[pid][1] for pid in frontier})
@@ -87,6 +102,8 @@ class Guardian:
         self.abandoned = False
         self.status: int | None = None
         self.pid = 0
+        self.seen: dict[int, str] = {}
+        self.wake = wake_at_child_end()
         self.stop_signal, self.stop_group, self.grace = signal.SIGTERM.value, True, 2.0
 
     def report(self, **message: object) -> None:
@@ -111,12 +128,14 @@ class Guardian:
         line, _, self.buffer = self.buffer.partition(b"\n")
         return line
 
-    def start(self, spec: dict[str, Any]) -> bool:
-        argv, self.stop_signal, self.stop_group, self.grace = spec["argv"], spec["signal"], spec["group"], spec["grace"]
+    def start(self, order: dict[str, Any]) -> bool:
+        self.stop_signal, self.stop_group, self.grace = order["signal"], order["group"], order["grace"]
+        argv = [raw(argument) for argument in order["argv"]]
+        env = {raw(name): raw(value) for name, value in order["env"].items()}
         try:
-            self.pid = os.posix_spawn(argv[0], argv, spec["env"], setsid=True, setsigmask=[], setsigdef=IGNORED)
+            self.pid = os.posix_spawn(argv[0], argv, env, setsid=True, setsigmask=[], setsigdef=signal.valid_signals())
         except (OSError, ValueError) as error:
-            self.report(failed=str(error))
+            self.report(failed=getattr(error, "strerror", None) or str(error))
             return False
         self.report(pid=self.pid)
         return True
@@ -133,17 +152,11 @@ class Guardian:
                 self.status = os.waitstatus_to_exitcode(status)
 
     def watch(self) -> None:
-        """Wait for the agent's end or an order; SIGCHLD cuts the wait short through the wake-up socket."""
-        wake, wake_write = socket.socketpair()
-        for end in (wake, wake_write):
-            end.setblocking(False)
-        signal.set_wakeup_fd(wake_write.fileno())
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        self.reap()
+        """Wait for the agent's end or an order."""
         while self.status is None:
-            ready = select.select([self.control, wake], [], [])[0]
-            if wake in ready:
-                wake.recv(4096)
+            ready = select.select([self.control, self.wake], [], [])[0]
+            if self.wake in ready:
+                self.wake.recv(4096)
             if self.control in ready:
                 self.obey(self.read_line(0))
             self.reap()
@@ -156,24 +169,34 @@ class Guardian:
             return
         self.end(soft=True, grace=min(self.grace, ABANDONED_GRACE_S) if line == b"" else self.grace)
 
+    def tree(self) -> dict[int, str]:
+        """What lives of the agent's tree: below this process, or seen there before."""
+        table = processes()
+        known = {pid: name for pid, name in self.seen.items() if table.get(pid, (0, ""))[1] == name}
+        self.seen = known | below(os.getpid(), table)
+        return self.seen
+
     def end(self, *, soft: bool, grace: float = 0.0) -> None:
         """The ladder: soft signal, grace, SIGKILL to the group and to every descendant that is left."""
+        self.tree()
         if soft:
             send_signal(self.pid, self.stop_signal, group=self.stop_group)
             until = time.monotonic() + grace
             while self.status is None and time.monotonic() < until:
-                if not self.abandoned and self.read_line(POLL_S) in (b"kill", b""):
-                    break
                 if self.abandoned:
                     time.sleep(POLL_S)
+                elif self.read_line(POLL_S) in (b"kill", b""):
+                    break
                 self.reap()
+        if self.status is None:
+            send_signal(self.pid, signal.SIGKILL, group=True)
         self.kill_tree()
+        if self.status is None:
+            self.status = -signal.SIGKILL  # it can not be ended, and the turn does not wait for it
 
     def kill_tree(self) -> None:
         until = time.monotonic() + END_S
-        if self.status is None:
-            send_signal(self.pid, signal.SIGKILL, group=True)
-        while (alive := descendants()) and time.monotonic() < until:
+        while (alive := self.tree()) and time.monotonic() < until:
             for pid in alive:
                 send_signal(pid, signal.SIGKILL)
             time.sleep(POLL_S)
@@ -183,7 +206,7 @@ class Guardian:
     def end_leftovers(self) -> list[str]:
         """Ends what outlived the agent; returns the names of what had to be ended."""
         until = time.monotonic() + SETTLE_S
-        while (left := descendants()) and time.monotonic() < until:
+        while (left := self.tree()) and time.monotonic() < until:
             time.sleep(POLL_S)
             self.reap()
         if left:
@@ -191,23 +214,29 @@ class Guardian:
         return sorted(left.values())
 
 
+def raw(text: str) -> bytes:
+    """The bytes of an argument or variable: orders carry each byte as one character, whatever the locale."""
+    return text.encode("latin-1")
+
+
 def main() -> None:
-    guardian = Guardian(socket.socket(fileno=int(sys.argv[1])))
-    os.set_inheritable(guardian.control.fileno(), False)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
+    guardian = Guardian(socket.socket(fileno=int(sys.argv[1])))
+    os.set_inheritable(guardian.control.fileno(), False)
     become_subreaper()
     line = guardian.read_line(None)
     if not line:
         return
-    spec = json.loads(line)
-    if guardian.start(spec):
+    order = json.loads(line)
+    if guardian.start(order):
         guardian.watch()
         guardian.report(exit=guardian.status, left=guardian.end_leftovers())
-    if spec.get("remove"):
+    if order["remove"]:
         import shutil
 
-        shutil.rmtree(spec["remove"], ignore_errors=True)
+        shutil.rmtree(raw(order["remove"]), ignore_errors=True)
 
 
 if __name__ == "__main__":

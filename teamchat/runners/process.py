@@ -11,28 +11,32 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
+from teamchat.runners import guardian
 from teamchat.runners.base import StopRule
 
-GUARDIAN = Path(__file__).with_name("guardian.py")
 POLL_S = 0.01
 READ_BYTES = 256 * 1024
+START_S = 30.0  # for the guardian to start the agent; it takes milliseconds
+MAX_OUTPUT_BYTES = 2 * 1024**3  # an agent that writes without end is killed before it fills the disk
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start. `folder` gets the files `stdout` and `stderr`.
+    """What to start. `folder` gets the files `stdout` and `stderr`, of at most `max_output` bytes together.
 
-    `scratch` is removed when the whole tree is gone.
+    `scratch` is removed when the whole tree is gone, and when nothing could be started.
     """
 
     argv: tuple[str, ...]
@@ -42,6 +46,7 @@ class Launch:
     folder: Path
     scratch: Path | None = None
     stop: StopRule = field(default_factory=StopRule)
+    max_output: int = MAX_OUTPUT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +60,14 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How the process ended: its code (a signal is negative) and the names of what had to be ended after it."""
+    """How the process ended: its code (a signal is negative) and the names of what had to be ended after it.
+
+    `over_limit` is the limit of output in bytes if it was killed for that; the rest of its output was not read then.
+    """
 
     code: int
     left: tuple[str, ...] = ()
+    over_limit: int | None = None
 
 
 class SpawnFailed(Exception):
@@ -68,8 +77,11 @@ class SpawnFailed(Exception):
 class Running(Protocol):
     """A process that runs, really or from a recording."""
 
-    def chunks(self) -> AsyncIterator[Chunk]:
-        """Output as it comes; ends when the process has ended and everything it wrote has been given."""
+    def chunks(self) -> AsyncGenerator[Chunk, None]:
+        """Output as it comes; ends when the process has ended and everything it wrote has been given.
+
+        Closing it early ends the process and waits until everything of it is gone.
+        """
         ...
 
     def stop(self, *, hard: bool = False) -> None:
@@ -91,75 +103,103 @@ class Process:
 
     def __init__(self, launch: Launch) -> None:
         self.started = time.monotonic()
-        self.pid: int | None = None
         self.exit: Exit | None = None
+        self.pid = 0
+        self._launch = launch
         self._buffer = b""
-        launch.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._readers = {stream: self._create(launch.folder / f"std{stream}") for stream in ("out", "err")}
+        self._readers: dict[Literal["out", "err"], BinaryIO] = {}
+        self._guardian: subprocess.Popen[bytes] | None = None
         self._control, theirs = socket.socketpair()
-        self._guardian = self._spawn(launch, theirs)
-        self._send(
-            argv=launch.argv,
-            env=dict(launch.env),
-            signal=launch.stop.signal.value,
-            group=launch.stop.group,
-            grace=launch.stop.grace_s,
-            remove=str(launch.scratch) if launch.scratch else None,
-        )
-        self._first_report()
-        self._control.setblocking(False)
+        try:
+            with theirs:
+                self._guardian = self._spawn(theirs)
+            self._order()
+            self.pid = self._first_report()
+        except (OSError, ValueError) as error:
+            self._abort()
+            raise SpawnFailed(_words(error)) from error
 
-    @staticmethod
-    def _create(path: Path) -> BinaryIO:
-        os.close(os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
-        return path.open("rb", buffering=0)
-
-    def _spawn(self, launch: Launch, theirs: socket.socket) -> subprocess.Popen[bytes]:
+    def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+        folder = self._launch.folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.ExitStack() as files:
-            files.callback(theirs.close)
-            stdin = files.enter_context(tempfile.TemporaryFile(dir=launch.folder))
-            stdin.write(launch.stdin)
+            stdin = files.enter_context(tempfile.TemporaryFile(dir=folder))
+            stdin.write(self._launch.stdin)
             stdin.seek(0)
-            # O_APPEND, so that children which inherit the descriptor never write over each other
-            out, err = (files.enter_context((launch.folder / f"std{name}").open("ab")) for name in ("out", "err"))
-            try:
-                return subprocess.Popen(
-                    [sys.executable, "-I", "-S", str(GUARDIAN), str(theirs.fileno())],
-                    cwd=launch.cwd,
-                    stdin=stdin,
-                    stdout=out,
-                    stderr=err,
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
-                )
-            except OSError as error:
-                self._control.close()
-                raise SpawnFailed(str(error)) from error
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", guardian.__file__, str(theirs.fileno())],
+                cwd=self._launch.cwd,
+                stdin=stdin,
+                stdout=files.enter_context(self._create("out")),
+                stderr=files.enter_context(self._create("err")),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
 
-    def _send(self, **order: object) -> None:
+    def _create(self, stream: Literal["out", "err"]) -> BinaryIO:
+        """A new file for a stream, to be written; O_APPEND, so that children never write over each other."""
+        path = self._launch.folder / f"std{stream}"
+        descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600)
+        self._readers[stream] = path.open("rb", buffering=0)
+        return open(descriptor, "ab")
+
+    def _order(self) -> None:
+        """Tell the guardian what to run, each byte of a name or value as one character."""
+        launch = self._launch
+        order = {
+            "argv": [_raw(argument) for argument in launch.argv],
+            "env": {_raw(name): _raw(value) for name, value in launch.env.items()},
+            "signal": launch.stop.signal.value,
+            "group": launch.stop.group,
+            "grace": launch.stop.grace_s,
+            "remove": _raw(launch.scratch) if launch.scratch else None,
+        }
+        self._control.settimeout(START_S)
         self._control.sendall(json.dumps(order).encode() + b"\n")
 
-    def _first_report(self) -> None:
+    def _first_report(self) -> int:
         """Wait for the guardian to say that the agent runs: a few milliseconds, so this blocks."""
         while b"\n" not in self._buffer:
             data = self._control.recv(4096)
             if not data:
-                self._close()
-                raise SpawnFailed("the guardian process ended before it could start the agent")
+                raise OSError("the guardian process ended before it could start the agent")
             self._buffer += data
+        self._control.setblocking(False)
         line, _, self._buffer = self._buffer.partition(b"\n")
         report = json.loads(line)
         if "failed" in report:
-            self._close()
-            raise SpawnFailed(report["failed"])
-        self.pid = report["pid"]
+            raise OSError(report["failed"])
+        return int(report["pid"])
 
     def stop(self, *, hard: bool = False) -> None:
         with contextlib.suppress(OSError):  # it may have ended by itself
             self._control.send(b"kill\n" if hard else b"stop\n")
 
-    def _poll_exit(self) -> None:
-        """Take the guardian's last report, or notice that the guardian itself was killed."""
+    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+        try:
+            while True:
+                over = self.exit  # looked up before reading: what was written until then is read below
+                quiet = True
+                for stream, reader in self._readers.items():
+                    if data := _read(reader):
+                        quiet = False
+                        yield Chunk(stream, data, time.monotonic() - self.started)
+                if over and (quiet or over.over_limit):
+                    return
+                await asyncio.sleep(POLL_S if quiet else 0)  # also a writer without end leaves others their time
+                self._poll()
+        finally:
+            self._release()
+            while self._guardian and self._guardian.poll() is None:
+                await asyncio.sleep(POLL_S)
+
+    def _poll(self) -> None:
+        """Take the guardian's last report, or notice that the guardian itself was killed; look at the output's size."""
+        if self.exit:
+            return
+        flooded = sum(os.fstat(reader.fileno()).st_size for reader in self._readers.values()) > self._launch.max_output
+        if flooded:
+            self.stop(hard=True)
         try:
             data = self._control.recv(65536)
         except BlockingIOError:
@@ -167,37 +207,54 @@ class Process:
         except OSError:
             data = b""
         self._buffer += data
+        limit = self._launch.max_output if flooded else None
         if b"\n" in self._buffer:
-            report = json.loads(self._buffer.partition(b"\n")[0])
-            self.exit = Exit(report["exit"], tuple(report["left"]))
+            report = json.loads(self._buffer)
+            self.exit = Exit(report["exit"], tuple(report["left"]), limit)
         elif not data:
             self._kill_unguarded()
-            self.exit = Exit(-9, ())
+            self.exit = Exit(-signal.SIGKILL, (), limit)
 
     def _kill_unguarded(self) -> None:
-        with contextlib.suppress(OSError):
-            os.killpg(self.pid or 0, 9)
+        """The guardian was killed: end what can still be found of the agent's tree."""
+        tree = guardian.below(self.pid, guardian.processes())
+        guardian.send_signal(self.pid, signal.SIGKILL, group=True)
+        for pid in tree:
+            guardian.send_signal(pid, signal.SIGKILL)
+        self._remove_scratch()
 
-    async def chunks(self) -> AsyncIterator[Chunk]:
-        try:
-            while True:
-                over = self.exit is not None  # looked up before reading: what was written until then is read below
-                for stream, reader in self._readers.items():
-                    while data := reader.read(READ_BYTES):
-                        yield Chunk("out" if stream == "out" else "err", data, time.monotonic() - self.started)
-                if over:
-                    return
-                await asyncio.sleep(POLL_S)
-                self._poll_exit()
-        finally:
-            self._close()
+    def _remove_scratch(self) -> None:
+        if self._launch.scratch:
+            shutil.rmtree(self._launch.scratch, ignore_errors=True)
 
-    def _close(self) -> None:
-        """Closing the control socket ends whatever still runs; then the guardian itself is waited for."""
+    def _release(self) -> None:
+        """Closing the control socket ends whatever still runs."""
         self._control.close()
         for reader in self._readers.values():
             reader.close()
-        self._guardian.wait()
+
+    def _abort(self) -> None:
+        self._release()
+        if self._guardian:
+            self._guardian.wait()
+        self._remove_scratch()
+
+
+def _raw(text: str | Path) -> str:
+    return os.fsencode(text).decode("latin-1")
+
+
+def _read(reader: BinaryIO) -> bytes:
+    data = reader.read(READ_BYTES)
+    if not data and os.fstat(reader.fileno()).st_size < reader.tell():
+        reader.seek(0)  # it was truncated, as `> /dev/stderr` in a script does
+        data = reader.read(READ_BYTES)
+    return data
+
+
+def _words(error: OSError | ValueError) -> str:
+    words = getattr(error, "strerror", None) or str(error)
+    return f"{words}: {error.filename}" if isinstance(error, OSError) and error.filename else words
 
 
 def launch(what: Launch) -> Running:
