@@ -101,7 +101,7 @@ class TestCodex:
     @pytest.mark.parametrize(
         ("access", "flags"),
         [
-            ("read", ("--sandbox", "read-only", *UNRULED)),
+            ("read", ("--sandbox", "read-only", *UNRULED, "--disable", "plugins", "--disable", "apps")),
             (
                 "edit",
                 ("--sandbox", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true", *UNRULED),
@@ -117,9 +117,12 @@ class TestCodex:
         argv = CodexRunner().command(replace(JOB, model="gpt-5.5", args=("-c", "a=1"))).argv
         assert argv[-5:] == ("-m", "gpt-5.5", "-c", "a=1", "-")
 
-    def test_project_settings_need_trust(self) -> None:
-        assert "--trust" not in CodexRunner().command(JOB).argv
-        assert "--trust" in CodexRunner().command(replace(JOB, project_settings=True)).argv
+    def test_project_settings_are_trusted_for_this_run_only(self) -> None:
+        trusting = 'projects={"/work space"={trust_level="trusted"}}'
+        assert trusting not in CodexRunner().command(JOB).argv
+        argv = CodexRunner().command(replace(JOB, project_settings=True)).argv
+        assert argv[argv.index(trusting) - 1] == "-c"
+        assert "--trust" not in argv
 
 
 class TestGemini:
@@ -164,12 +167,12 @@ class TestGemini:
         assert "--skip-trust" not in command.argv
         assert command.env["GEMINI_CLI_TRUST_WORKSPACE"] == "true"
 
-    def test_the_environment_is_headless_and_bounds_the_address_of_the_key(self) -> None:
-        assert GeminiRunner().command(JOB).env == {
+    def test_the_environment_is_headless_and_keeps_the_project_out(self, tmp_path: Path) -> None:
+        (tmp_path / ".env").write_text("GOOGLE_GEMINI_BASE_URL=http://elsewhere\nMINE=1\n")
+        assert GeminiRunner().command(replace(JOB, cwd=tmp_path, env={"MINE": "2"})).env == {
             "GEMINI_CLI_NO_RELAUNCH": "true",
             "GEMINI_CLI_TRUST_WORKSPACE": "false",
             "GOOGLE_GEMINI_BASE_URL": "",
-            "GEMINI_SYSTEM_MD": "",
             "NO_COLOR": "1",
         }
 
