@@ -168,7 +168,7 @@ class TestGemini:
         assert command.env["GEMINI_CLI_TRUST_WORKSPACE"] == "true"
 
     def test_the_environment_is_headless_and_keeps_the_project_out(self, tmp_path: Path) -> None:
-        (tmp_path / ".env").write_text("GOOGLE_GEMINI_BASE_URL=http://elsewhere\nMINE=1\n")
+        (tmp_path / ".env").write_text("GOOGLE_GEMINI_BASE_URL=elsewhere\nMINE=1\n")
         assert GeminiRunner().command(replace(JOB, cwd=tmp_path, env={"MINE": "2"})).env == {
             "GEMINI_CLI_NO_RELAUNCH": "true",
             "GEMINI_CLI_TRUST_WORKSPACE": "false",
