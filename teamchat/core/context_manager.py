@@ -11,12 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from teamchat.assemblers.base import Assembler, AssemblerInput, AssemblerOutput
-from teamchat.assemblers.claude import ClaudeContextAssembler
-from teamchat.assemblers.codex import CodexContextAssembler
-from teamchat.assemblers.gemini import GeminiContextAssembler
 from teamchat.assemblers.plain import PlainTextAssembler
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.agent_types import normalize_agent_type
+from teamchat.core.agents import ASSEMBLERS
 from teamchat.core.history import read_context
 from teamchat.core.message_log import MemoryLog, MessageLog
 from teamchat.core.messages import ConversationMessage, NewMessage, well_formed
@@ -24,11 +22,6 @@ from teamchat.core.messages import ConversationMessage, NewMessage, well_formed
 DEFAULT_CONTEXT_WINDOW_SIZE = 5
 DEFAULT_MAX_BYTES = 768 * 1024
 MAX_TEAM_TASK_BYTES = 5 * 1024
-
-_ASSEMBLERS: Mapping[str, Assembler] = {
-    assembler.get_agent_type(): assembler
-    for assembler in (ClaudeContextAssembler(), CodexContextAssembler(), GeminiContextAssembler())
-}
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +49,7 @@ class ContextManager:
         self._target_bytes = target_bytes
         self._on_message_added = on_message_added
         self._on_team_task_changed = on_team_task_changed
-        self._assemblers = _ASSEMBLERS if assemblers is None else assemblers
+        self._assemblers = ASSEMBLERS if assemblers is None else assemblers
 
     def add_message(self, message: NewMessage) -> ConversationMessage:
         """Stores the message and gives it back with its id; `TypeError` if it lacks a part (seed 000, 4.1)."""

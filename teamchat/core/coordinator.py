@@ -17,7 +17,6 @@ from pathlib import Path
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
 from teamchat.core.actions import Action, Asked, Dropped, Paused, PauseKind, Queued, RunTurn, TurnFailed
 from teamchat.core.addressing import Addressed, address, address_reply
-from teamchat.core.agents import ASSEMBLERS
 from teamchat.core.conclusion import Tally, conclude_failure, conclude_pause, conclude_waiting
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine import Rules, State, decide
@@ -64,7 +63,6 @@ def manager_of(team: Team, db: Database, session: int) -> ContextManager:
         context_window_size=team.context_window,
         max_bytes=team.max_bytes,
         target_bytes=team.max_prompt_tokens * BYTES_PER_TOKEN,
-        assemblers=ASSEMBLERS,
     )
 
 
@@ -133,11 +131,12 @@ class ConversationCoordinator:
         with self.db.transaction():
             return self._decide(event)
 
-    def _decide(self, event: Event, *, done: int | None = None) -> tuple[Action, ...]:
+    def _decide(self, event: Event) -> tuple[Action, ...]:
         """Let the engine decide, and save the state it comes to; part of the caller's transaction."""
         old = self.state
         self.state, actions = decide(old, event)
-        save_state(self.db, self.session, old, self.state, done=done)
+        dropped = [action.route for action in actions if isinstance(action, Dropped)]
+        save_state(self.db, self.session, old, self.state, dropped)
         return actions
 
     async def _follow(self, actions: tuple[Action, ...]) -> Conclusion:
@@ -233,7 +232,7 @@ class ConversationCoordinator:
                 vendor_session=finished.vendor_session,
                 events=finished.events,
             )
-            actions = self._decide(ended, done=route.number)
+            actions = self._decide(ended)
         self.tally.add(outcome, reply)
         self.emit(TurnFinished(turn, outcome, reply, finished.text if outcome.failure else ""))
         return actions

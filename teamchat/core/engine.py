@@ -4,8 +4,8 @@ Every rule of who speaks next, what waits, what a failure holds back and what pa
 (design section 5). The coordinator performs the actions and stores the state; replay, resume and undo rest on the same
 function. Nothing here reads a clock, a file or a store: events carry the time.
 
-The queue is one tuple in the order of speaking. A route that waits for a person stays at its place as ASKED; what a
-failure, a guard, Ctrl-C or a crash left behind is HELD and moves only by `Resumed`.
+The queue is one tuple in the order of speaking, the route that runs at its head. A route that waits for a person stays
+at its place as ASKED; what a failure, a guard, Ctrl-C or a crash left behind is HELD and moves only by `Resumed`.
 """
 
 from __future__ import annotations
@@ -85,10 +85,9 @@ class _Draft:
             for index, wish in enumerate(requests)
         ]
         self.state = replace(self.state, next_route=number + len(new))
-        busy = [route for route in self.state.queue if route.status not in (Status.WAITING, Status.ASKED)]
-        idle = [route for route in self.state.queue if route.status in (Status.WAITING, Status.ASKED)]
+        queue = self.state.queue
         # sorted() is stable: within a priority the order of the list is the order of speaking
-        self.put(busy + sorted([*new, *idle] if ahead else [*idle, *new], key=lambda route: route.priority))
+        self.put(sorted((*new, *queue) if ahead else (*queue, *new), key=lambda route: route.priority))
         self.actions += [Queued(route) for route in new]
 
 
@@ -100,7 +99,8 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             _human_spoke(draft, event)
         case TurnBegan():
             draft.put(
-                replace(route, as_of=event.as_of) if route.number == event.route else route for route in state.queue
+                replace(route, as_of=event.as_of, attempt=route.attempt + 1) if route.number == event.route else route
+                for route in state.queue
             )
             return draft.state, ()
         case TurnEnded():
@@ -126,14 +126,16 @@ def _human_spoke(draft: _Draft, event: HumanSpoke) -> None:
 
 
 def _answered(state: State, speaker: str) -> Route | None:
-    return state.asked if state.asked and state.asked.target == speaker else None
+    """The question that this person answers by speaking; somebody else may have been asked since."""
+    asked = (route for route in state.queue if route.status is Status.ASKED)
+    return next((route for route in asked if route.target == speaker), None)
 
 
 def default_target(state: State, speaker: str) -> str | None:
     """Who answers a human message that names nobody: whoever asked, the lead, the last AI, the first (section 5)."""
     answered = _answered(state, speaker)
-    asker = answered.by if answered and answered.by in state.rules.ai else None
-    return asker or state.rules.lead or state.last_ai or next(iter(state.rules.ai), None)
+    candidates = (answered.by if answered else None, state.rules.lead, state.last_ai, *state.rules.ai)
+    return next((name for name in candidates if name in state.rules.ai), None)  # the team may have changed since
 
 
 def _turn_ended(draft: _Draft, event: TurnEnded) -> None:
@@ -168,10 +170,7 @@ def _resumed(draft: _Draft, mode: ResumeMode) -> None:
     elif mode is ResumeMode.SKIP:
         draft.drop(held[:1])
     draft.put(
-        replace(route, status=Status.WAITING, attempt=route.attempt + (route.as_of is not None))
-        if route.status is Status.HELD
-        else route
-        for route in draft.state.queue
+        replace(route, status=Status.WAITING) if route.status is Status.HELD else route for route in draft.state.queue
     )
     draft.state = replace(draft.state, turns=0, since=draft.now)
 
@@ -197,7 +196,7 @@ def _next(draft: _Draft) -> None:
         draft.actions.append(guard)
     else:
         running = replace(head, status=Status.RUNNING)
-        draft.put(running if route is head else route for route in state.queue)
+        draft.put((running, *(route for route in state.queue if route is not head)))
         draft.actions.append(RunTurn(running))
 
 

@@ -95,7 +95,7 @@ def ready(
             why=f"{route.by} asked for {route.target} in {route.parent}",
             answers=prompt.answers.id,
             request=route.request,
-            attempt=route.attempt,
+            attempt=route.attempt + 1,
             model=member.model,
             stdin_bytes=len(prompt.prepared.stdin),
             system_bytes=len((prompt.system_text or "").encode()),

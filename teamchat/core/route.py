@@ -23,7 +23,7 @@ class Route:
     """`parent` is the message that asked for it, said by `by`; `request` the human message all this serves.
 
     `as_of` is the message the turn answers, fixed when it first starts, so that a retry sees the same. `attempt`
-    counts the turns that ran for it, the next one included.
+    counts the turns that began for it.
     """
 
     parent: str
@@ -35,4 +35,4 @@ class Route:
     group: int | None = None
     as_of: str | None = None
     status: Status = Status.WAITING
-    attempt: int = 1
+    attempt: int = 0

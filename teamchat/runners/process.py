@@ -62,7 +62,7 @@ class Chunk:
 class Exit:
     """How the process ended: its code (a signal is negative) and the names of what had to be ended after it.
 
-    `over_limit` is the limit of output in bytes if it was killed for that; the rest of its output was not read then.
+    `over_limit` is the limit of output in bytes if it was killed for that.
     """
 
     code: int
@@ -85,7 +85,10 @@ class Running(Protocol):
         ...
 
     def stop(self, *, hard: bool = False) -> None:
-        """Ask for the end: the CLI's soft signal first, or SIGKILL at once. Returns immediately."""
+        """Ask for the end: the CLI's soft signal first, or SIGKILL at once. Returns immediately.
+
+        After a hard stop a backlog of output that was not read yet is left in its file.
+        """
         ...
 
     @property
@@ -107,6 +110,7 @@ class Process:
         self.pid = 0
         self._launch = launch
         self._buffer = b""
+        self._hurried = False
         self._readers: dict[Literal["out", "err"], BinaryIO] = {}
         self._guardian: subprocess.Popen[bytes] | None = None
         self._control, theirs = socket.socketpair()
@@ -141,7 +145,7 @@ class Process:
         path = self._launch.folder / f"std{stream}"
         descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600)
         self._readers[stream] = path.open("rb", buffering=0)
-        return open(descriptor, "ab")
+        return os.fdopen(descriptor, "ab")
 
     def _order(self) -> None:
         """Tell the guardian what to run, each byte of a name or value as one character."""
@@ -172,6 +176,7 @@ class Process:
         return int(report["pid"])
 
     def stop(self, *, hard: bool = False) -> None:
+        self._hurried = self._hurried or hard
         with contextlib.suppress(OSError):  # it may have ended by itself
             self._control.send(b"kill\n" if hard else b"stop\n")
 
@@ -184,13 +189,13 @@ class Process:
                     if data := _read(reader):
                         quiet = False
                         yield Chunk(stream, data, time.monotonic() - self.started)
-                if over and (quiet or over.over_limit):
+                if over and (quiet or self._hurried):
                     return
                 await asyncio.sleep(POLL_S if quiet else 0)  # also a writer without end leaves others their time
                 self._poll()
         finally:
             self._release()
-            while self._guardian and self._guardian.poll() is None:
+            while self._guardian and self._guardian.poll() is None:  # noqa: ASYNC110 (a child has no event)
                 await asyncio.sleep(POLL_S)
 
     def _poll(self) -> None:

@@ -40,7 +40,9 @@ class JsonOutput:
             case RouteDropped(route=route):
                 write("dropped", **route_fields(route))
             case TurnStarted(turn=turn, route=route):
-                write("turn_started", turn=turn.number, member=turn.member, route=route.number, attempt=route.attempt)
+                write(
+                    "turn_started", turn=turn.number, member=turn.member, route=route.number, attempt=turn.setup.attempt
+                )
             case AgentSpoke():
                 self._agent(event)
             case TurnFinished(turn=turn, outcome=outcome, message=message, partial=partial):

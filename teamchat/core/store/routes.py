@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection
 from dataclasses import replace
 
 from teamchat.core.engine import Rules, State
@@ -45,8 +46,8 @@ def _route(row: sqlite3.Row) -> Route:
     )
 
 
-def save_state(db: Database, session: int, old: State, new: State, *, done: int | None = None) -> None:
-    """Write what changed. Routes that left the queue were dropped, but for `done`, whose turn succeeded."""
+def save_state(db: Database, session: int, old: State, new: State, dropped: Collection[Route] = ()) -> None:
+    """Write what changed. Of the routes that left the queue those in `dropped` were taken out, the others are done."""
     db.execute(
         "UPDATE sessions SET next_route = ?, turns = ?, since = ?, last_ai = ? WHERE id = ?",
         new.next_route, new.turns, new.since, new.last_ai, session,
@@ -54,7 +55,7 @@ def save_state(db: Database, session: int, old: State, new: State, *, done: int 
     kept = {route.number for route in new.queue}
     for route in old.queue:
         if route.number not in kept:
-            status = Status.DONE if route.number == done or route.status is Status.ASKED else Status.DROPPED
+            status = Status.DROPPED if route in dropped else Status.DONE
             _write(db, session, replace(route, status=status), None)
     places = {route: place for place, route in enumerate(old.queue)}
     for place, route in enumerate(new.queue):

@@ -8,14 +8,18 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import get_text, put_text
 from teamchat.core.team import Like
 from teamchat.runners.base import AgentEvent, TextDelta
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 TurnStatus = Literal["running", "done", "failed", "interrupted"]
 
@@ -68,20 +72,37 @@ class Turn:
 
 def begin_turn(db: Database, new: NewTurn) -> Turn:
     """Store a turn that starts now, with the exact bytes it is given."""
+    started = time.time()
     with db.transaction():
+        prompt = put_text(db, new.prompt)
         system = put_text(db, new.system_text.encode()) if new.system_text else None
-        cursor = db.execute(
+        row = db.row(
             """INSERT INTO turns (session, number, route, member, agent, "like", status, started_at, system_text,
                 prompt, shown_through, setup, folder)
             VALUES (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns WHERE session = ?1),
-                ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10, ?11)""",
-            new.session, new.route, new.member, new.agent, new.like, time.time(), system,
-            put_text(db, new.prompt), new.shown_through, _dump(new.setup), str(new.folder),
+                ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id, number""",
+            new.session, new.route, new.member, new.agent, new.like, started, system,
+            prompt, new.shown_through, _dump(new.setup), str(new.folder),
         )  # fmt: skip
-        assert cursor.lastrowid is not None
-        row = db.row("SELECT * FROM turns WHERE id = ?", cursor.lastrowid)
-        assert row is not None
-        return _turn(row)
+    assert row is not None
+    return Turn(
+        id=row["id"],
+        number=row["number"],
+        route=new.route,
+        member=new.member,
+        agent=new.agent,
+        like=new.like,
+        status="running",
+        started_at=started,
+        shown_through=new.shown_through,
+        setup=new.setup,
+        folder=new.folder,
+        outcome=None,
+        vendor_session=None,
+        prompt_key=prompt,
+        system_key=system,
+        partial_key=None,
+    )
 
 
 def end_turn(
@@ -116,9 +137,14 @@ def _dump(value: Any) -> str:
     return json.dumps(dataclasses.asdict(value), ensure_ascii=True, default=list)
 
 
-def _turn(row: sqlite3.Row) -> Turn:
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
+    return TypeAdapter(kind)
+
+
+def _turn(row: sqlite3.Row) -> Turn:
     return Turn(
         id=row["id"],
         number=row["number"],
@@ -129,9 +155,9 @@ def _turn(row: sqlite3.Row) -> Turn:
         status=row["status"],
         started_at=row["started_at"],
         shown_through=row["shown_through"],
-        setup=TypeAdapter(Setup).validate_json(row["setup"]),
+        setup=_adapter(Setup).validate_json(row["setup"]),
         folder=Path(row["folder"]),
-        outcome=TypeAdapter(Outcome).validate_json(row["outcome"]) if row["outcome"] else None,
+        outcome=_adapter(Outcome).validate_json(row["outcome"]) if row["outcome"] else None,
         vendor_session=row["vendor_session"],
         prompt_key=row["prompt"],
         system_key=row["system_text"],
