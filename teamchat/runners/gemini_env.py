@@ -13,7 +13,7 @@ from pathlib import Path
 
 # what Gemini itself would take from the `.env` of a folder that is not trusted
 ALLOWED = frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"})
-_NAME = re.compile(rb"([\w.-]+)\s*[=:]")
+_NAME = re.compile(rb"^\s*(?:export\s+)?([\w.-]+)\s*[=:]", re.MULTILINE)
 
 
 def silenced(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
@@ -34,4 +34,4 @@ def _names(file: Path) -> set[str]:
         content = file.read_bytes()
     except OSError:
         return set()
-    return {name.decode("ascii") for name in _NAME.findall(content) if name.isascii()}
+    return {name.decode("ascii") for name in _NAME.findall(content.replace(b"\r", b"\n")) if name.isascii()}
