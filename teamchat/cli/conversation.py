@@ -19,7 +19,6 @@ from teamchat.core.lock import session_lock
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.team import Team
-from teamchat.runners.process import launch
 from teamchat.runners.turn import Stopper
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
@@ -68,10 +67,10 @@ class _Run:
             db,
             session.id,
             folder=self.folder / "turns",
-            launcher=launch,
             stopper=self.stopper,
             emit=self._emit,
         )
+        coordinator.recover()
         conclusion = await work(coordinator)
         self._show(lambda: self.output.finish(conclusion))
         if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by:

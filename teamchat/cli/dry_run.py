@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 
@@ -16,7 +15,6 @@ from teamchat.core.member_turn import ready
 from teamchat.core.route import Status
 from teamchat.core.store.database import Database
 from teamchat.core.team import Team
-from teamchat.runners.process import launch
 from teamchat.runners.turn import Stopper
 
 
@@ -32,9 +30,7 @@ def explain(
 def _explain(team: Team, db: Database, session: int, text: str, speaker: str | None, to: str | None) -> None:
     for line in marker_lines(text, team):
         print(line)
-    coordinator = ConversationCoordinator(
-        team, db, session, folder=db.path.parent, launcher=launch, stopper=Stopper(), emit=_ignore
-    )
+    coordinator = ConversationCoordinator(team, db, session, folder=db.path.parent, stopper=Stopper(), emit=_ignore)
     addressed = address(text, team, coordinator.state, speaker=speaker, to=to)
     for problem in addressed.problems:
         print(f"problem: {problem}")
@@ -51,7 +47,7 @@ def _explain(team: Team, db: Database, session: int, text: str, speaker: str | N
 
 def _first_turn(team: Team, coordinator: ConversationCoordinator, number: int) -> None:
     route = next(route for route in coordinator.state.queue if route.number == number)
-    turn = ready(team, route, coordinator.manager, os.environ)
+    turn = ready(team, route, coordinator.manager, coordinator.outside)
     print(f"\n{route.target} would run: {shlex.join(turn.command.argv)}")
     print(f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}")
     for name, value in turn.setup.env.items():

@@ -6,11 +6,10 @@ together, so a process that is killed between two steps leaves a conversation th
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +32,7 @@ from teamchat.core.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.core.member_turn import FinishedTurn, ReadyTurn, check_runnable, new_scratch, ready, run
+from teamchat.core.member_turn import REAL, FinishedTurn, Outside, ReadyTurn, new_scratch, ready, run
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.recovery import recover_turns
 from teamchat.core.route import Route
@@ -43,7 +42,6 @@ from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn, end_turn
 from teamchat.core.team import Member, Team
 from teamchat.runners.base import FailureKind
-from teamchat.runners.process import Launcher
 from teamchat.runners.turn import Stopper
 
 
@@ -67,7 +65,7 @@ def manager_of(team: Team, db: Database, session: int) -> ContextManager:
 
 
 class ConversationCoordinator:
-    """Runs one session. The caller holds the session's lock.
+    """Runs one session. The caller holds the session's lock, and calls `recover` first.
 
     `folder` is where running turns keep their output; `emit` is told of everything as it happens.
     """
@@ -79,17 +77,19 @@ class ConversationCoordinator:
         session: int,
         *,
         folder: Path,
-        launcher: Launcher,
         stopper: Stopper,
         emit: Callable[[ConversationEvent], None],
-        inherited: Mapping[str, str] = os.environ,
+        outside: Outside = REAL,
     ) -> None:
         self.team, self.db, self.session = team, db, session
-        self.folder, self.launcher, self.stopper, self.emit, self.inherited = folder, launcher, stopper, emit, inherited
+        self.folder, self.stopper, self.emit, self.outside = folder, stopper, emit, outside
         self.manager = manager_of(team, db, session)
         self.tally = Tally()
         self.state: State = load_state(db, session, rules_of(team))
-        for note in recover_turns(db, session):
+
+    def recover(self) -> None:
+        """Close what a killed process has left open. Nobody else may be running the session."""
+        for note in recover_turns(self.db, self.session):
             self.emit(Warned(note))
         self._step(Recovered(time.time()))
 
@@ -176,8 +176,8 @@ class ConversationCoordinator:
     async def _turn(self, route: Route) -> tuple[Action, ...]:
         scratch = new_scratch()
         try:
-            prepared = ready(self.team, route, self.manager, self.inherited, scratch=scratch)
-            check_runnable(prepared)
+            prepared = ready(self.team, route, self.manager, self.outside, scratch=scratch)
+            self.outside.check(prepared)
             turn = self._begin(prepared)
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -186,7 +186,7 @@ class ConversationCoordinator:
         finished = await run(
             prepared,
             turn.folder,
-            self.launcher,
+            self.outside.launcher,
             self.stopper,
             lambda event: self.emit(AgentSpoke(route.target, turn.number, event)),
         )

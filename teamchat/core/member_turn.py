@@ -13,14 +13,14 @@ from pathlib import Path
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.errors import AgentMissing, NotTrusted, UsageError
-from teamchat.core.prompting import BuiltPrompt, build_prompt
+from teamchat.core.prompting import BuiltPrompt, build_prompt, exists
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.route import Route
 from teamchat.core.store.turns import TimedEvent
 from teamchat.core.team import INSTALL, AgentSpec, Member, Team
 from teamchat.runners.base import AgentEvent, Command, Failure, FailureKind, Job, Note, Runner, ToolCall, ToolResult
 from teamchat.runners.environment import changes, environment
-from teamchat.runners.process import Launch, Launcher, SpawnFailed
+from teamchat.runners.process import Launch, Launcher, SpawnFailed, launch
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 
 SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
@@ -51,9 +51,20 @@ class FinishedTurn:
     events: tuple[TimedEvent, ...] = ()
 
 
-def ready(
-    team: Team, route: Route, manager: ContextManager, inherited: Mapping[str, str], *, scratch: Path = SCRATCH
-) -> ReadyTurn:
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a turn touches of the machine; a replay puts recordings in its place.
+
+    `check` raises what is known to fail before anything is started; `exists` tells whether an `@path` names something.
+    """
+
+    launcher: Launcher
+    check: Callable[[ReadyTurn], None]
+    exists: Callable[[Path, str], bool] = exists
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+
+def ready(team: Team, route: Route, manager: ContextManager, outside: Outside, *, scratch: Path = SCRATCH) -> ReadyTurn:
     """Settle everything about the turn of `route`; nothing is started and nothing written.
 
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
@@ -61,7 +72,8 @@ def ready(
     member = team.member(route.target)
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
-    prompt = build_prompt(team, member, route, manager)
+    inherited = outside.env
+    prompt = build_prompt(team, member, route, manager, outside.exists)
     job = Job(
         program=agent.command,
         cwd=member.cwd,
@@ -120,6 +132,9 @@ def check_runnable(turn: ReadyTurn) -> None:
         raise AgentMissing(f"{member.name}'s program {program!r} is not installed", hint)
 
 
+REAL = Outside(launch, check_runnable)
+
+
 def new_scratch() -> Path:
     """A private folder (0700) of a turn: its TMPDIR, and where its command's files are. The guardian removes it."""
     return Path(tempfile.mkdtemp(prefix="teamchat-"))
@@ -156,7 +171,7 @@ async def run(
     for path, content in turn.command.files.items():
         path.write_bytes(content)
     program = shutil.which(turn.command.argv[0], path=turn.env.get("PATH", os.defpath)) or turn.command.argv[0]
-    launch = Launch(
+    what = Launch(
         argv=(program, *turn.command.argv[1:]),
         cwd=member.cwd,
         env=turn.env,
@@ -166,7 +181,7 @@ async def run(
         stop=turn.runner.stop,
     )
     try:
-        process = launcher(launch)
+        process = launcher(what)
     except SpawnFailed as error:
         shutil.rmtree(turn.scratch, ignore_errors=True)
         failure = Failure(FailureKind.MISSING, f"{program} could not be started: {error}")

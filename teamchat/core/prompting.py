@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,9 +31,12 @@ class BuiltPrompt:
         return self.assembled.system_flag
 
 
-def build_prompt(team: Team, member: Member, route: Route, manager: ContextManager) -> BuiltPrompt:
+def build_prompt(
+    team: Team, member: Member, route: Route, manager: ContextManager, exists: Callable[[Path, str], bool]
+) -> BuiltPrompt:
     """The prompt of `route`, as of its `as_of` message (the newest with text, when it has none).
 
+    `exists` tells whether an `@path` names something in a member's folder.
     Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
     """
     kind = AGENT_TYPES[team.agent_of(member).like]

@@ -154,20 +154,16 @@ class Guardian:
     def watch(self) -> None:
         """Wait for the agent's end or an order."""
         while self.status is None:
-            ready = select.select([self.control, self.wake], [], [])[0]
-            if self.wake in ready:
+            if b"\n" not in self.buffer and self.wake in select.select([self.control, self.wake], [], [])[0]:
                 self.wake.recv(4096)
-            if self.control in ready:
-                self.obey(self.read_line(0))
+            if (line := self.read_line(0)) is not None:
+                self.obey(line)
             self.reap()
 
-    def obey(self, line: bytes | None) -> None:
-        if line is None:
-            return
-        if line == b"kill":
-            self.end(soft=False)
-            return
-        self.end(soft=True, grace=min(self.grace, ABANDONED_GRACE_S) if line == b"" else self.grace)
+    def obey(self, line: bytes) -> None:
+        """`kill` and `stop`; a line of any other kind, and the end of all lines, mean `stop` too."""
+        grace = min(self.grace, ABANDONED_GRACE_S) if self.abandoned else self.grace
+        self.end(soft=line != b"kill", grace=grace)
 
     def tree(self) -> dict[int, str]:
         """What lives of the agent's tree: below this process, or seen there before."""

@@ -1,7 +1,8 @@
 """One turn of an agent: follow its process, turn its output into events, and end it when a clock runs out.
 
 Three clocks of our own, because those of the CLIs are minutes (cli-contracts section 2, point 6): until the first
-byte, between signs of life (stopped while a tool call is open; retries are no life), and in all.
+byte, between signs of life (stopped while a tool call is open; retries are no life), and in all. A fourth ends a CLI that
+has given its result and does not exit.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from teamchat.runners.base import (
     AgentEvent,
     Denied,
+    Done,
     EventParser,
     Failure,
     FailureKind,
@@ -30,18 +33,22 @@ from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import Chunk, Running
 
 TAIL_BYTES = 64 * 1024
-SILENCE_NOTE_S = 60.0
 TICK_S = 0.1
-MAX_OUTPUT_BYTES = 2 * 1024**3  # an agent that writes without end is stopped before it fills the disk
+LATE_S = 0.5  # a look that comes later than this finds output that nobody had the time to read yet
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Seconds. Each failure says which clock ran out."""
+    """Seconds. Each failure says which clock ran out.
+
+    `exit_s` is from the CLI's own terminal event to its exit; after `note_s` of silence there is a note.
+    """
 
     first_byte_s: float = 60.0
     stall_s: float = 300.0
     total_s: float = 1800.0
+    exit_s: float = 10.0
+    note_s: float = 60.0
 
 
 class Stopper:
@@ -80,6 +87,7 @@ class _Facts:
     usage: Usage | None = None
     vendor_session: str | None = None
     model: str | None = None
+    done: bool | None = None  # what the CLI's own terminal event said, once it came
 
     def learn(self, event: AgentEvent) -> None:
         match event:
@@ -95,6 +103,8 @@ class _Facts:
                 self.vendor_session = session
             case Started(model=str(model)):
                 self.model = model
+            case Done(ok=ok):
+                self.done = ok
             case _:
                 pass
 
@@ -112,60 +122,83 @@ class _Turn:
         self.facts = _Facts()
         self.framers = {"out": LineFramer(), "err": LineFramer()}
         self.tail = b""
-        self.received = 0
         self.started = self.alive = self.noted = time.monotonic()
         self.first_byte: float | None = None
         self.cut: Failure | None = None  # why we ended it, when we did
+        self.failed_before_cut = False
         self.stops_sent = 0
+        self.broken: Exception | None = None  # what `emit` raised
 
     async def run(self) -> TurnEnd:
         watch = asyncio.ensure_future(self._watch())
         try:
-            async for chunk in self.process.chunks():
-                self._take(chunk)
+            async with aclosing(self.process.chunks()) as chunks:
+                async for chunk in chunks:
+                    self._take(chunk)
         finally:
             watch.cancel()
         for stream, framer in self.framers.items():
             for line in framer.flush():
                 self._line(stream, line)
-        return self._end()
+        end = self._end()
+        if self.broken:
+            raise self.broken
+        return end
 
     def _take(self, chunk: Chunk) -> None:
-        if chunk.stream == "out" and self.first_byte is None:
-            self.first_byte = time.monotonic() - self.started
+        lines = self.framers[chunk.stream].push(chunk.data)
         if chunk.stream == "err":
             self.tail = (self.tail + chunk.data)[-TAIL_BYTES:]
-        self.received += len(chunk.data)
-        if self.received > MAX_OUTPUT_BYTES:
-            self._end_process(
-                Failure(FailureKind.AGENT, f"wrote more than {MAX_OUTPUT_BYTES >> 30} GiB and was stopped")
-            )
-            return
-        for line in self.framers[chunk.stream].push(chunk.data):
+        else:
+            if self.first_byte is None:
+                self.first_byte = time.monotonic() - self.started
+            if not lines:
+                self._lives()  # a piece of a long line
+        for line in lines:
             self._line(chunk.stream, line)
 
     def _line(self, stream: str, line: bytes) -> None:
-        for event in self.parser.feed(line) if stream == "out" else self.parser.feed_stderr(line):
+        events = tuple(self.parser.feed(line) if stream == "out" else self.parser.feed_stderr(line))
+        # CLIs print much that is no event of ours while they think or write a tool's input; stderr is only noise
+        if any(not isinstance(event, Retry | Note) for event in events) or (stream == "out" and not events):
+            self._lives()
+        for event in events:
             self.facts.learn(event)
-            if not isinstance(event, Retry | Note):
-                self.alive = self.noted = time.monotonic()
-            self.emit(event)
+            self._emit(event)
             if isinstance(event, Retry) and event.kind is FailureKind.LOGIN:
                 # a rejected login does not heal by trying again, which Claude does for three minutes
                 self._end_process(Failure(FailureKind.LOGIN, event.reason))
 
+    def _lives(self) -> None:
+        self.alive = self.noted = time.monotonic()
+
+    def _emit(self, event: AgentEvent) -> None:
+        """Tell the caller, unless that failed before: then the agent is killed, and `run` raises what was raised."""
+        if self.broken:
+            return
+        try:
+            self.emit(event)
+        except Exception as error:  # noqa: BLE001 (raised again at the end of the turn)
+            self.broken = error
+            self.process.stop(hard=True)
+
     async def _watch(self) -> None:
         while True:
+            before = time.monotonic()
             await asyncio.sleep(TICK_S)
             now = time.monotonic()
             if self.stopper.asked > self.stops_sent:
                 self.stops_sent = self.stopper.asked
                 self._end_process(Failure(FailureKind.INTERRUPTED, "was interrupted"), hard=self.stopper.asked > 1)
-            elif self.cut is None and (reason := self._clock(now)):
-                self._end_process(Failure(FailureKind.TIMEOUT, reason))
-            elif now - self.noted > SILENCE_NOTE_S:
-                self.noted = now
-                self.emit(Note(f"silent for {now - self.alive:.0f} s"))
+            elif self.cut is None and now - before < LATE_S:
+                self._look(now)
+
+    def _look(self, now: float) -> None:
+        if reason := self._clock(now):
+            self._end_process(Failure(FailureKind.TIMEOUT, reason))
+        elif now - self.noted > self.clocks.note_s:
+            self.noted = now
+            self._emit(Note(f"silent for {now - self.alive:.0f} s"))
 
     def _clock(self, now: float) -> str | None:
         if now - self.started > self.clocks.total_s:
@@ -173,22 +206,31 @@ class _Turn:
         if self.first_byte is None:
             limit = self.clocks.first_byte_s
             return f"wrote nothing in its first {_seconds(limit)} (first_byte)" if now - self.started > limit else None
+        if self.facts.done is not None:
+            limit = self.clocks.exit_s
+            return f"did not exit within {_seconds(limit)} after its result" if now - self.alive > limit else None
         if not self.facts.open_tools and now - self.alive > self.clocks.stall_s:
             return f"gave no sign of life for {_seconds(self.clocks.stall_s)} (stall)"
         return None
 
     def _end_process(self, why: Failure, *, hard: bool = False) -> None:
-        self.cut = self.cut or why
+        if self.cut is None:
+            self.cut, self.failed_before_cut = why, self.facts.done is False
         self.process.stop(hard=hard)
 
     def _end(self) -> TurnEnd:
         ended = self.process.exit
         code = ended.code if ended else -9
+        if ended and ended.over_limit:
+            self.cut = Failure(FailureKind.AGENT, f"wrote more than {ended.over_limit >> 20} MiB and was stopped")
         tail = self.tail.decode(errors="replace")
         verdict = self.parser.finish(code, tail)
+        failure = self._failure(verdict)
+        if self.cut and failure is None:
+            self._emit(Note(f"{self.cut.reason}, but had answered in full"))
         return TurnEnd(
             text=verdict.text,
-            failure=self._failure(verdict),
+            failure=failure,
             exit_code=code,
             seconds=time.monotonic() - self.started,
             first_byte_s=self.first_byte,
@@ -201,10 +243,15 @@ class _Turn:
         )
 
     def _failure(self, verdict: Verdict) -> Failure | None:
-        """What we ended it for rules over what its dying words say, but a reply that was complete by then counts."""
-        if self.cut is None or (verdict.failure is None and self.cut.kind is not FailureKind.LOGIN):
+        """What we ended it for rules over what its dying words say.
+
+        But an answer that the CLI itself called complete counts, and so does what it said before of its own failure.
+        """
+        if self.cut is None or self.failed_before_cut:
             return verdict.failure
-        if self.cut.kind is FailureKind.LOGIN and verdict.failure and verdict.failure.kind is FailureKind.LOGIN:
+        if verdict.failure is None:
+            return None if self.facts.done else self.cut
+        if self.cut.kind is FailureKind.LOGIN and verdict.failure.kind is FailureKind.LOGIN:
             return verdict.failure  # the same in its own words, with the hint
         return self.cut
 
