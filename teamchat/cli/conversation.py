@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from teamchat.cli.output import Output
@@ -16,6 +17,7 @@ from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion, ConversationEvent
 from teamchat.core.lock import session_lock
+from teamchat.core.member_turn import REAL, Outside
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.team import Team
@@ -25,13 +27,27 @@ Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
 
 
-def choose_output(team: Team, session: str, *, as_json: bool, stream: bool, quiet: bool) -> Output:
+@dataclass(frozen=True, slots=True)
+class Show:
+    """How a run is to be shown, by the options of a command."""
+
+    as_json: bool = False
+    stream: bool = False
+    quiet: bool = False
+
+    @property
+    def talks(self) -> bool:
+        """Whether a person reads along."""
+        return not (self.as_json or self.quiet)
+
+
+def choose_output(team: Team, session: str, show: Show) -> Output:
     """JSON or quiet when asked for, the terminal's when stdout is one, else plain blocks."""
-    if as_json:
+    if show.as_json:
         from teamchat.cli.output.jsonl import JsonOutput
 
-        return JsonOutput(session, stream=stream)
-    if quiet:
+        return JsonOutput(session, stream=show.stream)
+    if show.quiet:
         from teamchat.cli.output.plain import QuietOutput
 
         return QuietOutput()
@@ -44,11 +60,20 @@ def choose_output(team: Team, session: str, *, as_json: bool, stream: bool, quie
     return PlainOutput()
 
 
-def converse(team: Team, db: Database, session: Session, output: Output, work: Work) -> ExitCode:
-    """Let `work` run the conversation; the exit code. Ctrl-C stops the turn, a second one kills it at once."""
+def converse(
+    team: Team, db: Database, session: Session, output: Output, work: Work, outside: Outside = REAL
+) -> ExitCode:
+    """Let `work` run the conversation under the session's lock; the exit code."""
     folder = store_file(team.root).parent
     with session_lock(folder / f"session-{session.id}.lock", shlex.join(["teamchat", *sys.argv[1:]])[:500]):
-        return asyncio.run(_Run(output, folder).run(team, db, session, work))
+        return run_conversation(team, db, session, output, work, folder, outside)
+
+
+def run_conversation(
+    team: Team, db: Database, session: Session, output: Output, work: Work, folder: Path, outside: Outside
+) -> ExitCode:
+    """Let `work` run the conversation; the exit code. Ctrl-C stops the turn, a second one kills it at once."""
+    return asyncio.run(_Run(output, folder).run(team, db, session, work, outside))
 
 
 class _Run:
@@ -58,7 +83,7 @@ class _Run:
         self.stopped_by: signal.Signals | None = None
         self.deaf = False
 
-    async def run(self, team: Team, db: Database, session: Session, work: Work) -> ExitCode:
+    async def run(self, team: Team, db: Database, session: Session, work: Work, outside: Outside) -> ExitCode:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._stop, number)
@@ -69,6 +94,7 @@ class _Run:
             folder=self.folder / "turns",
             stopper=self.stopper,
             emit=self._emit,
+            outside=outside,
         )
         coordinator.recover()
         conclusion = await work(coordinator)

@@ -28,7 +28,7 @@ def resume(
     trust: TrustOption = False,
 ) -> int:
     """Go on with what a failure, a guard, Ctrl-C or a crash has left."""
-    from teamchat.cli.conversation import choose_output, converse
+    from teamchat.cli.conversation import Show, choose_output, converse
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_team, need_trust, open_store
     from teamchat.core.engine_events import ResumeMode
@@ -45,5 +45,5 @@ def resume(
         touch_session(db, chosen.id)
         if not quiet:
             note(f"session {chosen.name} goes on")
-        output = choose_output(found, chosen.name, as_json=as_json, stream=stream, quiet=quiet)
+        output = choose_output(found, chosen.name, Show(as_json, stream, quiet))
         return converse(found, db, chosen, output, lambda coordinator: coordinator.resume(mode))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,6 +34,9 @@ def send(
     quiet: QuietOption = False,
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
+    record: Annotated[
+        Path | None, typer.Option("--record", metavar="FILE", help="Record into a cassette, for teamchat replay.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Explain the routing and show prompts and commands; run nothing.")
     ] = False,
@@ -41,7 +45,7 @@ def send(
 
     Piped text is appended to the message as a fenced block: git diff | teamchat send --to max "Find bugs"
     """
-    from teamchat.cli.conversation import choose_output, converse
+    from teamchat.cli.conversation import Show, choose_output, converse
     from teamchat.cli.output.words import note
     from teamchat.cli.piped import message_text
     from teamchat.cli.place import choose_session, find_team, need_trust, open_store
@@ -64,7 +68,7 @@ def send(
         chosen, word = choose_session(db, found, session, new=new)
         if not quiet:
             note(word)
-        output = choose_output(found, chosen.name, as_json=as_json, stream=stream, quiet=quiet)
+        output = choose_output(found, chosen.name, Show(as_json, stream, quiet))
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
             if held := coordinator.state.held:
@@ -72,4 +76,8 @@ def send(
                 note(f"still held from before: {waiting} (teamchat resume goes on with them)")
             return await coordinator.send(message, speaker=as_, to=to)
 
-        return converse(found, db, chosen, output, work)
+        if record is None:
+            return converse(found, db, chosen, output, work)
+        from teamchat.cli.recorder import converse_recorded
+
+        return converse_recorded(record, found, db, chosen, output, work, (message, as_, to))

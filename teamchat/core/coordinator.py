@@ -20,7 +20,7 @@ from teamchat.core.conclusion import Tally, conclude_failure, conclude_pause, co
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine import Rules, State, decide
 from teamchat.core.engine_events import Event, HumanSpoke, Recovered, Resumed, ResumeMode, Stopped, TurnBegan, TurnEnded
-from teamchat.core.errors import ExitCode, NothingToResume, TeamchatError
+from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, TeamchatError
 from teamchat.core.events import (
     AgentSpoke,
     Conclusion,
@@ -152,6 +152,8 @@ class ConversationCoordinator:
                 continue
             try:
                 actions = await self._turn(last.route)
+            except NoRecording:
+                raise  # there is nothing to resume in a replay
             except TeamchatError as error:  # known before anything was started: the route waits for a resume
                 self._step(TurnEnded(time.time(), last.route.number, None))
                 return conclude_failure(self.tally, self.state, error.code, str(error), error.hint)

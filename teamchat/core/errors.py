@@ -9,7 +9,8 @@
     ├── StoreError            13   the store can not be read or written
     ├── SessionBusy           13   another process runs this conversation
     ├── PromptTooLarge        12   the input is over a limit before anything was run
-    └── AgentMissing          11   the agent's program is not installed
+    ├── AgentMissing          11   the agent's program is not installed
+    └── NoRecording           10   a replay came to a turn that was not recorded
 
 How a *turn* ends is not an exception but an outcome (`core/outcome.py`), with a code of the same table.
 """
@@ -84,3 +85,7 @@ class PromptTooLarge(TeamchatError):
 
 class AgentMissing(TeamchatError):
     code = ExitCode.AGENT_UNAVAILABLE
+
+
+class NoRecording(TeamchatError):
+    code = ExitCode.NO_RECORDING

@@ -20,7 +20,7 @@ from teamchat.core.store.turns import TimedEvent
 from teamchat.core.team import INSTALL, AgentSpec, Member, Team
 from teamchat.runners.base import AgentEvent, Command, Failure, FailureKind, Job, Note, Runner, ToolCall, ToolResult
 from teamchat.runners.environment import changes, environment
-from teamchat.runners.process import Launch, Launcher, SpawnFailed, launch
+from teamchat.runners.process import Identity, Launch, Launcher, SpawnFailed, launch
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 
 SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
@@ -179,6 +179,7 @@ async def run(
         folder=folder,
         scratch=turn.scratch,
         stop=turn.runner.stop,
+        identity=Identity(member.name, turn.agent.like, turn.prompt.system_text),
     )
     try:
         process = launcher(what)

@@ -5,20 +5,17 @@ Plain data, checked when the team file was read (`team_file.py`); a command that
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, count
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.errors import UnknownName
 from teamchat.core.names import fold, valid_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from teamchat.runners.base import Access
+from teamchat.runners.base import Access
 
 Like = Literal["plain", "claude", "codex", "gemini"]
 Transport = Literal["pipe", "pty"]

@@ -27,9 +27,18 @@ from teamchat.runners import guardian
 from teamchat.runners.base import StopRule
 
 POLL_S = 0.01
-READ_BYTES = 256 * 1024
+READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
 START_S = 30.0  # for the guardian to start the agent; it takes milliseconds
 MAX_OUTPUT_BYTES = 2 * 1024**3  # an agent that writes without end is killed before it fills the disk
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose turn this is, beside its stdin: what a recording is found by."""
+
+    member: str
+    agent: str
+    system_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,7 @@ class Launch:
     scratch: Path | None = None
     stop: StopRule = field(default_factory=StopRule)
     max_output: int = MAX_OUTPUT_BYTES
+    identity: Identity = Identity("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +72,13 @@ class Chunk:
 class Exit:
     """How the process ended: its code (a signal is negative) and the names of what had to be ended after it.
 
-    `over_limit` is the limit of output in bytes if it was killed for that.
+    `seconds` is how long it ran. `over_limit` is the limit of output in bytes if it was killed for that.
     """
 
     code: int
     left: tuple[str, ...] = ()
     over_limit: int | None = None
+    seconds: float = 0.0
 
 
 class SpawnFailed(Exception):
@@ -191,7 +202,7 @@ class Process:
                         yield Chunk(stream, data, time.monotonic() - self.started)
                 if over and (quiet or self._hurried):
                     return
-                await asyncio.sleep(POLL_S if quiet else 0)  # also a writer without end leaves others their time
+                await asyncio.sleep(POLL_S if quiet else 0)
                 self._poll()
         finally:
             self._release()
@@ -215,10 +226,10 @@ class Process:
         limit = self._launch.max_output if flooded else None
         if b"\n" in self._buffer:
             report = json.loads(self._buffer)
-            self.exit = Exit(report["exit"], tuple(report["left"]), limit)
+            self.exit = Exit(report["exit"], tuple(report["left"]), limit, time.monotonic() - self.started)
         elif not data:
             self._kill_unguarded()
-            self.exit = Exit(-signal.SIGKILL, (), limit)
+            self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)
 
     def _kill_unguarded(self) -> None:
         """The guardian was killed: end what can still be found of the agent's tree."""

@@ -1,8 +1,7 @@
 """One turn of an agent: follow its process, turn its output into events, and end it when a clock runs out.
 
-Three clocks of our own, because those of the CLIs are minutes (cli-contracts section 2, point 6): until the first
-byte, between signs of life (stopped while a tool call is open; retries are no life), and in all. A fourth ends a CLI that
-has given its result and does not exit.
+Clocks of our own, because those of the CLIs are minutes or none at all (observed): until the first byte, between signs
+of life (stopped while a tool call is open; retries are no life), from the CLI's own result to its exit, and in all.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ class _Turn:
             self.tail = (self.tail + chunk.data)[-TAIL_BYTES:]
         else:
             if self.first_byte is None:
-                self.first_byte = time.monotonic() - self.started
+                self.first_byte = chunk.at
             if not lines:
                 self._lives()  # a piece of a long line
         for line in lines:
@@ -222,7 +221,8 @@ class _Turn:
         ended = self.process.exit
         code = ended.code if ended else -9
         if ended and ended.over_limit:
-            self.cut = Failure(FailureKind.AGENT, f"wrote more than {ended.over_limit >> 20} MiB and was stopped")
+            reason = f"wrote more than {ended.over_limit >> 20} MiB and was stopped"
+            self.cut = self.cut or Failure(FailureKind.AGENT, reason)
         tail = self.tail.decode(errors="replace")
         verdict = self.parser.finish(code, tail)
         failure = self._failure(verdict)
@@ -232,7 +232,7 @@ class _Turn:
             text=verdict.text,
             failure=failure,
             exit_code=code,
-            seconds=time.monotonic() - self.started,
+            seconds=ended.seconds if ended else time.monotonic() - self.started,
             first_byte_s=self.first_byte,
             usage=self.facts.usage,
             denied=tuple(self.facts.denied),
@@ -247,13 +247,12 @@ class _Turn:
 
         But an answer that the CLI itself called complete counts, and so does what it said before of its own failure.
         """
-        if self.cut is None or self.failed_before_cut:
+        if self.cut is None:
             return verdict.failure
         if verdict.failure is None:
             return None if self.facts.done else self.cut
-        if self.cut.kind is FailureKind.LOGIN and verdict.failure.kind is FailureKind.LOGIN:
-            return verdict.failure  # the same in its own words, with the hint
-        return self.cut
+        same = self.cut.kind is verdict.failure.kind is FailureKind.LOGIN  # in its own words, with the hint
+        return verdict.failure if same or self.failed_before_cut else self.cut
 
 
 def _seconds(value: float) -> str:

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from teamchat.cli.options import JsonOption, QuietOption, StreamOption, TeamOption
+
+
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cassette.")],
+    team: TeamOption = None,
+    speed: Annotated[float, typer.Option("--speed", min=0, help="How many times as fast; 0 waits for nothing.")] = 1.0,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare what is said, and how it ends.")] = False,
+    as_json: JsonOption = False,
+    stream: StreamOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Play a recorded conversation in a temporary store, without running any agent.
+
+    A turn that was not recorded is an error (10) that shows the difference to the nearest recorded prompt.
+    """
+    from teamchat.cli.conversation import Show
+    from teamchat.cli.place import find_team
+    from teamchat.cli.playback import play
+    from teamchat.core.cassette import read_cassette
+
+    cassette = read_cassette(file)
+    other = find_team(team) if team is not None else None
+    return play(cassette, Show(as_json, stream, quiet), speed=speed, team=other, verify=verify)
