@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default test lint format real clean
+.PHONY: default demo test lint format real record-demo clean
 
 default: test lint
 
@@ -12,6 +12,10 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable . $(DEV)
 	touch $@
+
+# A recorded session of three members: needs no agent CLI and reaches nothing.
+demo: $(VENV)/ready
+	$(BIN)/teamchat demo
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n auto
@@ -24,6 +28,10 @@ lint: $(VENV)/ready
 # The real CLIs at pinned versions from npm, against a scripted model server on loopback.
 real: $(VENV)/ready
 	$(BIN)/python -m pytest tests/real -m real
+
+# Makes the session that `teamchat demo` plays, with the real CLIs and a scripted model.
+record-demo: $(VENV)/ready
+	$(BIN)/python -m tests.real.record_demo teamchat/cli/demo.cassette
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .

@@ -25,6 +25,7 @@ COMMANDS = {
     "task": BEHIND,
     "team": BEHIND,
     "trust": BEHIND,
+    "demo": BEHIND,
     "replay": BEHIND,
 }
 

@@ -10,6 +10,7 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from teamchat.runners.process import Chunk, Exit, Identity, Launch, Launcher, Running
 
@@ -71,12 +72,21 @@ class _Recording:
                 RecordedTurn(
                     identity=self._what.identity,
                     stdin=self._what.stdin,
-                    argv=self._what.argv,
+                    argv=normalised(self._what),
                     env_names=tuple(sorted(self._what.env)),
                     chunks=tuple(seen),
                     exit=self._process.exit,
                 )
             )
+
+
+def normalised(what: Launch) -> tuple[str, ...]:
+    """The command without the folders of one machine and one turn."""
+    program, *words = what.argv
+    folders = {str(what.scratch): "$TMPDIR", str(what.cwd): "."} if what.scratch else {str(what.cwd): "."}
+    for folder, name in folders.items():
+        words = [word.replace(folder, name) for word in words]
+    return (Path(program).name, *words)
 
 
 class Player:

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from teamchat.cli.options import JsonOption
+
+NEXT = """
+That was a recording: no agent ran, and nothing left this machine. To go on:
+  teamchat init                       a team of the agent CLIs you have
+  teamchat send "[NEXT:writer] Hi"    your first message
+  teamchat init --template offline    small scripts instead, to try everything
+  teamchat --help                     all commands"""
+
+
+def demo(
+    speed: Annotated[float, typer.Option("--speed", min=0, help="How many times as fast; 0 waits for nothing.")] = 1.0,
+    as_json: JsonOption = False,
+) -> int:
+    """Play a recorded session: three members plan, write and review a piece of code, and ask a person."""
+    from importlib.resources import files
+
+    from teamchat.cli.conversation import Show
+    from teamchat.cli.playback import play
+    from teamchat.core.cassette import parse_cassette
+
+    text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")
+    code = play(parse_cassette(text, "the demo"), Show(as_json), speed=speed)
+    if code == 0 and not as_json:
+        print(NEXT)
+    return code
