@@ -1,4 +1,4 @@
-"""Fixtures of the tier that runs the real CLIs: the scripted model, and a fresh world per test."""
+"""Fixtures of the tier that runs the real CLIs: the scripted model, and a fresh user per test."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def world(tmp_path: Path, server: ModelServer, real_env: dict[str, str], workspace: Path) -> World:
+def user(tmp_path: Path, server: ModelServer, real_env: dict[str, str], workspace: Path) -> World:
     """The same with a store, for running teamchat itself."""
     return World(server, {**real_env, "TEAMCHAT_HOME": str(tmp_path / "state")}, workspace)

@@ -32,9 +32,9 @@ def writing(vendor: Vendor, target: Path) -> list[Reply]:
     return [Reply(tools=(edit[vendor],)), Reply(tools=(shell[vendor],)), Reply("I tried.")]
 
 
-def allow_everything(world: World) -> None:
+def allow_everything(user: World) -> None:
     """The most permissive settings a user could have written for themselves."""
-    home = Path(world.env["HOME"])
+    home = Path(user.env["HOME"])
     (home / ".claude").mkdir(exist_ok=True)
     permissions = {"allow": ["Write", "Edit", "Bash", "Bash(*)"], "defaultMode": "acceptEdits"}
     (home / ".claude" / "settings.json").write_text(json.dumps({"permissions": permissions}))
@@ -53,48 +53,48 @@ def allow_everything(world: World) -> None:
 
 @pytest.mark.parametrize("permissive", [False, True], ids=["plain user", "permissive user"])
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_read_writes_nothing_and_the_receipt_counts_it(world: World, vendor: Vendor, *, permissive: bool) -> None:
+def test_read_writes_nothing_and_the_receipt_counts_it(user: World, vendor: Vendor, *, permissive: bool) -> None:
     if permissive:
-        allow_everything(world)
-    name = world.member(vendor)
-    target = world.cwd / "made.txt"
-    world.server.script(vendor, writing(vendor, target))
-    ran = world.json("send", "Write a file")
+        allow_everything(user)
+    name = user.member(vendor)
+    target = user.cwd / "made.txt"
+    user.server.script(vendor, writing(vendor, target))
+    ran = user.json("send", "Write a file")
     assert ran.code == 0, ran.err
     assert ran.result["text"] == "I tried."
     assert not target.exists()
     assert not Path(f"{target}.shell").exists()
-    denied = world.receipt(1)["outcome"]["denied"]
-    assert denied, world("show").out
-    assert f"{name} was denied" in world("send", "--quiet", "again").err + world("show", "1").out or denied
+    denied = user.receipt(1)["outcome"]["denied"]
+    assert denied, user("show").out
+    assert f"{name} was denied" in user("send", "--quiet", "again").err + user("show", "1").out or denied
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_edit_writes_in_the_workspace(world: World, vendor: Vendor) -> None:
-    world.member(vendor, 'access = "edit"\nallow = ["touch"]')
-    target = world.cwd / "made.txt"
-    world.server.script(vendor, writing(vendor, target))
-    ran = world.json("send", "--trust", "Write a file")
+def test_edit_writes_in_the_workspace(user: World, vendor: Vendor) -> None:
+    user.member(vendor, 'access = "edit"\nallow = ["touch"]')
+    target = user.cwd / "made.txt"
+    user.server.script(vendor, writing(vendor, target))
+    ran = user.json("send", "--trust", "Write a file")
     assert ran.code == 0, ran.err
     assert target.read_text().strip() == "written"
     assert Path(f"{target}.shell").exists()
-    assert "made.txt" in world.receipt(1)["outcome"]["files"]
-    assert world.receipt(1)["outcome"]["denied"] in ([], None)
+    assert "made.txt" in user.receipt(1)["outcome"]["files"]
+    assert user.receipt(1)["outcome"]["denied"] in ([], None)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_edit_does_not_write_outside_the_workspace(world: World, vendor: Vendor, tmp_path: Path) -> None:
-    world.member(vendor, 'access = "edit"')
+def test_edit_does_not_write_outside_the_workspace(user: World, vendor: Vendor, tmp_path: Path) -> None:
+    user.member(vendor, 'access = "edit"')
     outside = tmp_path / "outside"
     outside.mkdir()
-    world.server.script(vendor, writing(vendor, outside / "made.txt"))
-    assert world.json("send", "--trust", "Write a file").code == 0
+    user.server.script(vendor, writing(vendor, outside / "made.txt"))
+    assert user.json("send", "--trust", "Write a file").code == 0
     assert list(outside.iterdir()) == []
 
 
-def test_full_access_is_refused_where_claude_refuses_it_to_root(world: World) -> None:
-    world.member("claude", 'access = "full"')
-    ran = world("send", "--trust", "Hi")
+def test_full_access_is_refused_where_claude_refuses_it_to_root(user: World) -> None:
+    user.member("claude", 'access = "full"')
+    ran = user("send", "--trust", "Hi")
     assert ran.code == 5
     assert "root" in ran.err
-    assert world.server.turns("claude") == []
+    assert user.server.turns("claude") == []

@@ -28,23 +28,23 @@ VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
     ],
     ids=lambda value: value if isinstance(value, str) else f"{value.status} {value.text!r} {value.ending}",
 )
-def test_a_failure_is_no_success(world: World, vendor: Vendor, reply: Reply) -> None:
-    name = world.member(vendor, 'timeout = "40s"\nstall = "15s"')
-    world.server.script(vendor, [reply])
-    ran = world.json("send", "Hi")
+def test_a_failure_is_no_success(user: World, vendor: Vendor, reply: Reply) -> None:
+    name = user.member(vendor, 'timeout = "40s"\nstall = "15s"')
+    user.server.script(vendor, [reply])
+    ran = user.json("send", "Hi")
     assert ran.code in (1, 3), (ran.out, ran.err)
     assert ran.result["reason"].startswith(name)
     assert [event["from"] for event in ran.events if event["type"] == "message"] == ["kailai"]
     assert [route["target"] for route in ran.result["held"]] == [name]
-    assert world("send", "--dry-run", "again").out.count("half a rep") == 0  # partial text is in no prompt
+    assert user("send", "--dry-run", "again").out.count("half a rep") == 0  # partial text is in no prompt
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_rejected_login_is_told_at_once(world: World, vendor: Vendor) -> None:
-    world.member(vendor)
-    world.server.script(vendor, [Reply(status=401, message="invalid x-api-key")])
+def test_a_rejected_login_is_told_at_once(user: World, vendor: Vendor) -> None:
+    user.member(vendor)
+    user.server.script(vendor, [Reply(status=401, message="invalid x-api-key")])
     began = time.monotonic()
-    ran = world("send", "Hi")
+    ran = user("send", "Hi")
     assert ran.code == 11, ran.err
     assert time.monotonic() - began < 30
     assert "log" in ran.err.lower()
@@ -52,48 +52,48 @@ def test_a_rejected_login_is_told_at_once(world: World, vendor: Vendor) -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_no_login_at_all(world: World, vendor: Vendor) -> None:
-    world.member(vendor)
+def test_no_login_at_all(user: World, vendor: Vendor) -> None:
+    user.member(vendor)
     keys = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"}
-    world.env = {name: value for name, value in world.env.items() if name not in keys}
-    ran = world("send", "Hi")
+    user.env = {name: value for name, value in user.env.items() if name not in keys}
+    ran = user("send", "Hi")
     assert ran.code == 11, (ran.out, ran.err)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_stall_ends_by_the_members_clock_and_keeps_the_partial_text(world: World, vendor: Vendor) -> None:
-    world.member(vendor, 'stall = "3s"\ntimeout = "60s"')
-    world.server.script(vendor, [Reply("half a rep", ending="stall")])
+def test_a_stall_ends_by_the_members_clock_and_keeps_the_partial_text(user: World, vendor: Vendor) -> None:
+    user.member(vendor, 'stall = "3s"\ntimeout = "60s"')
+    user.server.script(vendor, [Reply("half a rep", ending="stall")])
     began = time.monotonic()
-    ran = world("send", "Hi")
+    ran = user("send", "Hi")
     assert ran.code == 3, ran.err
     assert "stall" in ran.err
     assert time.monotonic() - began < 25
     if vendor != "codex":  # which prints whole messages only
-        assert "half a rep" in world("show").out
-    world.server.script(vendor, [Reply("whole reply")])
-    ran = world("resume", "--quiet")
+        assert "half a rep" in user("show").out
+    user.server.script(vendor, [Reply("whole reply")])
+    ran = user("resume", "--quiet")
     assert (ran.code, ran.out) == (0, "whole reply\n"), ran.err
-    assert "attempt 2" in world("show").out
+    assert "attempt 2" in user("show").out
 
 
-def test_a_failing_member_keeps_the_rest_of_the_queue(world: World) -> None:
-    world.team()
-    world.server.script("codex", [Reply(status=400, message="no")])
-    ran = world.json("send", "[NEXT:max,sarah,carol] Hi")
+def test_a_failing_member_keeps_the_rest_of_the_queue(user: World) -> None:
+    user.team()
+    user.server.script("codex", [Reply(status=400, message="no")])
+    ran = user.json("send", "[NEXT:max,sarah,carol] Hi")
     assert ran.code == 1
     assert [route["target"] for route in ran.result["held"]] == ["sarah", "carol"]
-    skipped = world.json("resume", "--skip")
+    skipped = user.json("resume", "--skip")
     assert skipped.code == 0, skipped.err
     assert [event["member"] for event in skipped.events if event["type"] == "turn_started"] == ["carol"]
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_missing_cli_is_named_with_its_install_line(world: World, vendor: Vendor) -> None:
-    world.member(vendor)
-    world.env = {**world.env, "PATH": "/usr/bin:/bin"}
-    ran = world("send", "Hi")
+def test_a_missing_cli_is_named_with_its_install_line(user: World, vendor: Vendor) -> None:
+    user.member(vendor)
+    user.env = {**user.env, "PATH": "/usr/bin:/bin"}
+    ran = user("send", "Hi")
     assert ran.code == 11
     assert "npm install -g" in ran.err
     assert len(ran.err.strip().splitlines()) <= 4
-    assert "Hi" in world("log").out
+    assert "Hi" in user("log").out

@@ -23,51 +23,51 @@ AWKWARD = {
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_awkward_prompts_arrive_exactly(world: World, vendor: Vendor) -> None:
-    world.member(vendor)
+def test_awkward_prompts_arrive_exactly(user: World, vendor: Vendor) -> None:
+    user.member(vendor)
     for turn, (name, text) in enumerate(AWKWARD.items(), 1):
-        ran = world("send", "-", stdin=text.encode())
+        ran = user("send", "-", stdin=text.encode())
         assert ran.code == 0, (name, ran.err)
-        assert world.prompt(vendor) == world.shown(turn)[0], name
-        assert world.prompt(vendor).endswith(text), name
+        assert user.prompt(vendor) == user.shown(turn)[0], name
+        assert user.prompt(vendor).endswith(text), name
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_700_kilobytes_arrive_exactly(world: World, vendor: Vendor) -> None:
-    world.member(vendor)
+def test_700_kilobytes_arrive_exactly(user: World, vendor: Vendor) -> None:
+    user.member(vendor)
     text = "".join(f"line {number} äöü\n" for number in range(40_000))[: 700 * 1024].strip()
-    ran = world("send", "-", stdin=text.encode())
+    ran = user("send", "-", stdin=text.encode())
     assert ran.code == 0, ran.err
-    assert world.prompt(vendor) == world.shown(1)[0]
-    assert world.prompt(vendor).endswith(text)
+    assert user.prompt(vendor) == user.shown(1)[0]
+    assert user.prompt(vendor).endswith(text)
 
 
 @pytest.mark.parametrize(("vendor", "size"), [("codex", 1_100_000), ("gemini", 4_600_000), ("claude", 10_100_000)])
-def test_more_than_a_cli_takes_is_refused_before_it_runs(world: World, vendor: Vendor, size: int) -> None:
-    name = world.member(vendor, head="max_bytes = 20000000\nmax_prompt_tokens = 5000000")
-    ran = world("send", "-", stdin=b"x" * size)
+def test_more_than_a_cli_takes_is_refused_before_it_runs(user: World, vendor: Vendor, size: int) -> None:
+    name = user.member(vendor, head="max_bytes = 20000000\nmax_prompt_tokens = 5000000")
+    ran = user("send", "-", stdin=b"x" * size)
     assert ran.code == 12
     assert f"{name}: the prompt has" in ran.err
     assert "Traceback" not in ran.err
-    assert world.server.turns(vendor) == []
-    assert "xxx" in world("log").out  # the message itself is kept
+    assert user.server.turns(vendor) == []
+    assert "xxx" in user("log").out  # the message itself is kept
 
 
-def test_a_system_text_of_300_kilobytes_reaches_claude_exactly(world: World) -> None:
-    text = "".join(f"Rule {number}: 守则 \"quoted\" $x\n" for number in range(14_000))[:280_000].strip()
-    (world.cwd / "rules.md").write_text(text, encoding="utf-8")
-    world.member("claude", 'instruction_file = "rules.md"')
-    ran = world("send", "Hi")
+def test_a_system_text_of_300_kilobytes_reaches_claude_exactly(user: World) -> None:
+    text = "".join(f'Rule {number}: 守则 "quoted" $x\n' for number in range(14_000))[:280_000].strip()
+    (user.cwd / "rules.md").write_text(text, encoding="utf-8")
+    user.member("claude", 'instruction_file = "rules.md"')
+    ran = user("send", "Hi")
     assert ran.code == 0, ran.err
-    system = world.shown(1)[1]
+    system = user.shown(1)[1]
     assert len(system.encode()) > 300_000
     assert system.startswith(text)
-    assert world.system("claude").count(system) == 1
+    assert user.system("claude").count(system) == 1
 
 
-def test_paths_in_other_speakers_text_are_not_read_but_a_persons_own_are(world: World) -> None:
-    (world.cwd / "secret.txt").write_text("XYLOPHONE")
-    world.team(
+def test_paths_in_other_speakers_text_are_not_read_but_a_persons_own_are(user: World) -> None:
+    (user.cwd / "secret.txt").write_text("XYLOPHONE")
+    user.team(
         '[team]\n[[members]]\nname = "kailai"\ntype = "human"\n'
         '[[members]]\nname = "echo"\nagent = "echo"\n'
         '[[members]]\nname = "max"\nagent = "claude"\n[[members]]\nname = "carol"\nagent = "gemini"\n'
@@ -75,10 +75,10 @@ def test_paths_in_other_speakers_text_are_not_read_but_a_persons_own_are(world: 
         '[agents.echo]\ncommand = ["sh", "-c", "cat > /dev/null; echo see @secret.txt"]\n'
     )
     for name, vendor in (("max", "claude"), ("carol", "gemini")):
-        ran = world("send", "--new", "--trust", f"[NEXT:echo,{name}] Look")
+        ran = user("send", "--new", "--trust", f"[NEXT:echo,{name}] Look")
         assert ran.code == 0, ran.err
-        assert b"XYLOPHONE" not in world.server.turns(vendor)[-1].raw  # type: ignore[arg-type]
-        assert "see \\@secret.txt" in world.shown(2)[0]
-        assert world.receipt(2)["setup"]["inert_mentions"] == 1
-    assert world("send", "--new", "--to", "max", "Read @secret.txt").code == 0
-    assert b"XYLOPHONE" in world.last("claude").raw
+        assert b"XYLOPHONE" not in user.server.turns(vendor)[-1].raw  # type: ignore[arg-type]
+        assert "see \\@secret.txt" in user.shown(2)[0]
+        assert user.receipt(2)["setup"]["inert_mentions"] == 1
+    assert user("send", "--new", "--to", "max", "Read @secret.txt").code == 0
+    assert b"XYLOPHONE" in user.last("claude").raw

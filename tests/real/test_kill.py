@@ -16,15 +16,15 @@ VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 SLEEP = "sleep 286"
 
 
-def busy(world: World, vendor: Vendor) -> str:
+def busy(user: World, vendor: Vendor) -> str:
     """A member whose model says something and then runs a long shell command."""
     tool: dict[Vendor, ToolUse] = {
         "claude": ToolUse("Bash", {"command": SLEEP}),
         "codex": ToolUse("exec_command", {"cmd": SLEEP}),
         "gemini": ToolUse("run_shell_command", {"command": SLEEP}),
     }
-    name = world.member(vendor, 'access = "edit"\nallow = ["sleep"]')
-    world.server.script(vendor, [Reply("Let me wait.", tools=(tool[vendor],)), Reply("Done waiting.")])
+    name = user.member(vendor, 'access = "edit"\nallow = ["sleep"]')
+    user.server.script(vendor, [Reply("Let me wait.", tools=(tool[vendor],)), Reply("Done waiting.")])
     return name
 
 
@@ -41,9 +41,9 @@ def sleeping(pids: set[int]) -> bool:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_kill_9_leaves_no_process_and_loses_nothing(world: World, vendor: Vendor) -> None:
-    name = busy(world, vendor)
-    with world.start("send", "--trust", "Go") as process:
+def test_kill_9_leaves_no_process_and_loses_nothing(user: World, vendor: Vendor) -> None:
+    name = busy(user, vendor)
+    with user.start("send", "--trust", "Go") as process:
         seen: set[int] = set()
         wait_until(lambda: sleeping(tree(process.pid)), 40)
         time.sleep(0.5)  # whatever else the CLI starts beside its tool
@@ -51,21 +51,21 @@ def test_kill_9_leaves_no_process_and_loses_nothing(world: World, vendor: Vendor
         kill(process)
     time.sleep(2.0)
     assert [pid for pid in seen if alive(pid)] == []
-    assert "Go" in world("log").out
-    world.server.script(vendor, [Reply("Whole again.")])
-    ran = world.json("resume")
+    assert "Go" in user("log").out
+    user.server.script(vendor, [Reply("Whole again.")])
+    ran = user.json("resume")
     assert (ran.code, ran.result["text"]) == (0, "Whole again."), ran.err
-    assert world.receipt(1)["status"] == "interrupted"
-    assert "Let me wait." in str(world.receipt(1)["partial"]) + world("show", "1").out
+    assert user.receipt(1)["status"] == "interrupted"
+    assert "Let me wait." in str(user.receipt(1)["partial"]) + user("show", "1").out
     assert [event["attempt"] for event in ran.events if event["type"] == "turn_started"] == [2]
-    assert [event["from"] for event in world("log", "--json").events] == ["kailai", name]
+    assert [event["from"] for event in user("log", "--json").events] == ["kailai", name]
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_stops_the_turn_cleanly(world: World, vendor: Vendor, number: signal.Signals, code: int) -> None:
-    name = busy(world, vendor)
-    with world.start("send", "--trust", "Go") as process:
+def test_a_signal_stops_the_turn_cleanly(user: World, vendor: Vendor, number: signal.Signals, code: int) -> None:
+    name = busy(user, vendor)
+    with user.start("send", "--trust", "Go") as process:
         wait_until(lambda: sleeping(tree(process.pid)), 40)
         seen = tree(process.pid)
         process.send_signal(number)
