@@ -181,17 +181,16 @@ class ConversationCoordinator:
             prepared = ready(self.team, route, self.manager, self.outside, scratch=scratch)
             self.outside.check(prepared)
             turn = self._begin(prepared)
-        except BaseException:
-            shutil.rmtree(scratch, ignore_errors=True)
-            raise
-        self.emit(TurnStarted(turn, route))
-        finished = await run(
-            prepared,
-            turn.folder,
-            self.outside.launcher,
-            self.stopper,
-            lambda event: self.emit(AgentSpoke(route.target, turn.number, event)),
-        )
+            self.emit(TurnStarted(turn, route))
+            finished = await run(
+                prepared,
+                turn.folder,
+                self.outside.launcher,
+                self.stopper,
+                lambda event: self.emit(AgentSpoke(route.target, turn.number, event)),
+            )
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)  # the guardian does, but there may be none
         actions = self._finish(prepared, turn, finished)
         shutil.rmtree(turn.folder, ignore_errors=True)
         return actions

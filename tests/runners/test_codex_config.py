@@ -10,7 +10,9 @@ def test_every_server_is_switched_off_by_its_name_and_kind(tmp_path: Path) -> No
     project = tmp_path / "project"
     (project / ".codex").mkdir(parents=True)
     (tmp_path / ".codex").mkdir()
-    (tmp_path / ".codex" / "config.toml").write_text('[mcp_servers.files]\ncommand = "x"\n[mcp_servers."a b"]\nurl = "y"\n')
+    (tmp_path / ".codex" / "config.toml").write_text(
+        '[mcp_servers.files]\ncommand = "x"\n[mcp_servers."a b"]\nurl = "y"\n'
+    )
     (project / ".codex" / "config.toml").write_text('[mcp_servers.theirs]\ncommand = "z"\n')
     flag, value = without_servers(project, {"HOME": str(tmp_path)})
     assert flag == "-c"

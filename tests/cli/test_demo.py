@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from tests.program import cli
+
+
+def test_the_demo_replays_byte_for_byte_twice(world: Path) -> None:
+    one, two = (cli("demo", "--speed", "0") for _ in range(2))
+    assert one.code == 0, one.err
+    assert (one.out, one.err) == (two.out, two.err)
+    assert "a recording with a scripted model" in one.err
+    assert "[NEXT: max + carol]" in one.out
+    assert "waiting: sarah asks kai" in one.err
+    assert one.out.rstrip().splitlines()[-1].startswith("  teamchat --help")
+    assert list((world / "state").iterdir()) == []  # nothing is stored
+
+
+def test_the_demo_is_as_it_was_recorded(world: Path) -> None:
+    path = world / "demo.cassette"
+    path.write_text(files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8"))
+    assert cli("replay", "--speed", "0", "--verify", path).code == 0
+    path.write_text(path.read_text().replace("You are Carol. Look", "You are Carol. Watch", 1))  # in the team
+    ran = cli("replay", "--speed", "0", path)
+    assert ran.code == 10
+    assert "-You are Carol. Look for what breaks" in ran.err
+    assert "+You are Carol. Watch for what breaks" in ran.err
+
+
+def test_the_demo_takes_less_than_twenty_seconds() -> None:
+    lines = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8").splitlines()
+    turns = [json.loads(line)["turn"] for line in lines if '"turn"' in line[:10]]
+    assert len(turns) == 5
+    assert sum(turn["seconds"] for turn in turns) < 18
+    assert {turn["agent"] for turn in turns} == {"claude", "codex", "gemini"}
+
+
+@pytest.mark.parametrize("word", ["/root", "/work", "127.0.0.1", "dummy"])
+def test_the_demo_tells_nothing_of_the_machine_it_was_made_on(word: str) -> None:
+    assert word not in files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")

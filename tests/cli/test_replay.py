@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.crew import crew
+from tests.program import cli
+
+REPLIES = {"max": ["Plan.\n[NEXT: sarah]", "Thanks."], "sarah": ["Done.\n[NEXT: kailai]"]}
+
+
+@pytest.fixture
+def cassette(world: Path) -> Path:
+    """A recorded conversation of two inputs."""
+    crew(world, REPLIES, team={"lead": "max"})
+    path = Path("talk.cassette").absolute()
+    assert cli("send", "--record", path, "[NEXT:max] Go").code == 9
+    assert cli("send", "--record", path, "--to", "max", "Fine").code == 0
+    return path
+
+
+def test_a_replay_prints_what_was_said_twice_the_same(cassette: Path) -> None:
+    one, two = (cli("replay", "--verify", "--speed", speed, cassette) for speed in ("0", "50"))
+    assert one.code == 0, one.err
+    assert (one.out, one.err) == (two.out, two.err)
+    assert one.out == (
+        "$ teamchat send '[NEXT:max] Go'\n\nmax:\nPlan.\n[NEXT: sarah]\n\nsarah:\nDone.\n[NEXT: kailai]\n\n"
+        "$ teamchat send --to max Fine\n\nmax:\nThanks.\n\n"
+    )
+
+
+def test_a_replay_runs_nothing_and_leaves_nothing(cassette: Path, world: Path) -> None:
+    scripts = sorted(path.name for path in world.rglob("*.json*") if "state" not in path.parts)
+    messages = cli("log", "--json").out
+    for path in world.rglob("scripted*"):
+        path.unlink()
+    assert cli("replay", "--speed", "0", cassette, cwd=world).code == 0
+    assert sorted(path.name for path in world.rglob("*.json*") if "state" not in path.parts) == scripts
+    assert cli("log", "--json").out == messages
+    assert list((world / "tmp").glob("teamchat-*")) == []
+
+
+def test_one_changed_word_of_the_instructions_is_exit_10_with_the_difference(cassette: Path, world: Path) -> None:
+    crew(world, REPLIES, team={"lead": "max"}, members={"sarah": {"system_instruction": "You are picky"}})
+    ran = cli("replay", "--speed", "0", "--team", "./teamchat.toml", cassette)
+    assert ran.code == 10
+    assert ran.out.endswith("max:\nPlan.\n[NEXT: sarah]\n\n")  # max's turn is as recorded
+    assert "no recording of this turn of sarah; the nearest one differs:" in ran.err
+    assert "+You are picky" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_changed_recording_does_not_verify(cassette: Path) -> None:
+    changed = cassette.read_text().replace('"text": "Thanks."', '"text": "No thanks."')
+    cassette.write_text(changed)
+    assert cli("replay", "--speed", "0", cassette).code == 0
+    ran = cli("replay", "--speed", "0", "--verify", cassette)
+    assert ran.code == 10
+    assert "not as recorded: message 5 of max is not what was recorded" in ran.err
+
+
+def test_json_of_a_replay(cassette: Path) -> None:
+    ran = cli("replay", "--speed", "0", "--json", cassette)
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert [line["text"] for line in lines if line["type"] == "result"] == ["Done.\n[NEXT: kailai]", "Thanks."]
+
+
+def test_a_recording_that_can_not_go_on_is_refused_before_anything_is_said(cassette: Path) -> None:
+    cli("send", "--to", "max", "unrecorded")
+    before = cli("log", "--json").out
+    ran = cli("send", "--record", cassette, "--to", "max", "More")
+    assert (ran.code, cli("log", "--json").out) == (2, before)
+    assert "records another team or conversation" in ran.err
+
+
+def test_a_file_that_is_not_there_is_one_line() -> None:
+    ran = cli("replay", "nothing.cassette")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "teamchat: the cassette nothing.cassette can not be read: No such file or directory\n"

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teamchat.core.cassette import parse_cassette, read_cassette
+from teamchat.core.errors import UsageError
+from teamchat.core.recording import CassetteWriter, output_lines
+from teamchat.core.replay import recorded_team, recorded_turn
+from teamchat.core.team_file import load
+from teamchat.runners.process import Chunk, Exit, Identity
+from teamchat.runners.recorded import RecordedTurn
+from tests.crew import crew
+
+SECRET = "hunter2-hunter2"  # in variables, prompts and output of these tests
+KEY = "sk-ant-api03-" + "k3y" * 12
+
+
+def writer(path: Path, world: Path) -> CassetteWriter:
+    team = load(crew(world, {"max": ["Hello"]}, members={"max": {"system_instruction": f"Use {KEY}"}}).file)
+    return CassetteWriter(path, team, {"MY_SECRET": SECRET, "HOME": "/home/kai"})
+
+
+def turn(chunks: tuple[Chunk, ...], agent: str = "claude", stdin: str = "Hi") -> RecordedTurn:
+    return RecordedTurn(
+        Identity("max", agent, "You are Max"), stdin.encode(), ("x",), (), chunks, Exit(0, (), None, 1.5)
+    )
+
+
+def claude_delta(text: str) -> str:
+    inner = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+    return json.dumps({"type": "stream_event", "event": inner, "parent_tool_use_id": None}) + "\n"
+
+
+def gemini_delta(text: str) -> str:
+    return json.dumps({"type": "message", "role": "assistant", "content": text, "delta": True}) + "\n"
+
+
+def test_a_cassette_reads_back_as_it_was_recorded(tmp_path: Path, world: Path) -> None:
+    path = tmp_path / "a.cassette"
+    made = writer(path, world)
+    made.begin(0)
+    made.human("Hi", None, "max")
+    chunks = (Chunk("out", b"one\ntw", 0.1), Chunk("err", b"\xff\xfe\n", 0.2), Chunk("out", b"o\nthree", 0.3))
+    made.turn(turn(chunks, "plain"))
+    made.end(0, ())
+    cassette = read_cassette(path)
+    assert [human.text for human, _ in cassette.runs] == ["Hi"]
+    played = recorded_turn(cassette.turns[0])
+    for stream in ("out", "err"):
+        assert joined(played.chunks, stream) == joined(chunks, stream)
+    assert played.exit == Exit(0, (), None, 1.5)
+    assert recorded_team(cassette, tmp_path).member("max").cwd == tmp_path
+
+
+def joined(chunks: tuple[Chunk, ...], stream: str) -> bytes:
+    return b"".join(chunk.data for chunk in chunks if chunk.stream == stream)
+
+
+@pytest.mark.parametrize("secret", [SECRET, KEY])
+@pytest.mark.parametrize(("agent", "delta"), [("claude", claude_delta), ("gemini", gemini_delta)])
+def test_no_planted_secret_is_in_a_cassette(
+    tmp_path: Path, world: Path, secret: str, agent: str, delta: object
+) -> None:
+    path = tmp_path / "a.cassette"
+    made = writer(path, world)
+    made.begin(0)
+    made.human(f"my key is {secret}", None, None)
+    pieces = [secret[:5], secret[5:9], secret[9:]]
+    streamed = "".join(delta(piece) for piece in ("It is ", *pieces, " indeed"))  # type: ignore[operator]  # a function
+    whole = json.dumps({"type": "note", "text": f"it is {secret}"}) + "\n"
+    split = f"cut {secret}\n".encode()
+    made.turn(
+        turn(
+            (
+                Chunk("out", streamed.encode() + whole.encode(), 0.1),
+                Chunk("err", split[:8], 0.2),
+                Chunk("err", split[8:], 0.3),
+            ),
+            agent,
+            stdin=f"the prompt with {secret}",
+        )
+    )
+    made.end(0, ())
+    text = path.read_text()
+    for piece in (secret, pieces[2]):
+        assert piece not in text
+    played = recorded_turn(read_cassette(path).turns[0])
+    said = [json.loads(line) for line in joined(played.chunks, "out").splitlines()]
+    assert len(said) == 6  # every event is still there, and still JSON
+
+
+@given(st.lists(st.tuples(st.sampled_from(["out", "err"]), st.binary())))
+def test_lines_are_the_whole_output(pieces: list[tuple[str, bytes]]) -> None:
+    chunks = tuple(Chunk("out" if name == "out" else "err", data, index) for index, (name, data) in enumerate(pieces))
+    lines = output_lines(chunks)
+    for stream in ("out", "err"):
+        assert b"".join(line.data for line in lines if line.stream == stream) == joined(chunks, stream)
+    assert all(line.data.count(b"\n") <= 1 for line in lines)
+
+
+def test_a_recording_goes_on_only_with_its_own_conversation(tmp_path: Path, world: Path) -> None:
+    path = tmp_path / "a.cassette"
+    writer(path, world).begin(0)
+    writer(path, world).begin(0)  # nothing said so far: it is the same conversation
+    with pytest.raises(UsageError, match="another team or conversation"):
+        writer(path, world).begin(3)
+    assert len(path.read_text().splitlines()) == 1
+
+
+def test_a_recording_begins_with_a_new_conversation(tmp_path: Path, world: Path) -> None:
+    with pytest.raises(UsageError, match="begins with a new conversation"):
+        writer(tmp_path / "a.cassette", world).begin(2)
+    assert not (tmp_path / "a.cassette").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "nonsense", '{"cassette": 2, "team": {}}', '{"cassette": 1, "team": {}}\n{"other": 1}', "\0"]
+)
+def test_what_is_no_cassette_is_said_in_one_line(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^x is no cassette of this version: line [12]: [^\n]+$"):
+        parse_cassette(text, "x")

@@ -1,0 +1,66 @@
+"""An agent that says what its script holds: `scripted.py FOLDER MEMBER LIKE`.
+
+`FOLDER/MEMBER.json` has its replies, one a turn; a reply is the text alone, or an object of `say`, `err` (for stderr),
+`exit`, `hang` (seconds, after speaking) and `touch` (a file, before speaking). The nth prompt that it got is
+`FOLDER/MEMBER.n`. LIKE (plain, claude, codex, gemini) says whose events it speaks in.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+
+def spoken(like: str, text: str) -> str:
+    """`text` as the whole output of a successful turn of an agent of this kind."""
+    if like == "plain":
+        return text
+    usage = {"input_tokens": 100, "output_tokens": 20}
+    events: dict[str, list[dict[str, object]]] = {
+        "claude": [
+            {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}},
+            {
+                "type": "result",
+                "subtype": "success",
+                "is_error": False,
+                "result": text,
+                "usage": usage,
+                "total_cost_usd": 0.25,
+            },
+        ],
+        "codex": [
+            {"type": "item.completed", "item": {"id": "i1", "type": "agent_message", "text": text}},
+            {"type": "turn.completed", "usage": usage},
+        ],
+        "gemini": [
+            {"type": "message", "role": "assistant", "content": text, "delta": True},
+            {"type": "result", "status": "success", "stats": {"total_tokens": 120, **usage}},
+        ],
+    }
+    return "".join(json.dumps(event) + "\n" for event in events[like])
+
+
+def main(folder: Path, member: str, like: str) -> int:
+    prompt = sys.stdin.buffer.read()
+    turn = 1 + sum(path.suffix[1:].isdigit() for path in folder.glob(f"{member}.*"))
+    (folder / f"{member}.{turn}").write_bytes(prompt)
+    replies = json.loads((folder / f"{member}.json").read_text())
+    if turn > len(replies):
+        print(f"no reply in the script for turn {turn}", file=sys.stderr)
+        return 98
+    reply = replies[turn - 1]
+    step = {"say": reply} if isinstance(reply, str) else reply
+    if "touch" in step:
+        Path(step["touch"]).touch()
+    sys.stdout.write(spoken(like, step["say"]) if "say" in step else "")
+    sys.stdout.flush()
+    sys.stderr.write(step.get("err", ""))
+    sys.stderr.flush()
+    time.sleep(step.get("hang", 0))
+    return int(step.get("exit", 0))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
