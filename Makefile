@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test lint format real record-demo clean
+.PHONY: default demo test lint format real bench record-demo clean
 
 default: test lint
 
@@ -28,6 +28,10 @@ lint: $(VENV)/ready
 # The real CLIs at pinned versions from npm, against a scripted model server on loopback.
 real: $(VENV)/ready
 	$(BIN)/python -m pytest tests/real -m real
+
+# Times and ratios, never asserted by tests.
+bench: $(VENV)/ready
+	$(BIN)/python benchmarks/startup.py
 
 # Makes the session that `teamchat demo` plays, with the real CLIs and a scripted model.
 record-demo: $(VENV)/ready
