@@ -177,7 +177,7 @@ class Process:
         while b"\n" not in self._buffer:
             data = self._control.recv(4096)
             if not data:
-                raise OSError("the guardian process ended before it could start the agent")
+                raise ConnectionResetError
             self._buffer += data
         self._control.setblocking(False)
         line, _, self._buffer = self._buffer.partition(b"\n")
@@ -269,6 +269,8 @@ def _read(reader: BinaryIO) -> bytes:
 
 
 def _words(error: OSError | ValueError) -> str:
+    if isinstance(error, ConnectionError):
+        return "the guardian process ended before it could start the agent"
     words = getattr(error, "strerror", None) or str(error)
     return f"{words}: {error.filename}" if isinstance(error, OSError) and error.filename else words
 

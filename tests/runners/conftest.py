@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from teamchat.runners.base import StopRule
+from teamchat.runners.process import MAX_OUTPUT_BYTES, Launch, Process
+from tests.runners.processes import Pids, lives
+
+
+class Start(Protocol):
+    """Starts a real process under its guardian; what still runs at the test's end is killed."""
+
+    def __call__(
+        self,
+        argv: tuple[str, ...],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        scratch: Path | None = None,
+        stop: StopRule | None = None,
+        max_output: int = MAX_OUTPUT_BYTES,
+    ) -> Process: ...
+
+
+@pytest.fixture
+def pids(tmp_path: Path) -> Iterator[Pids]:
+    found = Pids(tmp_path / "pids")
+    yield found
+    for pid in found.alive():  # only when a test has failed
+        os.kill(pid, 9)
+
+
+@pytest.fixture
+def start(tmp_path: Path, pids: Pids) -> Iterator[Start]:
+    started: list[Process] = []
+
+    def run(
+        argv: tuple[str, ...],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        scratch: Path | None = None,
+        stop: StopRule | None = None,
+        max_output: int = MAX_OUTPUT_BYTES,
+    ) -> Process:
+        process = Process(
+            Launch(
+                argv=argv,
+                cwd=cwd or tmp_path,
+                env={"PATH": os.environ["PATH"], "AGENT_PIDS": str(pids.file)} if env is None else env,
+                stdin=stdin,
+                folder=tmp_path / f"turn{len(started)}",
+                scratch=scratch,
+                stop=stop or StopRule(),
+                max_output=max_output,
+            )
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        if process.exit is None and process.pid and lives(process.pid):
+            process.stop(hard=True)

@@ -1,0 +1,108 @@
+"""What tests of real processes share: starting fake agents, following them, and seeing what is left of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from teamchat.runners.process import Exit, Running
+
+AGENT = Path(__file__).parent.parent / "fakes" / "agent.py"
+PATIENCE_S = 20.0  # how long a test waits for what should be there in an instant: the machine may be busy
+
+
+def agent(*steps: str) -> tuple[str, ...]:
+    """The argv of a fake agent; -I and -S are for its start-up alone."""
+    return (sys.executable, "-I", "-S", str(AGENT), *steps)
+
+
+def shell(script: str) -> tuple[str, ...]:
+    return ("/bin/sh", "-c", script)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    out: bytes
+    err: bytes
+    exit: Exit
+    seconds: float
+
+    @property
+    def end(self) -> tuple[int, tuple[str, ...]]:
+        """The exit code, and what had to be ended afterwards."""
+        return self.exit.code, self.exit.left
+
+
+async def following(process: Running, when: bytes = b"", then: Callable[[], None] | None = None) -> Ran:
+    """Everything a process writes, and its end; `then` is called once, as soon as stdout contains `when`."""
+    started = time.monotonic()
+    seen = {"out": bytearray(), "err": bytearray()}
+    async for chunk in process.chunks():
+        seen[chunk.stream] += chunk.data
+        if then and when in seen["out"]:
+            then()
+            then = None
+    assert then is None, f"{when!r} was never seen"
+    assert process.exit is not None
+    return Ran(bytes(seen["out"]), bytes(seen["err"]), process.exit, time.monotonic() - started)
+
+
+def follow(process: Running, when: bytes = b"", then: Callable[[], None] | None = None) -> Ran:
+    return asyncio.run(asyncio.wait_for(following(process, when, then), PATIENCE_S))
+
+
+def eventually(condition: Callable[[], bool], within: float = PATIENCE_S) -> bool:
+    until = time.monotonic() + within
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def lives(pid: int) -> bool:
+    """Whether that process still runs; one that waits to be reaped does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return stat.rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pids:
+    """The pids that a fake agent wrote down: its own and its children's."""
+
+    file: Path
+
+    def all(self) -> list[int]:
+        return [int(line) for line in self.file.read_text().split()] if self.file.exists() else []
+
+    def alive(self) -> list[int]:
+        return [pid for pid in self.all() if lives(pid)]
+
+    def await_count(self, count: int) -> None:
+        assert eventually(lambda: len(self.all()) >= count), self.all()
+
+
+def children() -> set[int]:
+    """This process's own children, dead ones that were not reaped among them."""
+    folder = Path(f"/proc/{os.getpid()}/task")
+    return {int(pid) for task in folder.iterdir() for pid in (task / "children").read_text().split()}
+
+
+def descriptors() -> list[str]:
+    """This process's open files, by what they are."""
+    folder = Path("/proc/self/fd")
+    names = []
+    for link in folder.iterdir():
+        try:
+            names.append(str(link.readlink()))
+        except OSError:  # the folder itself, opened to list it
+            continue
+    return sorted(names)

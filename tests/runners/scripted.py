@@ -1,0 +1,144 @@
+"""A process that plays a script and a parser that reads plain words: `run_turn` without real programs and CLIs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass
+
+from teamchat.runners.base import (
+    AgentEvent,
+    Denied,
+    Done,
+    Failure,
+    FailureKind,
+    Note,
+    Retry,
+    Started,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+    VendorSession,
+    Verdict,
+)
+from teamchat.runners.process import Chunk, Exit
+
+HANG = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Err:
+    """Bytes on stderr."""
+
+    data: bytes
+
+
+class ScriptedProcess:
+    """Says its bytes, waits its seconds, exits with `code`. Stopped, it skips to `last_words` and exits with -15 or -9.
+
+    As a real one it goes by the clock on the wall: while nobody reads, its time passes all the same. `stops` has one
+    entry for each stop it was asked for: whether it was a hard one. A deaf one heeds only those.
+    """
+
+    def __init__(
+        self,
+        *script: bytes | float | Err,
+        code: int = 0,
+        last_words: tuple[bytes | Err, ...] = (),
+        stopped_code: int | None = None,
+        deaf: bool = False,
+        over_limit: int | None = None,
+        left: tuple[str, ...] = (),
+    ) -> None:
+        self.script, self.last_words = script, last_words
+        self.code, self.stopped_code, self.deaf = code, stopped_code, deaf
+        self.over_limit, self.left = over_limit, left
+        self.stops: list[bool] = []
+        self.exit: Exit | None = None
+        self.closed = False
+        self._stopped = asyncio.Event()
+        self._started = self._due = time.monotonic()
+
+    def stop(self, *, hard: bool = False) -> None:
+        self.stops.append(hard)
+        if hard or not self.deaf:
+            self._stopped.set()
+
+    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+        try:
+            for step in self.script:
+                if isinstance(step, float):
+                    await self._wait(step)
+                else:
+                    yield self._chunk(step)
+                if self._stopped.is_set():
+                    break
+            for step in self.last_words if self._stopped.is_set() else ():
+                yield self._chunk(step)
+            self.exit = Exit(self._code(), self.left, self.over_limit, self._time())
+        finally:
+            self.closed = True
+
+    async def _wait(self, seconds: float) -> None:
+        self._due += seconds
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), self._due - time.monotonic())
+
+    def _chunk(self, step: bytes | Err) -> Chunk:
+        return Chunk("err", step.data, self._time()) if isinstance(step, Err) else Chunk("out", step, self._time())
+
+    def _code(self) -> int:
+        if not self._stopped.is_set():
+            return self.code
+        return self.stopped_code if self.stopped_code is not None else -9 if self.stops[-1] else -15
+
+    def _time(self) -> float:
+        return time.monotonic() - self._started
+
+
+WORDS: dict[bytes, AgentEvent] = {
+    b"started": Started("m-1"),
+    b"session": VendorSession("s-1"),
+    b"tool": ToolCall("1", "Bash", "make"),
+    b"other tool": ToolCall("2", "Bash", "make test"),
+    b"result": ToolResult("1", "ok"),
+    b"denied": Denied("Write", "a.txt"),
+    b"usage": Usage(3, output_tokens=4),
+    b"retry": Retry("rate limit"),
+    b"login": Retry("login was refused", FailureKind.LOGIN),
+    b"note": Note("noted"),
+    b"done": Done(ok=True),
+    b"failed": Done(ok=False),
+}
+
+
+class WordParser:
+    """Each line is a word of `WORDS`, or nothing at all (`thinking`), or else text."""
+
+    def __init__(self, own_failure: Failure | None = None) -> None:
+        self.own_failure = own_failure
+        self.text: list[str] = []
+        self.done = False
+
+    def feed(self, line: bytes) -> Iterable[AgentEvent]:
+        self.done = self.done or line == b"done"
+        if line == b"thinking":
+            return ()
+        if line in WORDS:
+            return (WORDS[line],)
+        self.text.append(line.decode())
+        return (Text(line.decode()),)
+
+    def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:
+        return (WORDS[line],) if line in WORDS else ()
+
+    def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
+        text = "\n".join(self.text)
+        if self.own_failure:
+            return Verdict(text, self.own_failure)
+        if exit_code == 0 and self.done:
+            return Verdict(text)
+        return Verdict(text, Failure(FailureKind.AGENT, f"code {exit_code}: {stderr_tail}"))

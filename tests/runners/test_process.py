@@ -1,0 +1,502 @@
+"""The process layer with real processes: what goes in and comes out, how it ends, and that nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from teamchat.runners.base import StopRule
+from teamchat.runners.process import Launch, Process, SpawnFailed, launch
+from tests.runners.conftest import Start
+from tests.runners.processes import (
+    PATIENCE_S,
+    Pids,
+    agent,
+    children,
+    descriptors,
+    eventually,
+    follow,
+    following,
+    lives,
+    shell,
+)
+
+ROOT = Path(__file__).parent.parent.parent
+PATIENT = StopRule(grace_s=30.0)
+TWO_SECONDS = 2.0  # what is promised when teamchat is killed; a busy machine gets twice that
+
+
+# --- what goes in
+
+
+@pytest.mark.parametrize("size", [0, 100_000, 10_000_000])
+def test_stdin_is_a_regular_file_with_exactly_the_prompt_and_its_end(start: Start, size: int) -> None:
+    prompt = os.urandom(size)
+    facts = json.loads(follow(start(agent("stdin-facts"), stdin=prompt)).out)
+    assert facts == {
+        "regular": True,
+        "start": 0,
+        "size": size,
+        "sha256": hashlib.sha256(prompt).hexdigest(),
+        "at_end": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("steps", "answer"),
+    [
+        (("reply", "unread"), b"unread\n"),
+        (("close-stdin", "+", "reply", "closed"), b"closed\n"),
+        (("read-slowly", "0.02"), b"read 10000000\n"),
+    ],
+)
+def test_an_agent_that_does_not_drain_its_prompt_blocks_nobody(
+    start: Start, steps: tuple[str, ...], answer: bytes
+) -> None:
+    ran = follow(start(agent(*steps), stdin=bytes(10_000_000)))
+    assert (ran.out, ran.end) == (answer, (0, ()))
+
+
+def test_the_environment_is_exactly_the_one_given(start: Start) -> None:
+    given = {"PATH": "/bin", "LC_ALL": "C", "ODD NAME": "", "LINES": "a\nb", "UMLAUT": "ä", "RAW": "\udcff\udc80é"}
+    ran = follow(start(("/bin/cat", "/proc/self/environ"), env=given))
+    got = dict(entry.split(b"=", 1) for entry in ran.out.split(b"\0") if entry)
+    assert got == {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
+
+
+def test_an_empty_environment_stays_empty(start: Start) -> None:
+    assert follow(start(("/bin/cat", "/proc/self/environ"), env={})).out == b""
+
+
+@pytest.mark.parametrize("settings", [{"LC_ALL": "C"}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0"}, {"PYTHONUTF8": "1"}])
+def test_arguments_and_environment_survive_whatever_locale_teamchat_runs_in(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    program = f"""
+import asyncio, os, sys
+from pathlib import Path
+from teamchat.runners.process import Launch, launch
+async def main():
+    env = {{"VALUE": os.environ["VALUE"]}}
+    argv = ("/bin/sh", "-c", 'printf "%s|%s" "$1" "$VALUE"', "sh", sys.argv[1])
+    what = Launch(argv, Path("/"), env, b"", Path({str(tmp_path)!r}) / "turn")
+    async for chunk in launch(what).chunks():
+        sys.stdout.buffer.write(chunk.data)
+asyncio.run(main())
+"""
+    odd = "ä€\udcff日".encode("utf-8", "surrogateescape")
+    env = {os.fsencode(name): os.fsencode(value) for name, value in (os.environ | settings).items()}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, odd],
+        env=env | {b"VALUE": odd},
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert (done.stdout, done.stderr) == (odd + b"|" + odd, b"")
+
+
+@contextmanager
+def hostile_signals() -> Iterator[None]:
+    """The calling process ignores and blocks what it can, as some parents leave it to their children."""
+    numbers = (signal.SIGINT, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGUSR1)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR2})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_every_signal_is_at_its_default_in_the_agent(start: Start) -> None:
+    with hostile_signals():
+        ran = follow(start(("/bin/cat", "/proc/self/status")))
+    masks = dict(line.split(b":\t") for line in ran.out.splitlines() if line.startswith(b"Sig"))
+    glibc = 0b11 << 31  # its own two signals, which posix_spawn leaves ignored
+    assert {name: int(masks[name], 16) & ~glibc for name in (b"SigBlk", b"SigIgn", b"SigCgt")} == {
+        b"SigBlk": 0,
+        b"SigIgn": 0,
+        b"SigCgt": 0,
+    }
+
+
+def test_a_parent_that_ignores_and_blocks_sigchld_misses_no_end(start: Start) -> None:
+    with hostile_signals():
+        assert [follow(start(("/bin/true",))).end for _ in range(3)] == [(0, ())] * 3
+
+
+def test_the_agent_has_three_descriptors_and_a_session_of_its_own(start: Start) -> None:
+    ran = follow(start(shell("ls /proc/$$/fd; cat /proc/$$/stat")))
+    *fds, stat = ran.out.splitlines()
+    pid, group, session = (stat.split()[at] for at in (0, 4, 5))
+    assert [fd for fd in fds if fd in {b"0", b"1", b"2"}] == fds[:3]
+    assert len(fds) <= 4  # dash keeps a copy of one for itself
+    assert pid == group == session
+
+
+def test_the_agent_works_in_its_folder(start: Start, tmp_path: Path) -> None:
+    folder = tmp_path / "Räume und mehr"
+    folder.mkdir()
+    assert follow(start(("/bin/pwd",), cwd=folder)).out == os.fsencode(folder) + b"\n"
+
+
+# --- what comes out
+
+
+def test_bytes_arrive_as_they_were_written(start: Start) -> None:
+    raw = b"\xff\xfe\0\x1b[2J\r\n\xc3"
+    ran = follow(start(agent("split", "ä€🎉", "+", "raw", raw.hex(), "+", "say", "no end")))
+    assert (ran.out, ran.err) == ("ä€🎉".encode() + raw + b"no end", b"")
+
+
+def test_output_is_followed_while_it_is_written(start: Start) -> None:
+    process = start(agent("reply", "first", "+", "hang"))
+    ran = follow(process, b"first", process.stop)
+    assert ran.out == b"first\n"
+
+
+def test_fifty_megabytes_are_complete(start: Start) -> None:
+    ran = follow(start(agent("flood", "49", "+", "one-line", "1", "+", "reply", "the end")))
+    assert len(ran.out) == 50_000_000 + len(b"\nthe end\n")
+    assert ran.out.endswith(b"x\nthe end\n")
+
+
+def test_two_floods_at_once_neither_block_nor_fill_the_memory(tmp_path: Path) -> None:
+    program = f"""
+import asyncio, resource, sys
+from pathlib import Path
+from teamchat.runners.process import Launch, launch
+async def main():
+    sizes = {{"out": 0, "err": 0}}
+    what = Launch({agent("flood-both", "100")!r}, Path("/"), {{}}, b"", Path({str(tmp_path)!r}) / "turn")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    async for chunk in launch(what).chunks():
+        sizes[chunk.stream] += len(chunk.data)
+    print(sizes["out"], sizes["err"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, timeout=PATIENCE_S)
+    out, err, grown = map(int, done.stdout.split())
+    assert (out, err) == (100_000_000, 100_000_000)
+    assert grown < 20_000  # KiB
+
+
+def test_what_tool_children_write_until_the_end_is_there(start: Start) -> None:
+    ran = follow(start(agent("reply", "begin", "+", "chatterer", "+", "sleep", "0.3")))
+    assert ran.out.startswith(b"begin\nstill here\n")
+    assert ran.out == b"begin\n" + b"still here\n" * ran.out.count(b"still")
+    assert set(ran.exit.left) <= {"sh", "sleep"}
+
+
+def test_a_writer_without_end_leaves_the_event_loop_its_time(start: Start) -> None:
+    process = start(agent("endless"))
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_later(0.3, lambda: process.stop(hard=True))
+        async for _ in process.chunks():
+            time.sleep(0.01)  # noqa: ASYNC251 (a reader slower than the writer)
+
+    asyncio.run(main())
+    assert process.exit is not None
+    assert process.exit.over_limit is None  # which is what would end it otherwise
+
+
+def test_output_over_the_limit_ends_the_agent_and_is_not_read_to_its_end(start: Start, tmp_path: Path) -> None:
+    limit = 5_000_000
+    ran = follow(start(agent("endless"), max_output=limit))
+    assert (ran.exit.code, ran.exit.over_limit) == (-signal.SIGKILL, limit)
+    assert len(ran.out) <= (tmp_path / "turn0" / "stdout").stat().st_size
+
+
+def test_output_within_the_limit_is_whole(start: Start) -> None:
+    ran = follow(start(agent("flood", "3"), max_output=3_000_000))
+    assert (len(ran.out), ran.exit.over_limit) == (3_000_000, None)
+
+
+def test_who_opens_stdout_again_and_appends_overwrites_nothing(start: Start) -> None:
+    assert follow(start(shell("echo one; echo two >> /dev/stdout; echo three"))).out == b"one\ntwo\nthree\n"
+
+
+def test_a_file_that_the_agent_truncates_is_read_from_its_new_beginning(start: Start, tmp_path: Path) -> None:
+    script = "echo a long first line; while ! [ -e go ]; do sleep 0.02; done; echo short > /dev/stdout"
+    ran = follow(start(shell(script)), b"line\n", (tmp_path / "go").touch)
+    assert ran.out == b"a long first line\nshort\n"
+
+
+# --- how it ends
+
+
+@pytest.mark.parametrize(
+    ("steps", "code"),
+    [
+        (("exit-with", "0"), 0),
+        (("exit-with", "3"), 3),
+        (("exit-with", "255"), 255),
+        (("die", "SIGSEGV"), -signal.SIGSEGV),
+        (("die", "SIGKILL"), -signal.SIGKILL),
+    ],
+)
+def test_the_exit_says_how_the_agent_ended(start: Start, steps: tuple[str, ...], code: int) -> None:
+    assert follow(start(agent(*steps))).end == (code, ())
+
+
+def test_the_turn_ends_with_the_agent_though_a_child_holds_stdout(start: Start, pids: Pids) -> None:
+    ran = follow(start(agent("grandchild", "+", "sleep", "0.2", "+", "reply", "done")))
+    assert sorted(ran.out.splitlines()) == [b"done", b"echo from the child"[5:]]
+    assert (ran.end, pids.alive()) == ((0, ("sleep",)), [])
+    assert ran.seconds < 10
+
+
+def test_what_outlives_the_agent_is_ended_and_named(start: Start, pids: Pids) -> None:
+    ran = follow(start(agent("child", "+", "daemon", "+", "tool")))
+    assert ran.exit.code == 0
+    assert set(ran.exit.left) <= {"sleep", "sh"}
+    assert len(ran.exit.left) == 5
+    assert len(pids.all()) == 6
+    assert pids.alive() == []
+
+
+def test_a_helper_that_ends_by_itself_in_an_instant_is_not_worth_a_note(start: Start) -> None:
+    assert follow(start(shell("sleep 0.05 & exit 0"))).end == (0, ())
+
+
+@pytest.mark.parametrize("group", [True, False])
+def test_the_soft_signal_goes_to_the_group_or_to_the_agent_alone(start: Start, group: bool) -> None:
+    script = "(trap 'echo caught' TERM; {0}) & trap 'sleep 0.3; echo caught; exit 7' TERM; {0}"
+    process = start(shell(script.format("echo ready; while :; do sleep 0.05; done")), stop=StopRule(group=group))
+    ran = follow(process, b"ready\nready\n", process.stop)
+    assert (ran.out.count(b"caught"), ran.exit.code) == (2 if group else 1, 7)
+
+
+def test_the_soft_signal_is_the_rules_own(start: Start) -> None:
+    process = start(agent("obey", "5", "+", "hang"), stop=StopRule(signal.SIGHUP, grace_s=30))
+    assert follow(process, b"ready", process.stop).out == b"ready\ncaught SIGHUP\n"
+
+
+def test_what_ignores_the_soft_signal_is_killed_after_its_grace(start: Start, pids: Pids) -> None:
+    process = start(
+        agent("tool", "+", "daemon", "+", "grandchild", "+", "deaf", "+", "hang"), stop=StopRule(grace_s=0.3)
+    )
+    ran = follow(process, b"deaf", process.stop)
+    assert (ran.end, pids.alive()) == ((-signal.SIGKILL, ()), [])
+    assert 0.3 <= ran.seconds < 10
+
+
+def test_a_soft_stop_also_ends_children_in_sessions_of_their_own(start: Start, pids: Pids) -> None:
+    process = start(agent("tool", "+", "daemon", "+", "grandchild", "+", "obey", "0", "+", "hang"), stop=PATIENT)
+    ran = follow(process, b"ready", process.stop)
+    assert (ran.end, pids.alive()) == ((0, ()), [])
+    assert ran.seconds < 10
+
+
+def test_a_hard_stop_waits_for_no_grace(start: Start) -> None:
+    process = start(agent("obey", "0", "+", "hang"), stop=PATIENT)
+    ran = follow(process, b"ready", lambda: process.stop(hard=True))
+    assert (ran.out, ran.end) == (b"ready\n", (-signal.SIGKILL, ()))
+    assert ran.seconds < 10
+
+
+def test_a_hard_stop_cuts_the_grace_of_a_soft_one_short(start: Start) -> None:
+    async def main() -> float:
+        process = start(agent("deaf", "+", "hang"), stop=PATIENT)
+
+        def stop_and_soon_kill() -> None:
+            process.stop()
+            asyncio.get_running_loop().call_later(0.2, lambda: process.stop(hard=True))
+
+        return (await following(process, b"deaf", stop_and_soon_kill)).seconds
+
+    assert asyncio.run(main()) < 10
+
+
+def test_stopping_twice_and_stopping_what_has_ended_is_harmless(start: Start) -> None:
+    process = start(agent("obey", "4", "+", "hang"), stop=PATIENT)
+
+    def stop_often() -> None:
+        for _ in range(5):
+            process.stop()
+
+    ran = follow(process, b"ready", stop_often)
+    assert ran.end == (4, ())
+    process.stop()
+    process.stop(hard=True)
+    assert process.exit == ran.exit
+
+
+def test_a_stop_that_crosses_the_end_keeps_the_exit_code(start: Start) -> None:
+    process = start(("/bin/sh", "-c", "exit 6"))
+    assert eventually(lambda: not lives(process.pid))
+    process.stop()
+    process.stop(hard=True)
+    assert follow(process).end == (6, ())
+
+
+# --- when something breaks
+
+
+@pytest.mark.parametrize("kind", ["missing", "not executable", "folder", "no interpreter", "too long", "nul"])
+def test_a_program_that_can_not_start_is_reported_in_words_and_leaves_nothing(
+    start: Start, tmp_path: Path, kind: str
+) -> None:
+    program = tmp_path / "program"
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    argv, words = {
+        "missing": ((str(program),), "No such file or directory"),
+        "not executable": ((str(program),), "Permission denied"),
+        "folder": ((str(tmp_path),), "Permission denied"),
+        "no interpreter": ((str(program),), "No such file or directory"),
+        "too long": (("/bin/echo", "x" * 200_000), "Argument list too long"),
+        "nul": (("/bin/echo", "a\0b"), "embedded null byte"),
+    }[kind]
+    if kind != "missing":
+        program.write_text("#!/no/such/interpreter\n")
+        program.chmod(0o755 if kind == "no interpreter" else 0o644)
+    open_before, children_before = descriptors(), children()
+    with pytest.raises(SpawnFailed) as caught:
+        start(argv, scratch=scratch)
+    assert words in str(caught.value)
+    assert "Errno" not in str(caught.value)
+    assert (descriptors(), children()) == (open_before, children_before)
+    assert not scratch.exists()
+
+
+@pytest.mark.parametrize(
+    ("cwd", "words"), [("missing", "No such file or directory"), ("file", "Not a directory"), ("nul\0", "null")]
+)
+def test_a_folder_that_can_not_be_entered_is_named(start: Start, tmp_path: Path, cwd: str, words: str) -> None:
+    (tmp_path / "file").touch()
+    open_before, children_before = descriptors(), children()
+    with pytest.raises(SpawnFailed) as caught:
+        start(("/bin/true",), cwd=tmp_path / cwd)
+    assert words in str(caught.value)
+    if cwd != "nul\0":
+        assert str(tmp_path / cwd) in str(caught.value)
+    assert (descriptors(), children()) == (open_before, children_before)
+
+
+def test_a_guardian_that_can_not_start_is_a_failed_start(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    open_before, children_before = descriptors(), children()
+    with pytest.raises(SpawnFailed, match=r"^the guardian process ended before it could start the agent$"):
+        start(("/bin/true",))
+    assert (descriptors(), children()) == (open_before, children_before)
+
+
+def test_a_turn_folder_that_can_not_be_made_is_a_failed_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    open_before = descriptors()
+    with pytest.raises(SpawnFailed, match="Not a directory"):
+        launch(Launch(("/bin/true",), tmp_path, {}, b"", tmp_path / "file" / "turn"))
+    assert descriptors() == open_before
+
+
+def test_fifty_runs_leak_no_descriptor_and_no_child(tmp_path: Path) -> None:
+    async def main() -> None:
+        for _ in range(50):
+            async for _ in launch(Launch(("/bin/echo", "x"), tmp_path, {}, b"in", tmp_path / "turn")).chunks():
+                pass
+
+    follow(launch(Launch(("/bin/true",), tmp_path, {}, b"", tmp_path / "turn")))  # whatever is opened once
+    open_before, children_before = descriptors(), children()
+    asyncio.run(main())
+    assert (descriptors(), children()) == (open_before, children_before)
+
+
+def test_a_reader_that_stops_following_ends_the_agent(start: Start, pids: Pids) -> None:
+    async def main() -> None:
+        async with aclosing(start(agent("tool", "+", "reply", "x", "+", "hang")).chunks()) as chunks:
+            async for _ in chunks:
+                break
+
+    children_before = children()
+    asyncio.run(main())
+    assert (pids.alive(), children()) == ([], children_before)
+
+
+def test_a_cancelled_task_ends_the_agent_without_blocking_the_loop(start: Start, pids: Pids) -> None:
+    async def main() -> int:
+        process = start(agent("tool", "+", "deaf", "+", "hang"))
+        ready = asyncio.Event()
+        task = asyncio.ensure_future(following(process, b"deaf", ready.set))
+        await ready.wait()
+        task.cancel()
+        turns_of_the_loop = 0
+        while not task.done():
+            await asyncio.sleep(0.01)
+            turns_of_the_loop += 1
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return turns_of_the_loop
+
+    children_before = children()
+    assert asyncio.run(main()) > 10  # an abandoned agent has a second of grace
+    assert (pids.alive(), children()) == ([], children_before)
+
+
+def test_a_killed_guardian_is_noticed_and_its_agents_tree_killed(start: Start, pids: Pids, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    before = children()
+    process = start(agent("child", "+", "grandchild", "+", "reply", "half", "+", "hang"), scratch=scratch)
+    (guardian,) = children() - before
+    ran = follow(process, b"half", lambda: os.kill(guardian, signal.SIGKILL))
+    assert ran.end == (-signal.SIGKILL, ())
+    assert b"half\n" in ran.out
+    assert eventually(lambda: not pids.alive())
+    assert not scratch.exists()
+    assert children() == before
+
+
+def test_everything_is_gone_two_seconds_after_teamchat_was_killed(pids: Pids, tmp_path: Path) -> None:
+    scratch, folder = tmp_path / "scratch", tmp_path / "turn"
+    scratch.mkdir()
+    (scratch / "file").touch()
+    argv = agent(
+        "tool", "+", "daemon", "+", "grandchild", "+", "sleep", "0.1", "+", "reply", "half", "+", "deaf", "+", "hang"
+    )
+    program = f"""
+import asyncio
+from pathlib import Path
+from teamchat.runners.process import Launch, launch
+async def main():
+    argv, env = {argv!r}, {{"AGENT_PIDS": {str(pids.file)!r}}}
+    what = Launch(argv, Path("/"), env, b"", Path({str(folder)!r}), Path({str(scratch)!r}))
+    async for chunk in launch(what).chunks():
+        print(chunk.data.decode(), flush=True)
+asyncio.run(main())
+"""
+    teamchat = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=ROOT)
+    assert teamchat.stdout is not None
+    with teamchat.stdout as out:
+        for line in iter(out.readline, b""):
+            if b"deaf" in line:
+                break
+        teamchat.kill()
+        teamchat.wait()
+    assert len(pids.alive()) == 6
+    assert eventually(lambda: not pids.alive(), within=2 * TWO_SECONDS)
+    assert eventually(lambda: not scratch.exists(), within=TWO_SECONDS)
+    assert (folder / "stdout").read_bytes().endswith(b"half\ndeaf\n")
+
+
+def test_a_process_that_was_never_followed_dies_with_its_object(tmp_path: Path, pids: Pids) -> None:
+    what = Launch(agent("hang"), tmp_path, {"AGENT_PIDS": str(pids.file)}, b"", tmp_path / "turn")
+    before = children()
+    with pytest.warns(ResourceWarning):
+        Process(what)
+    assert eventually(lambda: not any(lives(pid) for pid in children() - before))
+    assert pids.alive() == []
