@@ -18,7 +18,18 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.route import Route
 from teamchat.core.store.turns import TimedEvent
 from teamchat.core.team import INSTALL, AgentSpec, Member, Team
-from teamchat.runners.base import AgentEvent, Command, Failure, FailureKind, Job, Note, Runner, ToolCall, ToolResult
+from teamchat.runners.base import (
+    AgentEvent,
+    Command,
+    Failure,
+    FailureKind,
+    Job,
+    Note,
+    Runner,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+)
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.process import Identity, Launch, Launcher, SpawnFailed, launch
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
@@ -88,7 +99,12 @@ def ready(team: Team, route: Route, manager: ContextManager, outside: Outside, *
     )
     command = runner.command(job)
     env = environment(
-        inherited, runner.vendor, keep=member.env_keep, add=member.env, command_env=command.env, tmpdir=scratch
+        inherited,
+        runner.vendor,
+        keep=member.env_keep,
+        add=member.env,
+        command_env={**command.env, "PWD": str(member.cwd)},
+        tmpdir=scratch,
     )
     return ReadyTurn(
         member=member,
@@ -149,7 +165,8 @@ class _Collector:
     events: list[TimedEvent] = field(default_factory=list)
 
     def __call__(self, event: AgentEvent) -> None:
-        self.events.append(TimedEvent(time.monotonic() - self.started, event))
+        if not isinstance(event, TextDelta):  # there may be millions, and the store leaves them out
+            self.events.append(TimedEvent(time.monotonic() - self.started, event))
         self.emit(event)
 
     def files(self, cwd: Path) -> tuple[str, ...]:

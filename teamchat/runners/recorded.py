@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,9 +65,10 @@ class _Recording:
 
     async def chunks(self) -> AsyncGenerator[Chunk, None]:
         seen = []
-        async for chunk in self._process.chunks():
-            seen.append(chunk)
-            yield chunk
+        async with aclosing(self._process.chunks()) as chunks:
+            async for chunk in chunks:
+                seen.append(chunk)
+                yield chunk
         if self._process.exit is not None:
             self._keep(
                 RecordedTurn(

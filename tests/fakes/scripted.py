@@ -58,7 +58,7 @@ def main(folder: Path, member: str, like: str) -> int:
     sys.stdout.flush()
     sys.stderr.write(step.get("err", ""))
     sys.stderr.flush()
-    time.sleep(step.get("hang", 0))
+    time.sleep(float(step.get("hang", 0)))
     return int(step.get("exit", 0))
 
 

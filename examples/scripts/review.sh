@@ -1,0 +1,23 @@
+#!/bin/sh
+# Lets members of a team review the changes of a branch, for scripts: the answer on stdout, what happened in the exit code.
+#   review.sh [NAMES] [BASE]      such as: review.sh max,carol main
+# Exit codes: 0 reviewed, 1 a member failed or nothing came, 2 nothing to review, 75 try again later.
+set -u
+names=${1:-max}
+base=${2:-HEAD}
+changes=$(git diff "$base") || exit 2
+[ -n "$changes" ] || { echo "nothing to review" >&2; exit 2; }
+
+printf '%s\n' "$changes" |
+  teamchat send --new --json --to "$names" "Review these changes. Name bugs only, worst first." > review.jsonl
+code=$?
+case $code in
+  0 | 9) ;; # done, or a person is asked: there is an answer either way
+  3 | 7 | 8) echo "stopped: $(jq -r 'select(.type == "result") | .reason' review.jsonl)" >&2; exit 75 ;;
+  11) echo "an agent CLI is missing or not logged in; see: teamchat team" >&2; exit 1 ;;
+  *) echo "the review failed with code $code" >&2; exit 1 ;;
+esac
+
+jq -r 'select(.type == "message" and .kind == "ai") | "## \(.from)\n\n\(.text)\n"' review.jsonl
+jq -r 'select(.type == "result") | "tokens: \(.usage.input_tokens // "unknown") in, \(.usage.output_tokens // "unknown") out"' \
+  review.jsonl >&2
