@@ -17,6 +17,7 @@ from teamchat.cli.report import report
 
 FRONT, BEHIND = "Commands", "More commands"
 COMMANDS = {
+    "init": FRONT,
     "send": FRONT,
     "resume": FRONT,
     "log": FRONT,

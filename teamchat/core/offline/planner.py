@@ -1,0 +1,20 @@
+"""An agent in a few lines: reads its prompt, answers with a plan, and hands over to the builder."""
+
+from __future__ import annotations
+
+import sys
+
+prompt = sys.stdin.read()
+# teamchat says from whom to whom the message goes; the message itself is the rest of the prompt
+message = prompt.rpartition("The message below is from ")[2].partition("\n\n")[2] or prompt
+first_line = (message.strip() or "nothing").splitlines()[0]
+
+sys.stdout.write(f"""\
+> {first_line}
+
+1. Say how we will know that it works.
+2. Build the smallest part of it.
+3. Look at that together.
+
+[NEXT: builder]
+""")

@@ -1,0 +1,122 @@
+"""`teamchat init`: the first file, trusted, and then the first conversation."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from teamchat.cli.place import trust_store
+from teamchat.core.errors import ExitCode
+from teamchat.core.team_file import load
+from tests.installed import install
+from tests.program import Result, cli, run_here
+
+FILE = Path("teamchat.toml")
+
+
+@pytest.fixture(autouse=True)
+def login(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "kailai")
+
+
+def next_command(ran: Result) -> list[str]:
+    """The command that `init` tells to type, as a shell would take it apart."""
+    last = ran.out.splitlines()[-1]
+    assert last.startswith("next: teamchat ")
+    return shlex.split(last)[2:]
+
+
+def test_it_writes_a_team_of_what_is_installed_and_says_so(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(world, monkeypatch, "claude", "gemini")
+    ran = run_here("init")
+    assert ran == Result(
+        0,
+        "wrote teamchat.toml: the team of kailai (you), architect (claude), writer (gemini), reviewer (claude)\n"
+        f"trusted: writer edits files in {world}/work\n"
+        "next: teamchat send '[NEXT:architect] What would you improve here first?'\n",
+        "",
+    )
+    assert [member.name for member in load(FILE).members] == ["kailai", "architect", "writer", "reviewer"]
+
+
+def test_what_it_wrote_is_trusted(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(world, monkeypatch, "claude")
+    run_here("init")
+    assert trust_store().is_trusted(load(FILE))
+
+
+@pytest.mark.parametrize("options", [(), ("--template", "pair"), ("--template", "panel"), ("--template", "offline")])
+def test_the_next_command_would_run(world: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]) -> None:
+    install(world, monkeypatch, "claude", "codex", "gemini")
+    ran = run_here(*next_command(run_here("init", *options)), "--dry-run")
+    assert ran.code == 0, ran.err
+    assert "speaking: nobody" not in ran.out
+
+
+def test_without_a_cli_it_says_how_to_go_on(world: Path) -> None:
+    ran = run_here("init")
+    assert ran.code == ExitCode.AGENT_UNAVAILABLE
+    assert ran.out == ""
+    assert "npm install -g @openai/codex" in ran.err
+    assert "teamchat demo" in ran.err
+    assert list((world / "work").iterdir()) == []
+
+
+@pytest.mark.parametrize("installed", [(), ("claude",)])
+def test_a_team_file_that_is_there_stays(
+    world: Path, monkeypatch: pytest.MonkeyPatch, installed: tuple[str, ...]
+) -> None:
+    install(world, monkeypatch, *installed)
+    FILE.write_text("# mine")
+    ran = run_here("init")
+    assert (ran.code, FILE.read_text()) == (ExitCode.USAGE, "# mine")
+    assert ran.err == (
+        "teamchat: teamchat.toml is here already, and would be written over\n  try: teamchat init --force\n"
+    )
+
+
+def test_force_writes_over_it(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(world, monkeypatch, "claude")
+    FILE.write_text("# mine")
+    assert run_here("init", "--force").code == 0
+    assert load(FILE).ai_members
+
+
+def test_force_without_a_cli_writes_nothing() -> None:
+    FILE.write_text("# mine")
+    assert run_here("init", "--force").code == ExitCode.AGENT_UNAVAILABLE
+    assert FILE.read_text() == "# mine"
+
+
+def test_a_template_that_is_none_is_a_usage_error() -> None:
+    ran = run_here("init", "--template", "trio")
+    assert ran.code == ExitCode.USAGE
+    assert "offline" in ran.err
+
+
+def test_the_offline_team_talks_hands_over_asks_and_ends() -> None:
+    made = cli("init", "--template", "offline")
+    assert made.code == 0, made.err
+    first = cli(*next_command(made))
+    assert first.code == ExitCode.HUMAN_ASKED, first.err
+    assert [line for line in first.out.splitlines() if line.endswith(":")] == ["planner:", "builder:", "checker:"]
+    assert "> A page that says hello" in first.out
+    assert first.out.rstrip().endswith("[NEXT: kailai]")
+    answer = cli("send", "yes", "--quiet")
+    assert (answer.code, answer.out) == (0, "Thank you. Then we are done.\n"), answer.err
+
+
+def test_the_offline_team_asks_again_about_the_next_message() -> None:
+    cli("init", "--template", "offline")
+    for _ in range(2):
+        assert cli("send", "[NEXT:checker] Look at it").code == 0
+        assert cli("send", "[NEXT:planner] Another one").code == ExitCode.HUMAN_ASKED
+
+
+def test_a_marker_that_the_planner_quotes_calls_nobody() -> None:
+    cli("init", "--template", "offline")
+    ran = cli("send", "--to", "planner", r"`[NEXT: kailai]` in code is text", "--quiet")
+    assert ran.code == ExitCode.HUMAN_ASKED
+    assert "May we call it done?" in ran.out

@@ -1,0 +1,210 @@
+"""The first team of a folder: who is in it by what is installed, and that its file always loads."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from teamchat.core.errors import AgentMissing, UsageError
+from teamchat.core.init_team import NewTeam, Template, check_free, human_name, plan, write
+from teamchat.core.init_text import CREW, OFFLINE, PANEL, Seat
+from teamchat.core.names import fold, valid_name
+from teamchat.core.team import INSTALL, Team
+from teamchat.core.team_file import FILE_NAME, Which, load
+
+TEMPLATES: tuple[Template | None, ...] = (None, *get_args(Template))
+SUBSETS = tuple(chain.from_iterable(combinations(INSTALL, size) for size in (1, 2, 3)))
+
+
+def which(*names: str) -> Which:
+    return lambda name: f"/bin/{name}" if name in names else None
+
+
+def made(new: NewTeam, folder: Path) -> Team:
+    write(new, folder)
+    return load(folder / FILE_NAME)
+
+
+def cast(team: Team) -> list[tuple[str, str | None, str]]:
+    return [(member.name, member.agent, member.access) for member in team.ai_members]
+
+
+@pytest.mark.parametrize("installed", SUBSETS)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_every_team_loads(template: Template | None, installed: tuple[str, ...], tmp_path: Path) -> None:
+    team = made(plan(template, "phoenix", "kailai", which(*installed)), tmp_path)
+    assert (team.name, [human.name for human in team.humans]) == ("phoenix", ["kailai"])
+    assert team.lead == team.ai_members[0].name
+    if template != "offline":
+        assert {agent for _, agent, _ in cast(team)} <= set(installed)
+
+
+@pytest.mark.parametrize("installed", SUBSETS)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_only_writers_may_write(template: Template | None, installed: tuple[str, ...], tmp_path: Path) -> None:
+    team = made(plan(template, "phoenix", "kailai", which(*installed)), tmp_path)
+    assert {member.name for member in team.ai_members if member.access != "read"} <= {"writer"}
+    assert all(member.access in {"read", "edit"} for member in team.ai_members)
+
+
+@pytest.mark.parametrize("installed", SUBSETS)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_what_a_comment_shows_can_be_switched_on(
+    template: Template | None, installed: tuple[str, ...], tmp_path: Path
+) -> None:
+    new = plan(template, "phoenix", "kailai", which(*installed))
+    text = "\n".join(
+        line.removeprefix("# ") if line.startswith("# ") and " = " in line else line
+        for line in new.files[FILE_NAME].splitlines()
+    )
+    assert text != new.files[FILE_NAME]
+    (tmp_path / FILE_NAME).write_text(text)
+    assert load(tmp_path / FILE_NAME).task == "..."
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_nothing_is_promised_that_is_not_there_yet(template: Template | None) -> None:
+    assert "fence" not in plan(template, "phoenix", "kailai", which(*INSTALL)).files[FILE_NAME]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_the_first_message_names_members_of_the_team(template: Template | None, tmp_path: Path) -> None:
+    new = plan(template, "phoenix", "kailai", which("claude", "gemini"))
+    named = {word.removeprefix("[NEXT:").removesuffix("]") for word in new.message.split() if word.startswith("[NEXT:")}
+    assert named
+    assert named <= {member.name for member in made(new, tmp_path).ai_members}
+
+
+@pytest.mark.parametrize("name", INSTALL)
+def test_one_cli_writes_and_reviews(name: str, tmp_path: Path) -> None:
+    team = made(plan(None, "phoenix", "kailai", which(name)), tmp_path)
+    assert cast(team) == [("writer", name, "edit"), ("reviewer", name, "read")]
+
+
+@pytest.mark.parametrize(
+    ("installed", "agents"),
+    [
+        (("claude", "codex"), ["claude", "codex", "claude"]),
+        (("codex", "gemini"), ["codex", "gemini", "codex"]),
+        (("claude", "codex", "gemini"), ["claude", "codex", "gemini"]),
+    ],
+)
+def test_more_clis_are_spread_over_architect_writer_and_reviewer(
+    installed: tuple[str, ...], agents: list[str], tmp_path: Path
+) -> None:
+    team = made(plan(None, "phoenix", "kailai", which(*installed)), tmp_path)
+    assert [(name, access) for name, _, access in cast(team)] == [
+        ("architect", "read"),
+        ("writer", "edit"),
+        ("reviewer", "read"),
+    ]
+    assert [agent for _, agent, _ in cast(team)] == agents
+
+
+def test_a_pair_is_of_two_vendors_where_there_are_two(tmp_path: Path) -> None:
+    team = made(plan("pair", "phoenix", "kailai", which("codex", "gemini")), tmp_path)
+    assert cast(team) == [("writer", "codex", "edit"), ("reviewer", "gemini", "read")]
+
+
+@pytest.mark.parametrize(
+    ("installed", "agents"),
+    [
+        (("claude", "codex", "gemini"), ["claude", "codex", "gemini"]),
+        (("gemini",), ["gemini", "gemini", "gemini"]),
+        (("claude", "gemini"), ["claude", "claude", "gemini"]),
+    ],
+)
+def test_the_panel_sits_on_what_is_installed(installed: tuple[str, ...], agents: list[str], tmp_path: Path) -> None:
+    team = made(plan("panel", "phoenix", "kailai", which(*installed)), tmp_path)
+    assert [member.name for member in team.ai_members] == ["max", "sarah", "carol"]
+    assert [member.agent for member in team.ai_members] == agents
+
+
+@pytest.mark.parametrize("template", [None, "pair", "panel"])
+def test_without_any_cli_every_way_on_is_told(template: Template | None) -> None:
+    with pytest.raises(AgentMissing) as raised:
+        plan(template, "phoenix", "kailai", which())
+    assert raised.value.hint
+    for way in (*INSTALL.values(), "teamchat demo", "teamchat init --template offline"):
+        assert f"  {way}" in raised.value.hint.splitlines()
+
+
+def test_offline_needs_no_cli(tmp_path: Path) -> None:
+    team = made(plan("offline", "phoenix", "kailai", which()), tmp_path)
+    assert [team.agent_of(member).command for member in team.ai_members] == [
+        ("python3", "agents/planner.py"),
+        ("python3", "agents/builder.py"),
+        ("python3", "agents/checker.py", "kailai"),
+    ]
+
+
+@settings(max_examples=50)
+@given(folder=st.text(), login=st.text())
+def test_any_folder_and_any_login_give_a_file_that_loads(
+    folder: str, login: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / FILE_NAME
+    for template in TEMPLATES:
+        path.write_text(plan(template, folder, login, which(*INSTALL)).files[FILE_NAME])
+        assert load(path).humans
+
+
+@given(login=st.text(), seats=st.sampled_from((CREW, OFFLINE, tuple(seat for seat, _ in PANEL))))
+def test_a_person_always_has_a_name_of_their_own(login: str, seats: tuple[Seat, ...]) -> None:
+    name = human_name(login, seats)
+    assert valid_name(name)
+    assert fold(name) not in {fold(word) for seat in seats for word in (seat.name, seat.title) if word}
+
+
+@pytest.mark.parametrize(
+    ("login", "name"),
+    [
+        ("kailai", "kailai"),
+        ("jörg.müller", "jörg.müller"),
+        ("CORP\\jane doe", "CORP-jane-doe"),
+        ("", "you"),
+        ("--", "you"),
+        ("all", "you"),
+        ("Writer", "you"),
+    ],
+)
+def test_a_login_becomes_a_name(login: str, name: str) -> None:
+    assert human_name(login, CREW) == name
+
+
+def test_a_title_is_taken_too() -> None:
+    assert human_name("reviewer", [seat for seat, _ in PANEL]) == "you"
+
+
+def test_a_file_that_is_there_is_somebodys_work(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "builder.py").touch()
+    check_free(tmp_path, None)
+    with pytest.raises(UsageError) as raised:
+        check_free(tmp_path, "offline")
+    assert "agents/builder.py" in str(raised.value)
+    assert raised.value.hint == "teamchat init --template offline --force"
+
+
+def test_a_link_to_nowhere_is_there_too(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError):
+        check_free(tmp_path, None)
+
+
+def test_writing_over_a_link_leaves_what_it_points_to(tmp_path: Path) -> None:
+    (tmp_path / "shared.toml").write_text("shared")
+    (tmp_path / FILE_NAME).symlink_to("shared.toml")
+    assert made(plan(None, "phoenix", "kailai", which("claude")), tmp_path)
+    assert (tmp_path / "shared.toml").read_text() == "shared"
+
+
+def test_what_can_not_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).mkdir()
+    with pytest.raises(UsageError, match=rf"^{tmp_path}/teamchat.toml can not be written: .+$"):
+        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path)
