@@ -1,0 +1,101 @@
+"""What stands in `examples/` runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.team_file import load
+from tests.program import ROOT, cli
+
+EXAMPLES = ROOT / "examples"
+TEAMS = sorted(EXAMPLES.glob("*/teamchat.toml"))
+REVIEWER = """
+[[members]]
+name = "{name}"
+agent = "reviewer"
+
+[agents.reviewer]
+command = ["sh", "-c", "cat > /dev/null; echo '{says}'"]
+"""
+
+
+@pytest.mark.parametrize("file", TEAMS, ids=lambda file: file.parent.name)
+def test_every_team_file_loads_and_can_be_looked_at(file: Path) -> None:
+    team = load(file)
+    shown = cli("team", cwd=file.parent)
+    assert shown.code == 0, shown.err
+    for member in team.members:
+        assert member.name in shown.out
+
+
+def test_the_slow_member_can_be_killed_and_resumed(world: Path) -> None:
+    shutil.copy(EXAMPLES / "slow" / "teamchat.toml", world / "work")
+    killed = subprocess.run(
+        ["timeout", "-s", "KILL", "3", "python", "-m", "teamchat", "send", "--trust", "[NEXT:sleeper] Hi"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode in {-9, 137}
+    ran = cli("resume")
+    assert ran.code == 0, ran.err
+    assert ran.out == "sleeper:\nHalf of the answer,\nand the other half.\n\n"
+    assert "| Half of the answer," in cli("show", "1").out
+
+
+def repository(world: Path, says: str, name: str = "max") -> Path:
+    """A repository with a change, and a team whose reviewer always says the same."""
+    folder = world / "repository"
+    folder.mkdir()
+    git = ["git", "-c", "user.name=kai", "-c", "user.email=kai@example.org"]
+    (folder / "teamchat.toml").write_text(REVIEWER.format(name=name, says=says))
+    for argv in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *argv], cwd=folder, check=True)
+    (folder / "teamchat.toml").write_text(REVIEWER.format(name=name, says=says) + "# changed\n")
+    assert cli("trust", cwd=folder).code == 0
+    return folder
+
+
+def script(path: str, folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(EXAMPLES / path), *args],
+        cwd=folder,
+        env={**os.environ, **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+def test_the_review_script_prints_the_review(world: Path) -> None:
+    folder = repository(world, "No bugs.")
+    done = script("scripts/review.sh", folder, "max")
+    assert (done.returncode, done.stdout) == (0, "## max\n\nNo bugs.\n\n"), done.stderr
+    assert script("scripts/review.sh", folder, "nobody").returncode == 1
+    subprocess.run(["git", "checkout", "-q", "."], cwd=folder, check=True)
+    assert script("scripts/review.sh", folder, "max").returncode == 2
+
+
+@pytest.mark.parametrize(("says", "code"), [("OK", 0), ("There is a bug.", 1)])
+def test_the_hook_lets_a_push_through_or_says_why_not(world: Path, says: str, code: int) -> None:
+    folder = repository(world, says)
+    done = script("hooks/pre-push", folder, TEAMCHAT_REVIEWERS="max")
+    assert done.returncode == code, done.stderr
+    assert (says in done.stderr) == (code == 1)
+
+
+@pytest.mark.parametrize("path", ["scripts/review.sh", "hooks/pre-push", "ci/review.yml"])
+def test_the_options_that_examples_use_are_there(path: str) -> None:
+    known = set(re.findall(r"--[a-z-]+", cli("send", "--help").out))
+    text = (EXAMPLES / path).read_text().replace("\\\n", " ")
+    used = set(re.findall(r"--[a-z-]+", " ".join(re.findall(r"teamchat send (.*)", text))))
+    assert used
+    assert used <= known
