@@ -1,0 +1,72 @@
+"""Every command of the README is run, one after the other, and what it prints is what stands there."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.program import ROOT
+
+VOLATILE = (  # what no two runs have in common
+    (re.compile(r"\b\d+(\.\d+)?s\b"), "Ns"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), "WHEN"),
+)
+ANYTHING = "..."
+
+
+def steps(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The commands of the console blocks, each with the lines that follow it."""
+    for block in re.findall(r"^```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *expected = step.rstrip("\n").split("\n")
+            yield command, expected
+
+
+def plain(line: str) -> str:
+    for pattern, name in VOLATILE:
+        line = pattern.sub(name, line)
+    return line.rstrip()
+
+
+def matches(expected: list[str], printed: list[str]) -> bool:
+    """Line for line; a line of three dots stands for any lines."""
+    pattern = "".join(".*" if line == ANYTHING else re.escape(plain(line)) + "\n" for line in expected)
+    return re.fullmatch(pattern, "".join(f"{plain(line)}\n" for line in printed), re.DOTALL) is not None
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+def test_the_readme_is_true(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "kai")
+    shutil.copy(ROOT / "examples" / "slow" / "teamchat.toml", "slow.toml")
+    subprocess.run(["git", "init", "-q"], check=True)
+    Path("a.txt").write_text("one\n")
+    subprocess.run(["git", "add", "a.txt"], check=True)
+    Path("a.txt").write_text("two\n")
+    before = ""
+    for command, expected in steps((ROOT / "README.md").read_text(encoding="utf-8")):
+        line = command.replace("echo $?", f"echo {before}") if command == "echo $?" else command
+        done = subprocess.run(
+            ["bash", "-c", line],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        before = str(done.returncode)
+        assert matches(expected, done.stdout.rstrip("\n").split("\n") if done.stdout else []), (command, done.stdout)
+    assert (world / "work" / "teamchat.toml").exists()
+
+
+def test_what_the_readme_names_is_there() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:docs|examples)/[\w./-]*|[A-Z]+\.md)`", text):
+        assert (ROOT / path).exists(), path
+    for target in re.findall(r"^make (\w+)", text, re.MULTILINE):
+        assert f"\n{target}:" in (ROOT / "Makefile").read_text(), target
