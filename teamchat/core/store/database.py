@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from teamchat.core.errors import StoreError
 from teamchat.core.store.migrations import NewerStore, migrate
 
+WRITABLE = "set TEAMCHAT_HOME to a folder that can be written"
 BUSY_S = 30.0  # how long a write waits for another process's transaction
 
 
@@ -50,7 +52,7 @@ class Database:
             reason = error.strerror or str(error)
             raise StoreError(
                 f"the store {self.path} can not be used: {reason}",
-                "set TEAMCHAT_HOME to a folder that can be written",
+                WRITABLE,
             ) from error
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
@@ -81,8 +83,7 @@ class Database:
             yield
             self.execute("COMMIT")
         except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            self._roll_back()
             raise
 
     @contextlib.contextmanager
@@ -92,13 +93,26 @@ class Database:
         try:
             yield
         finally:
+            self._roll_back()
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:  # SQLite does it itself when the disk is full
             self.execute("ROLLBACK")
 
     def close(self) -> None:
         self._connection.close()
 
 
+HINTS = {
+    sqlite3.SQLITE_BUSY: "wait until the other teamchat that writes to it is done",
+    sqlite3.SQLITE_FULL: "make room on its disk",
+}
+
+
 def _hint(error: sqlite3.DatabaseError, path: Path) -> str:
     if isinstance(error, sqlite3.OperationalError):
-        return "set TEAMCHAT_HOME to a folder that can be written"
-    return f"move it away to begin anew: mv {path} {path}.broken"
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to tell cases apart
+        return HINTS.get(code, WRITABLE)
+    # the whole folder: what is left of a write-ahead log must not get into the next store
+    folder = shlex.quote(str(path.parent))
+    return f"mv {folder} {folder}.broken  # a new store begins then"

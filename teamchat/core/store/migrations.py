@@ -47,6 +47,9 @@ INITIAL = (
         hidden INTEGER NOT NULL DEFAULT 0,
         UNIQUE (session, message)
     ) STRICT""",
+    # reading a window and appending cost the same however long the session is
+    "CREATE INDEX messages_in_order ON messages (session, id)",
+    "CREATE INDEX messages_by_number ON messages (session, number)",
     "CREATE VIRTUAL TABLE message_text USING fts5 (content, content = 'messages', content_rowid = 'id')",
     """CREATE TRIGGER messages_indexed AFTER INSERT ON messages BEGIN
         INSERT INTO message_text (rowid, content) VALUES (new.id, new.content);
@@ -127,7 +130,8 @@ def migrate(db: sqlite3.Connection) -> None:
                 db.execute(f"PRAGMA user_version = {number}")
             db.execute("COMMIT")
         except BaseException:
-            db.execute("ROLLBACK")
+            if db.in_transaction:
+                db.execute("ROLLBACK")
             raise
 
 

@@ -21,6 +21,7 @@ from teamchat.runners.base import AgentEvent, TextDelta
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+LARGEST = 2**63 - 1  # that SQLite holds
 TurnStatus = Literal["running", "done", "failed", "interrupted"]
 
 
@@ -145,6 +146,8 @@ def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
 
 
 def _turn(row: sqlite3.Row) -> Turn:
+    # by way of json: pydantic's own parser refuses the escaped surrogates of a path that is no UTF-8
+    setup, outcome = json.loads(row["setup"]), json.loads(row["outcome"] or "null")
     return Turn(
         id=row["id"],
         number=row["number"],
@@ -155,9 +158,9 @@ def _turn(row: sqlite3.Row) -> Turn:
         status=row["status"],
         started_at=row["started_at"],
         shown_through=row["shown_through"],
-        setup=_adapter(Setup).validate_json(row["setup"]),
+        setup=_adapter(Setup).validate_python(setup),
         folder=Path(row["folder"]),
-        outcome=_adapter(Outcome).validate_json(row["outcome"]) if row["outcome"] else None,
+        outcome=_adapter(Outcome).validate_python(outcome) if outcome else None,
         vendor_session=row["vendor_session"],
         prompt_key=row["prompt"],
         system_key=row["system_text"],
@@ -169,7 +172,7 @@ def find_turn(db: Database, session: int, number: int | None = None) -> Turn | N
     """A turn by its number, or the session's last."""
     row = db.row(
         "SELECT * FROM turns WHERE session = ? AND (?2 IS NULL OR number = ?2) ORDER BY number DESC LIMIT 1",
-        session, number,
+        session, None if number is None else min(number, LARGEST),
     )  # fmt: skip
     return _turn(row) if row else None
 

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.errors import ExitCode, StoreError
+from teamchat.core.store import database
+from teamchat.core.store.database import Database
+from teamchat.core.store.migrations import MIGRATIONS
+from teamchat.core.store.sessions import all_sessions, create_session
+from tests.program import ROOT
+
+TABLES = ["layers", "messages", "migrations", "routes", "sessions", "texts", "turn_events", "turns"]
+
+
+@contextmanager
+def refused(path: Path) -> Iterator[pytest.ExceptionInfo[StoreError]]:
+    """A failure of the store: exit code 13, one line that names the file, and something to do."""
+    with pytest.raises(StoreError) as caught:
+        yield caught
+    assert caught.value.code == ExitCode.STORE
+    assert str(caught.value).startswith(f"the store {path} ")
+    assert "\n" not in str(caught.value)
+    assert caught.value.hint
+
+
+def tables(db: Database) -> list[str]:
+    rows = db.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'message_text%'")
+    return sorted(row["name"] for row in rows)
+
+
+def names(db: Database) -> list[str]:
+    return sorted(session.name for session in all_sessions(db))
+
+
+# --- opening and migrating
+
+
+def test_a_new_store_has_every_table_and_says_which_steps_made_it(db: Database) -> None:
+    assert tables(db) == TABLES
+    assert [row["name"] for row in db.rows("SELECT name FROM migrations")] == [step.__name__ for step in MIGRATIONS]
+
+
+def test_opening_a_store_again_keeps_what_is_in_it(db: Database, path: Path) -> None:
+    create_session(db, "team", "task")
+    with closing(Database(path)) as again:
+        assert names(again) == ["s1"]
+        assert len(again.rows("SELECT * FROM migrations")) == len(MIGRATIONS)
+
+
+def test_a_store_is_for_its_user_alone_and_safe_against_a_power_cut(db: Database, path: Path) -> None:
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert [row[0] for row in db.rows("PRAGMA journal_mode")] == ["wal"]
+    assert [row[0] for row in db.rows("PRAGMA synchronous")] == [2]
+    assert [row[0] for row in db.rows("PRAGMA foreign_keys")] == [1]
+
+
+def test_only_the_missing_steps_are_taken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Database(path)) as db:
+        create_session(db, "team", None)
+
+    def m002_added(db: sqlite3.Connection) -> None:
+        db.execute("ALTER TABLE sessions ADD COLUMN added TEXT DEFAULT 'new'")
+
+    monkeypatch.setattr("teamchat.core.store.migrations.MIGRATIONS", [*MIGRATIONS, m002_added])
+    with closing(Database(path)) as db:
+        assert [tuple(row) for row in db.rows("SELECT name, added FROM sessions")] == [("s1", "new")]
+        assert [row["name"] for row in db.rows("SELECT name FROM migrations")][-1] == "m002_added"
+
+
+def test_a_step_that_fails_leaves_the_store_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Database(path)) as db:
+        create_session(db, "team", None)
+
+    def m002_broken(db: sqlite3.Connection) -> None:
+        db.execute("DROP TABLE layers")
+        db.execute("SELECT * FROM nothing")
+
+    with monkeypatch.context() as patch, refused(path):
+        patch.setattr("teamchat.core.store.migrations.MIGRATIONS", [*MIGRATIONS, m002_broken])
+        Database(path)
+    with closing(Database(path)) as db:
+        assert tables(db) == TABLES
+        assert names(db) == ["s1"]
+
+
+def test_a_store_of_a_newer_teamchat_is_refused(path: Path) -> None:
+    with closing(Database(path)) as db:
+        db.execute("PRAGMA user_version = 99")
+    with refused(path) as caught:
+        Database(path)
+    assert str(caught.value) == f"the store {path} was written by a newer teamchat"
+    assert caught.value.hint == "upgrade teamchat"
+
+
+# --- what can be wrong with the file
+
+
+def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"not a database, but long enough to have a header" * 100)
+    with refused(path) as caught:
+        Database(path)
+    assert str(caught.value) == f"the store {path} can not be used: file is not a database"
+    assert caught.value.hint == f"mv {path.parent} {path.parent}.broken  # a new store begins then"
+
+
+def test_a_damaged_store_is_refused(path: Path) -> None:
+    with closing(Database(path)) as db:
+        create_session(db, "team", None)
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+    with refused(path) as caught, closing(Database(path)) as db:
+        create_session(db, "team", None)
+    assert "malformed" in str(caught.value)
+
+
+def test_the_hint_for_a_damaged_store_can_be_pasted_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    path = tmp_path / "my $HOME; 'state'" / "teamchat.db"
+    path.parent.mkdir()
+    path.write_bytes(b"nonsense" * 1000)
+    with refused(path) as caught:
+        Database(path)
+    assert caught.value.hint is not None
+    subprocess.run(["sh", "-c", caught.value.hint], check=True)
+    with closing(Database(path)) as db:
+        assert tables(db) == TABLES
+
+
+def test_a_folder_that_can_not_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "state" / "teamchat.db"
+    with refused(path) as caught:
+        Database(path)
+    assert str(caught.value).endswith("can not be used: Not a directory")
+    assert caught.value.hint == "set TEAMCHAT_HOME to a folder that can be written"
+
+
+def test_a_folder_in_place_of_the_file_is_refused(path: Path) -> None:
+    path.mkdir(parents=True)
+    with refused(path) as caught:
+        Database(path)
+    assert str(caught.value).endswith("unable to open database file")
+    assert caught.value.hint == "set TEAMCHAT_HOME to a folder that can be written"
+
+
+def test_a_full_disk_is_refused_and_what_was_there_stays(db: Database, path: Path) -> None:
+    create_session(db, "team", None)
+    pages = db.rows("PRAGMA page_count")[0][0]
+    db.execute(f"PRAGMA max_page_count = {pages}")
+    with refused(path) as caught, db.transaction():
+        create_session(db, "team", None)
+        create_session(db, "team", "x" * 1_000_000)
+    assert str(caught.value).endswith("database or disk is full")
+    assert caught.value.hint == "make room on its disk"
+    assert names(db) == ["s1"]
+
+
+def test_a_full_disk_while_only_looking_is_told_as_such(db: Database, path: Path) -> None:
+    pages = db.rows("PRAGMA page_count")[0][0]
+    db.execute(f"PRAGMA max_page_count = {pages}")
+    with refused(path) as caught, db.taken_back():
+        create_session(db, "team", "x" * 1_000_000)
+    assert str(caught.value).endswith("database or disk is full")
+
+
+def test_a_store_that_stays_locked_is_refused(db: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "BUSY_S", 0.05)
+    with closing(Database(path)) as other, db.transaction(), refused(path) as caught:
+        create_session(other, "team", None)
+    assert str(caught.value).endswith("database is locked")
+    assert caught.value.hint == "wait until the other teamchat that writes to it is done"
+
+
+# --- transactions
+
+
+def test_a_transaction_is_kept_as_a_whole(db: Database, path: Path) -> None:
+    with db.transaction():
+        create_session(db, "team", None)
+        create_session(db, "team", None)
+        with closing(Database(path)) as other:
+            assert names(other) == []
+    with closing(Database(path)) as other:
+        assert names(other) == ["s1", "s2"]
+
+
+def fail_halfway(db: Database, error: BaseException) -> None:
+    with db.transaction():
+        create_session(db, "team", None)
+        with db.transaction():
+            create_session(db, "team", None)
+        raise error
+
+
+@pytest.mark.parametrize("error", [RuntimeError(), KeyboardInterrupt()])
+def test_a_transaction_that_fails_leaves_nothing(db: Database, error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        fail_halfway(db, error)
+    assert names(db) == []
+    create_session(db, "team", None)
+    assert names(db) == ["s1"]
+
+
+def test_what_is_taken_back_was_there_while_it_lasted(db: Database) -> None:
+    with db.taken_back():
+        create_session(db, "team", None)
+        with db.transaction():
+            create_session(db, "team", None)
+        assert names(db) == ["s1", "s2"]
+    assert names(db) == []
+
+
+# --- several processes
+
+WRITER = """
+import sys
+from pathlib import Path
+from teamchat.core.messages import NewMessage, Speaker
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import create_session
+sys.stdin.readline()  # so that all of them begin at once
+db = Database(Path(sys.argv[1]))
+log = SqliteLog(db, create_session(db, "team", None).id)
+for number in range(20):
+    log.append(NewMessage(f"message {number}", Speaker("max", "max", type="ai")))
+print(log.session)
+"""
+
+
+def test_many_processes_open_a_new_store_and_write_to_it_at_once(path: Path) -> None:
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+        )
+        for _ in range(4)
+    ]
+    for writer in writers:
+        assert writer.stdin
+        writer.stdin.write(b"\n")
+        writer.stdin.flush()
+    sessions = sorted(int(writer.communicate(timeout=60)[0]) for writer in writers)
+    assert sessions == [1, 2, 3, 4]
+    with closing(Database(path)) as db:
+        assert tables(db) == TABLES
+        assert names(db) == ["s1", "s2", "s3", "s4"]
+        assert [row[0] for row in db.rows("SELECT COUNT(*) FROM messages GROUP BY session")] == [20] * 4
+        assert [row[0] for row in db.rows("PRAGMA integrity_check")] == ["ok"]
+
+
+def test_words_of_messages_are_indexed(db: Database, session: int) -> None:
+    from teamchat.core.messages import NewMessage, Speaker
+    from teamchat.core.store.messages import SqliteLog
+
+    log = SqliteLog(db, session)
+    for text in ("the login page", "nothing", "Login again"):
+        log.append(NewMessage(text, Speaker("kailai", "kailai", type="human")))
+    found = db.rows("SELECT rowid FROM message_text WHERE message_text MATCH 'login' ORDER BY rowid")
+    assert [row["rowid"] for row in found] == [1, 3]

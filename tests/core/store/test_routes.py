@@ -1,0 +1,48 @@
+"""The round trip of every reachable state is in `tests/core/test_engine_properties.py`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from teamchat.core.engine import Rules, State
+from teamchat.core.route import Route, Status
+from teamchat.core.store.database import Database
+from teamchat.core.store.routes import find_route, load_state, open_routes, save_state
+from teamchat.core.store.sessions import create_session
+
+RULES = Rules(("max",), ("kailai",))
+FULL = Route("msg-3", "max", "msg-1", 7, "sarah", 1, 2, "msg-2", Status.HELD, 4)
+
+
+def test_a_new_session_has_the_first_state(db: Database, session: int) -> None:
+    assert load_state(db, session, RULES) == State(RULES)
+
+
+def test_every_field_is_kept(db: Database, session: int) -> None:
+    state = State(RULES, (FULL,), 8, 3, 1234.56789, "sarah")
+    save_state(db, session, State(RULES), state)
+    assert load_state(db, session, RULES) == state
+
+
+def test_the_order_is_kept_whatever_the_numbers(db: Database, session: int) -> None:
+    old = State(RULES)
+    for order in ([1, 2, 3], [3, 1, 2], [2], [4, 2], []):
+        new = State(RULES, tuple(replace(FULL, number=number) for number in order))
+        save_state(db, session, old, new)
+        assert [route.number for route in open_routes(db, session)] == order
+        old = new
+
+
+def test_what_left_the_queue_is_done_or_dropped(db: Database, session: int) -> None:
+    queue = tuple(replace(FULL, number=number) for number in (1, 2, 3))
+    save_state(db, session, State(RULES), State(RULES, queue))
+    save_state(db, session, State(RULES, queue), State(RULES, queue[2:]), dropped=[queue[1]])
+    found = [find_route(db, session, number) for number in (1, 2, 3)]
+    assert [route and route.status for route in found] == [Status.DONE, Status.DROPPED, Status.HELD]
+    assert find_route(db, session, 9) is None
+
+
+def test_sessions_have_queues_of_their_own(db: Database, session: int) -> None:
+    other = create_session(db, "team", None).id
+    save_state(db, session, State(RULES), State(RULES, (FULL,), 8))
+    assert load_state(db, other, RULES) == State(RULES)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from teamchat.core.errors import ExitCode, UnknownName
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import (
+    all_sessions,
+    create_session,
+    find_session,
+    last_session,
+    need_session,
+    touch_session,
+)
+from tests.core.message_log_contract import draft
+from tests.core.store.test_turns import some_turn
+
+
+def names(db: Database) -> list[str]:
+    return [session.name for session in all_sessions(db)]
+
+
+def test_sessions_are_numbered_around_the_names_that_are_taken(db: Database) -> None:
+    for name in (None, "s2", None, "login", None):
+        create_session(db, "team", None, name)
+    assert sorted(names(db)) == ["login", "s1", "s2", "s3", "s5"]
+
+
+def test_a_session_copies_the_teams_task(db: Database) -> None:
+    assert create_session(db, "team", "Design it").task == "Design it"
+    assert SqliteLog(db, 1).team_task == "Design it"
+
+
+def test_the_last_session_is_the_one_that_was_used_last(db: Database) -> None:
+    assert last_session(db) is None
+    one = create_session(db, "team", None)
+    other = create_session(db, "team", None)
+    assert last_session(db) == other
+    touch_session(db, one.id)
+    assert [one.name, other.name] == names(db)
+
+
+def test_a_session_counts_its_messages_and_turns(db: Database) -> None:
+    one = create_session(db, "team", None, "one")
+    create_session(db, "team", None, "other")
+    log = SqliteLog(db, one.id)
+    log.append(draft("Hi"))
+    log.append(draft("undone"))
+    db.execute("UPDATE messages SET hidden = 1 WHERE message = 'msg-2'")
+    some_turn(db, one.id)
+    found = find_session(db, "one")
+    assert found is not None
+    assert (found.messages, found.turns) == (1, 1)
+
+
+def test_a_name_that_is_not_there_is_refused_with_those_that_are(db: Database) -> None:
+    with pytest.raises(UnknownName, match=r"^there is no session 'x' \(sessions: none yet\)$"):
+        need_session(db, "x")
+    create_session(db, "team", None, "login")
+    with pytest.raises(UnknownName, match=r"^there is no session 'x' \(sessions: login\)$") as caught:
+        need_session(db, "x")
+    assert caught.value.code == ExitCode.UNKNOWN_NAME
+
+
+def test_where_nothing_was_said_there_is_no_session_to_look_at(db: Database) -> None:
+    with pytest.raises(UnknownName, match=r"^there is no conversation here yet$") as caught:
+        need_session(db, None)
+    assert caught.value.hint == 'teamchat send "Hi"'

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from teamchat.assemblers.base import Trimmed
+from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import create_session
+from teamchat.core.store.turns import (
+    NewTurn,
+    TimedEvent,
+    Turn,
+    begin_turn,
+    end_turn,
+    events_of,
+    find_turn,
+    partial_of,
+    prompt_of,
+    running_turns,
+    system_of,
+    turn_numbers,
+    turns_of,
+)
+from teamchat.runners.base import (
+    AgentEvent,
+    Denied,
+    Done,
+    Failure,
+    FailureKind,
+    Note,
+    Retry,
+    Started,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+
+SETUP = Setup(
+    argv=("claude", "-p", "--model", "opus"),
+    env={"TMPDIR": "/tmp/x", "OPENAI_API_KEY": None},
+    cwd="/work",
+    access="edit",
+    access_note="edits",
+    why="kailai asked for max in msg-1",
+    answers="msg-1",
+    request="msg-1",
+    attempt=2,
+    model="opus",
+    stdin_bytes=3,
+    system_bytes=5,
+    inert_mentions=1,
+    trimmed=Trimmed(1, 2, 3),
+)
+OUTCOME = Outcome(
+    exit_code=-9,
+    seconds=1.5,
+    failure=Failure(FailureKind.TIMEOUT, "took too long", "raise its timeout"),
+    first_byte_s=0.25,
+    model="opus",
+    usage=Usage(1, 2, None, 0.5, cumulative=True),
+    denied=(Denied("Bash", "rm -rf /"),),
+    files=("a.py",),
+    tools=3,
+    left=("sleep",),
+    notes=("note",),
+    stderr_tail="oh no",
+    reply="msg-2",
+)
+AWKWARD = ["\ud800", "a\udcffb", "nul \0 nul", "\x1b[31m", "水 🙂", "\u2028\r\n", '"\\']
+
+
+def some_turn(
+    db: Database, session: int, setup: Setup = SETUP, prompt: bytes = b"Hi\n", system: str | None = None
+) -> Turn:
+    new = NewTurn(session, 1, "max", "claude", "claude", system, prompt, "msg-1", setup, Path("/tmp/turn"))
+    return begin_turn(db, new)
+
+
+def test_a_turn_that_began_is_running_and_has_all_it_was_given(db: Database, session: int) -> None:
+    turn = some_turn(db, session, system="You are Max")
+    assert (turn.number, turn.status, turn.outcome, turn.setup) == (1, "running", None, SETUP)
+    assert find_turn(db, session) == turn
+    assert running_turns(db, session) == [turn]
+    assert prompt_of(db, turn) == b"Hi\n"
+    assert system_of(db, turn) == "You are Max"
+    assert partial_of(db, turn) == ""
+
+
+def test_a_turn_that_ended_has_all_that_came_of_it(db: Database, session: int) -> None:
+    turn = some_turn(db, session)
+    end_turn(db, turn, "failed", OUTCOME, partial="half", vendor_session="v-1")
+    found = find_turn(db, session)
+    assert found is not None
+    assert (found.status, found.outcome, found.vendor_session) == ("failed", OUTCOME, "v-1")
+    assert partial_of(db, found) == "half"
+    assert system_of(db, found) is None
+    assert running_turns(db, session) == []
+
+
+@pytest.mark.parametrize("denied", [None, ()])
+def test_unknown_and_none_stay_apart(db: Database, session: int, denied: tuple[Denied, ...] | None) -> None:
+    end_turn(db, some_turn(db, session), "done", Outcome(0, 0.0, denied=denied, usage=None))
+    found = find_turn(db, session)
+    assert found is not None
+    assert found.outcome == Outcome(0, 0.0, denied=denied, usage=None)
+
+
+def test_turns_are_numbered_within_their_session(db: Database, session: int) -> None:
+    other = create_session(db, "team", None).id
+    turns = [some_turn(db, place) for place in (session, other, session)]
+    assert [turn.number for turn in turns] == [1, 1, 2]
+    assert turns_of(db, session) == [turns[0], turns[2]]
+    assert turn_numbers(db, session) == {turns[0].id: 1, turns[2].id: 2}
+    assert find_turn(db, session, 1) == turns[0]
+    assert find_turn(db, session, 3) is None
+    assert find_turn(db, session, 10**30) is None
+
+
+def test_events_are_kept_with_their_times_and_without_the_streamed_pieces(db: Database, session: int) -> None:
+    turn = some_turn(db, session)
+    events: list[AgentEvent] = [
+        Started("opus"),
+        TextDelta("a"),
+        TextDelta("b"),
+        Text("ab"),
+        ToolCall("t1", "Bash", "ls"),
+        ToolResult("t1", "file", failed=False, paths=("a.py",)),
+        Retry("rate limit", FailureKind.RATE_LIMIT, 1),
+        Note("note"),
+        Done(ok=True),
+    ]
+    timed = [TimedEvent(number + 0.12345, event) for number, event in enumerate(events)]
+    end_turn(db, turn, "done", OUTCOME, events=timed)
+    kept = events_of(db, turn)
+    assert [kind for _, kind, _ in kept] == ["Started", "Text", "ToolCall", "ToolResult", "Retry", "Note", "Done"]
+    assert kept[1] == (3.123, "Text", {"text": "ab"})
+    assert kept[3][2] == {"id": "t1", "output": "file", "failed": False, "paths": ["a.py"]}
+    assert kept[4][2] == {"reason": "rate limit", "kind": "rate_limit", "attempt": 1}
+
+
+@pytest.mark.parametrize("text", AWKWARD)
+def test_any_text_can_be_part_of_a_receipt(db: Database, session: int, text: str) -> None:
+    setup = replace(SETUP, argv=(text,), cwd=text, env={text: text})
+    turn = some_turn(db, session, setup)
+    outcome = replace(OUTCOME, files=(text,), stderr_tail=text, notes=(text,))
+    end_turn(db, turn, "failed", outcome, events=[TimedEvent(0.0, Note(text))])
+    found = find_turn(db, session)
+    assert found is not None
+    assert (found.setup, found.outcome) == (setup, outcome)
+    assert events_of(db, found) == [(0.0, "Note", {"text": text})]
+
+
+@pytest.mark.parametrize("text", AWKWARD)
+def test_a_partial_text_is_kept_as_utf8_can_hold_it(db: Database, session: int, text: str) -> None:
+    turn = some_turn(db, session)
+    end_turn(db, turn, "failed", OUTCOME, partial=text)
+    found = find_turn(db, session)
+    assert found is not None
+    assert partial_of(db, found) == text.encode("utf-8", "replace").decode()
+
+
+def test_the_same_prompt_and_instructions_are_stored_once(db: Database, session: int) -> None:
+    one, other = (some_turn(db, session, prompt=b"p", system="s") for _ in range(2))
+    assert (one.prompt_key, one.system_key) == (other.prompt_key, other.system_key)
+    assert db.rows("SELECT COUNT(*) FROM texts")[0][0] == 2
+
+
+def test_ending_a_turn_is_part_of_the_callers_transaction(db: Database, session: int) -> None:
+    turn = some_turn(db, session)
+
+    def fail() -> None:
+        with db.transaction():
+            end_turn(db, turn, "failed", OUTCOME, partial="half", events=[TimedEvent(0.0, Note("note"))])
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert running_turns(db, session) == [turn]
+    assert events_of(db, turn) == []
