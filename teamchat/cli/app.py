@@ -22,6 +22,7 @@ COMMANDS = {
     "resume": FRONT,
     "log": FRONT,
     "show": FRONT,
+    "doctor": FRONT,
     "sessions": BEHIND,
     "task": BEHIND,
     "team": BEHIND,

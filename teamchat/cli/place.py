@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from teamchat.core.errors import UsageError
-from teamchat.core.folders import config_dir, state_dir, workspace_dir
+from teamchat.core.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session, find_session, last_session, touch_session
 from teamchat.core.team import Team
@@ -50,7 +50,7 @@ def open_store(root: Path) -> Iterator[Database]:
 
 
 def store_file(root: Path) -> Path:
-    return workspace_dir(root) / "teamchat.db"
+    return workspace_dir(root) / STORE_NAME
 
 
 def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> tuple[Session, str]:
@@ -69,7 +69,7 @@ def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> 
 
 
 def trust_store() -> TrustStore:
-    return TrustStore(state_dir() / "trust.json")
+    return TrustStore(state_dir() / TRUST_NAME)
 
 
 def need_trust(team: Team, *, give: bool) -> None:

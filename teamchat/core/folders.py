@@ -12,24 +12,37 @@ from pathlib import Path
 
 from teamchat.core.errors import StoreError
 
+STORE_NAME = "teamchat.db"
+TRUST_NAME = "trust.json"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def state_dir() -> Path:
-    """`TEAMCHAT_HOME`, or the user's own state folder; created for the user alone. Raises `StoreError`."""
+def state_path() -> Path:
+    """`TEAMCHAT_HOME`, or the user's own state folder; it need not exist."""
     if home := os.environ.get("TEAMCHAT_HOME"):
-        return _private(Path(home).absolute())
+        return Path(home).absolute()
     from platformdirs import user_state_dir
 
-    return _private(Path(user_state_dir("teamchat")))
+    return Path(user_state_dir("teamchat"))
 
 
-def workspace_dir(root: Path) -> Path:
-    """The state folder of the workspace `root`, the same however `root` is written. Raises `StoreError`."""
+def workspace_path(root: Path) -> Path:
+    """The state folder of the workspace `root`, the same however `root` is written; it need not exist."""
     real = root.resolve()
     name = _UNFIT.sub("-", real.name).strip(".-")[:40] or "folder"
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:12]
-    return _private(state_dir() / "workspaces" / f"{name}-{digest}")
+    return state_path() / "workspaces" / f"{name}-{digest}"
+
+
+def state_dir() -> Path:
+    """`state_path`, created for the user alone. Raises `StoreError`."""
+    return _private(state_path())
+
+
+def workspace_dir(root: Path) -> Path:
+    """`workspace_path`, created for the user alone. Raises `StoreError`."""
+    state_dir()  # on its own: a folder's mode is not that of the parents that are made with it
+    return _private(workspace_path(root))
 
 
 def config_dir() -> Path:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from teamchat.core.team import Team
 
-__all__ = ["Need", "TrustStore", "fingerprint", "needs", "require"]
+__all__ = ["Need", "TrustStore", "fingerprint", "needs", "require", "trust_command"]
 
 
 def require(team: Team, store: TrustStore) -> None:
@@ -32,8 +32,12 @@ def require(team: Team, store: TrustStore) -> None:
     if store.is_trusted(team):
         return
     lines = "\n".join(f"  {need.line}" for need in needs(team))
-    option = "" if team.option is None else f" --team {shlex.quote(team.option)}"
-    raise NotTrusted(f"{printable(str(team.path))} is not trusted yet; with it\n{lines}", f"teamchat trust{option}")
+    raise NotTrusted(f"{printable(str(team.path))} is not trusted yet; with it\n{lines}", trust_command(team))
+
+
+def trust_command(team: Team) -> str:
+    """What to type to trust the team."""
+    return "teamchat trust" + ("" if team.option is None else f" --team {shlex.quote(team.option)}")
 
 
 class TrustStore:

@@ -239,14 +239,25 @@ class Limit:
     unit: Literal["bytes", "characters"] = "bytes"
 
 
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Whether a CLI has a login (None: only the CLI itself could tell), why that is thought, and how to get one."""
+
+    there: bool | None
+    reason: str
+    hint: str | None = None
+
+
 class Runner(Protocol):
     """How one kind of agent CLI is run.
 
-    `vendor` names whose keys it may see (None: a pipe agent, which loses none). `stall_s` is the default stall clock.
-    `reports_denials`: no denial seen means that there was none; else the receipt says unknown.
+    `vendor` names whose keys it may see (None: a pipe agent, which loses none). `tested_version` is the one whose
+    behaviour the runner knows. `stall_s` is the default stall clock. `reports_denials`: no denial seen means that there
+    was none; else the receipt says unknown.
     """
 
     vendor: Literal["claude", "codex", "gemini"] | None
+    tested_version: str | None
     limit: Limit | None
     stop: StopRule
     stall_s: float
@@ -274,4 +285,11 @@ class Runner(Protocol):
 
     def reads_note(self, *, project_settings: bool) -> str:
         """One line for `teamchat team`: which instructions and settings the CLI reads beside its prompt."""
+        ...
+
+    def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:
+        """Its login, as far as the environment and the presence of files tell; None where none is known of.
+
+        No file that may hold a login is opened.
+        """
         ...

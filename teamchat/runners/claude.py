@@ -10,9 +10,10 @@ from signal import Signals
 from types import MappingProxyType
 from typing import Literal
 
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Prepared, StopRule
+from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, StopRule
 from teamchat.runners.claude_events import ClaudeEvents
 from teamchat.runners.foreign import scalar
+from teamchat.runners.logins import claude_login
 from teamchat.runners.mentions import existing, inert
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
@@ -39,6 +40,7 @@ READS = "CLAUDE.md of its folder and of the user, the user's settings, MCP serve
 
 class ClaudeRunner:
     vendor: Literal["claude", "codex", "gemini"] | None = "claude"
+    tested_version: str | None = "2.1.197"
     limit: Limit | None = Limit(10_000_000)
     stop = StopRule(Signals.SIGINT, group=False)  # the one signal on which it ends its tools' processes itself
     stall_s: float = 300.0
@@ -83,6 +85,9 @@ class ClaudeRunner:
             if project_settings
             else "; not the project's hooks, .mcp.json and commands"
         )
+
+    def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:  # noqa: ARG002 (it is the same everywhere)
+        return claude_login(env)
 
 
 def _system_text(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Prepared, StopRule
+from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, StopRule
 from teamchat.runners.codex_config import trusting, without_servers
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.foreign import scalar
+from teamchat.runners.logins import codex_login
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
@@ -31,6 +33,7 @@ READS = "AGENTS.md of its folder and of the user, the user's configuration and M
 
 class CodexRunner:
     vendor: Literal["claude", "codex", "gemini"] | None = "codex"
+    tested_version: str | None = "0.169.0"
     limit: Limit | None = Limit(1_048_576, "characters")
     stop = StopRule()  # on SIGINT its sandbox leaves empty folders in the workspace
     stall_s: float = 900.0  # nothing is streamed: silence is how it works
@@ -64,3 +67,6 @@ class CodexRunner:
 
     def reads_note(self, *, project_settings: bool) -> str:
         return READS + ("" if project_settings else "; not the project's .codex/config.toml")
+
+    def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:  # noqa: ARG002 (it is the same everywhere)
+        return codex_login(env)

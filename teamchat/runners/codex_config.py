@@ -1,4 +1,4 @@
-"""Codex's configuration, as far as a member's access bears on it (observed at 0.169.0).
+"""Codex's configuration, as far as a member's access and login bear on it (observed at 0.169.0).
 
 A member that only reads goes without MCP servers. They run outside Codex's sandbox, so a tool of theirs that the user's
 settings approve can write whatever the sandbox forbids. A server can only be switched off by its name, and with a
@@ -26,6 +26,16 @@ def without_servers(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
     return ("-c", f"mcp_servers={{{table}}}")
 
 
+def users_settings(env: Mapping[str, str]) -> dict[str, object]:
+    """What the user's own configuration says; nothing where there is none, or none that can be read."""
+    return _settings(home(env) / "config.toml")
+
+
+def home(env: Mapping[str, str]) -> Path:
+    """Codex's own folder."""
+    return Path(env.get("CODEX_HOME") or Path(env.get("HOME", "/nonexistent")) / ".codex")
+
+
 def trusting(cwd: Path) -> tuple[str, ...]:
     """The arguments that let the project's own configuration act, for this run only; `--trust` would write it down."""
     root = next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), cwd)
@@ -33,16 +43,18 @@ def trusting(cwd: Path) -> tuple[str, ...]:
 
 
 def _files(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:
-    home = env.get("CODEX_HOME") or str(Path(env.get("HOME", "/nonexistent")) / ".codex")
-    yield Path(home) / "config.toml"
+    yield home(env) / "config.toml"
     yield from (folder / ".codex" / "config.toml" for folder in (cwd, *cwd.parents))
 
 
 def _servers(file: Path) -> Iterator[tuple[str, str]]:
-    try:
-        config = tomllib.loads(file.read_text())
-    except (OSError, ValueError):
-        return  # Codex itself says what is wrong with it
-    servers = config.get("mcp_servers")
+    servers = _settings(file).get("mcp_servers")
     for name, server in servers.items() if isinstance(servers, dict) else ():
         yield name, "url" if isinstance(server, dict) and "url" in server else "command"
+
+
+def _settings(file: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(file.read_text())
+    except (OSError, ValueError):
+        return {}  # Codex itself says what is wrong with it

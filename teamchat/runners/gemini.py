@@ -8,9 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Prepared, StopRule
+from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, StopRule
 from teamchat.runners.gemini_env import silenced
 from teamchat.runners.gemini_events import GeminiEvents
+from teamchat.runners.logins import gemini_login
 from teamchat.runners.mentions import inert
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
@@ -49,6 +50,7 @@ READS = "GEMINI.md of its folder and of the user, the user's settings, MCP serve
 
 class GeminiRunner:
     vendor: Literal["claude", "codex", "gemini"] | None = "gemini"
+    tested_version: str | None = "0.61.0"
     limit: Limit | None = Limit(4_500_000)
     stop = StopRule()  # the parent process ignores every soft signal; the group does not
     stall_s: float = 300.0
@@ -95,6 +97,9 @@ class GeminiRunner:
             if project_settings
             else "; not the project's hooks, settings and MCP servers"
         )
+
+    def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:
+        return gemini_login(cwd, env)
 
 
 def _policy(job: Job) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Literal
 
 from teamchat.runners.base import (
@@ -14,6 +15,7 @@ from teamchat.runners.base import (
     FailureKind,
     Job,
     Limit,
+    Login,
     Prepared,
     StopRule,
     TextDelta,
@@ -49,6 +51,7 @@ class PipeOutput:
 
 class PipeRunner:
     vendor: Literal["claude", "codex", "gemini"] | None = None
+    tested_version: str | None = None
     limit: Limit | None = None
     stop = StopRule()
     stall_s: float = 300.0
@@ -71,3 +74,6 @@ class PipeRunner:
 
     def reads_note(self, *, project_settings: bool) -> str:  # noqa: ARG002 (nothing is known of it)
         return "its prompt, and whatever the program reads by itself"
+
+    def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:  # noqa: ARG002 (nothing is known of it)
+        return None

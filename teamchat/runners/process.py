@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
@@ -273,6 +273,29 @@ def _words(error: OSError | ValueError) -> str:
         return "the guardian process ended before it could start the agent"
     words = getattr(error, "strerror", None) or str(error)
     return f"{words}: {error.filename}" if isinstance(error, OSError) and error.filename else words
+
+
+def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: float) -> tuple[int | None, bytes]:
+    """Run a short command to its end: its exit code and what it wrote to stdout. Blocks; threads may call it.
+
+    The code is None when it had to be killed, its whole process group, after `timeout_s`. Raises `SpawnFailed`.
+    """
+    nowhere = subprocess.DEVNULL
+    with tempfile.TemporaryFile() as out:
+        try:
+            child = subprocess.Popen(
+                argv, cwd=cwd, env=env, stdin=nowhere, stdout=out, stderr=nowhere, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            raise SpawnFailed(_words(error)) from error
+        code: int | None = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = child.wait(timeout_s)
+        if code is None:
+            guardian.send_signal(child.pid, signal.SIGKILL, group=True)
+            child.wait()
+        out.seek(0)
+        return code, out.read(READ_BYTES)
 
 
 def launch(what: Launch) -> Running:
