@@ -57,8 +57,8 @@ app = typer.Typer(
 )
 
 
-def print_version(wanted: bool) -> None:
-    if wanted:
+def print_version(ctx: typer.Context, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:  # a shell that completes the line behind it
         from importlib.metadata import version
 
         typer.echo(f"teamchat {version('teamchat-cli')}")

@@ -6,13 +6,25 @@ from typing import Annotated
 
 import typer
 
+from teamchat.cli.complete import sessions, teams
+
 TeamOption = Annotated[
-    str | None, typer.Option("--team", metavar="FILE|NAME", help="The team: a file, or a name in your teams folder.")
+    str | None,
+    typer.Option(
+        "--team",
+        metavar="FILE|NAME",
+        autocompletion=teams,
+        help="The team: a file, or a name in your teams folder.",
+    ),
 ]
 SessionOption = Annotated[
     str | None,
     typer.Option(
-        "--session", metavar="NAME", envvar="TEAMCHAT_SESSION", help="The conversation (default: the last one)."
+        "--session",
+        metavar="NAME",
+        envvar="TEAMCHAT_SESSION",
+        autocompletion=sessions,
+        help="The conversation (default: the last one).",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line; see docs/json.md.")]

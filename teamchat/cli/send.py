@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from teamchat.cli.complete import members, people
 from teamchat.cli.options import (
     JsonOption,
     QuietOption,
@@ -23,9 +24,17 @@ if TYPE_CHECKING:
 def send(
     text: Annotated[str, typer.Argument(help='The message, such as "[NEXT:max] Hi"; - reads it from standard input.')],
     to: Annotated[
-        str | None, typer.Option("--to", metavar="NAMES", help="Who speaks: max, or max,sarah in turn, or max+sarah.")
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="NAMES",
+            autocompletion=members,
+            help="Who speaks: max, or max,sarah in turn, or max+sarah.",
+        ),
     ] = None,
-    as_: Annotated[str | None, typer.Option("--as", metavar="NAME", help="Which person is speaking.")] = None,
+    as_: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="Which person is speaking.")
+    ] = None,
     team: TeamOption = None,
     session: SessionOption = None,
     new: Annotated[bool, typer.Option("--new", help="Begin another conversation.")] = False,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.database import Database
@@ -83,6 +85,13 @@ def need_session(db: Database, name: str | None) -> Session:
 def all_sessions(db: Database) -> list[Session]:
     """The newest first."""
     return [_session(row) for row in db.rows(f"{SELECT} ORDER BY used_at DESC, sessions.id DESC")]
+
+
+def session_names(file: Path) -> list[str]:
+    """The names in the store `file`, the newest first, without making or changing it. Raises `sqlite3.Error`."""
+    # not mode=ro: it could not take the write-ahead log away again, and would leave it beside the store
+    with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, timeout=0.1)) as connection:
+        return [name for (name,) in connection.execute("SELECT name FROM sessions ORDER BY used_at DESC, id DESC")]
 
 
 def touch_session(db: Database, session: int) -> None:
