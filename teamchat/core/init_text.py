@@ -21,10 +21,7 @@ class Seat:
 
 
 CREW = (
-    Seat(
-        "architect",
-        "You are the architect. Weigh the options briefly, decide, and tell the writer what to build.",
-    ),
+    Seat("architect", "You are the architect. Weigh the options briefly, decide, and tell the writer what to build."),
     Seat(
         "writer",
         "You write the code, in small steps. Say which files you changed, and hand over to the reviewer.",
@@ -36,32 +33,12 @@ CREW = (
         "Hand back to the writer while something must be mended, else say so and name nobody.",
     ),
 )
-PANEL = (
-    (
-        Seat(
-            "max",
-            "You are Max, a software architect. Weigh options briefly and recommend one.",
-            title="Architect",
-        ),
-        "claude",
-    ),
-    (
-        Seat(
-            "sarah",
-            "You are Sarah, a backend engineer. Focus on security and scalability.",
-            title="Backend engineer",
-        ),
-        "codex",
-    ),
-    (
-        Seat(
-            "carol",
-            "You are Carol, a reviewer. Name the weakest point of what was said, and how to test it.",
-            title="Reviewer",
-        ),
-        "gemini",
-    ),
+MAX = Seat("max", "You are Max, a software architect. Weigh options briefly and recommend one.", title="Architect")
+SARAH = Seat("sarah", "You are Sarah, a backend engineer. Focus on security and scalability.", title="Backend engineer")
+CAROL = Seat(
+    "carol", "You are Carol, a reviewer. Name the weakest point of what was said, and how to test it.", title="Reviewer"
 )
+PANEL = ((MAX, "claude"), (SARAH, "codex"), (CAROL, "gemini"))
 OFFLINE = (Seat("planner"), Seat("builder"), Seat("checker"))
 
 HEAD = """\
