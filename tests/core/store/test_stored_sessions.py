@@ -14,7 +14,7 @@ from teamchat.core.store.sessions import (
     touch_session,
 )
 from tests.core.message_log_contract import draft
-from tests.core.store.test_turns import some_turn
+from tests.core.store.test_stored_turns import some_turn
 
 
 def names(db: Database) -> list[str]:

@@ -13,7 +13,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import all_sessions, create_session
 from tests.core.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids
-from tests.core.store.test_turns import some_turn
+from tests.core.store.test_stored_turns import some_turn
 
 
 class TestSqliteLog(MessageLogContract):
