@@ -5,15 +5,17 @@ A script pays for every import at every `send`, so nothing heavy is imported her
 
 from __future__ import annotations
 
-import io
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from teamchat.cli.report import report
+from teamchat.cli.streams import prepare
+from teamchat.core.errors import UsageError
 
 FRONT, BEHIND = "Commands", "More commands"
 COMMANDS = {
@@ -73,6 +75,10 @@ def teamchat(
 ) -> None:
     """Put agent CLIs and people into one conversation: teamchat send "[NEXT:max] Hi"."""
     del version  # its callback did the work
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise UsageError(f"the folder you are in can not be read: {error.strerror}", "cd to another one") from None
 
 
 def run(args: list[str]) -> int:
@@ -81,7 +87,5 @@ def run(args: list[str]) -> int:
 
 
 def main() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # agents write every script, whatever this locale can
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    prepare()
     sys.exit(run(sys.argv[1:]))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.cli.output import Output
 from teamchat.cli.place import store_file
-from teamchat.cli.report import silence_stdout
+from teamchat.cli.report import complain
+from teamchat.cli.streams import silence
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion, ConversationEvent
@@ -25,6 +27,7 @@ from teamchat.runners.turn import Stopper
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
+NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +101,9 @@ class _Run:
         )
         coordinator.recover()
         conclusion = await work(coordinator)
+        if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by in TERMINATED_BY:
+            conclusion = replace(conclusion, code=TERMINATED_BY[self.stopped_by])
         self._show(lambda: self.output.finish(conclusion))
-        if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by:
-            return TERMINATED_BY.get(self.stopped_by, ExitCode.INTERRUPTED)
         return conclusion.code
 
     def _stop(self, number: signal.Signals) -> None:
@@ -111,12 +114,14 @@ class _Run:
         self._show(lambda: self.output(event))
 
     def _show(self, show: Callable[[], None]) -> None:
-        """A closed pipe or terminal ends the turn quietly and loses nothing."""
+        """A closed pipe or terminal ends the turn quietly, a full disk with a word; nothing is lost."""
         if self.deaf:
             return
         try:
             show()
-        except OSError:
+        except OSError as error:
             self.deaf = True
-            silence_stdout()
+            silence(sys.stdout)
             self.stopper.request()
+            if error.errno not in NOBODY_READS:
+                complain(f"the output can not be written: {error.strerror}", None, ExitCode.STORE)

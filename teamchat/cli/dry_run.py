@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
 
 from teamchat.cli.place import choose_session
 from teamchat.core.addressing import address
@@ -12,7 +13,7 @@ from teamchat.core.events import ConversationEvent
 from teamchat.core.hints import hints
 from teamchat.core.markers import scan
 from teamchat.core.member_turn import ready
-from teamchat.core.route import Status
+from teamchat.core.route import Route, Status
 from teamchat.core.store.database import Database
 from teamchat.core.team import Team
 from teamchat.runners.turn import Stopper
@@ -22,41 +23,44 @@ def explain(
     team: Team, db: Database, session: str | None, text: str, *, new: bool, speaker: str | None, to: str | None
 ) -> int:
     """Print markers, the order of speaking, and the first turn's prompt, command and environment."""
-    with db.taken_back():
-        _explain(team, db, choose_session(db, team, session, new=new)[0].id, text, speaker, to)
+    with db.taken_back():  # and printed after it: a pager must not keep the store locked
+        chosen = choose_session(db, team, session, new=new)[0]
+        explanation = [*_explain(team, db, chosen.id, text, speaker, to)]
+    for part in explanation:
+        sys.stdout.buffer.write(part if isinstance(part, bytes) else f"{part}\n".encode(errors="backslashreplace"))
+    sys.stdout.buffer.flush()
     return 0
 
 
-def _explain(team: Team, db: Database, session: int, text: str, speaker: str | None, to: str | None) -> None:
-    for line in marker_lines(text, team):
-        print(line)
+def _explain(
+    team: Team, db: Database, session: int, text: str, speaker: str | None, to: str | None
+) -> Iterator[str | bytes]:
+    yield from marker_lines(text, team)
     coordinator = ConversationCoordinator(team, db, session, folder=db.path.parent, stopper=Stopper(), emit=_ignore)
     addressed = address(text, team, coordinator.state, speaker=speaker, to=to)
     for problem in addressed.problems:
-        print(f"problem: {problem}")
+        yield f"problem: {problem}"
     coordinator.store(addressed)
     queue = [route for route in coordinator.state.queue if route.status is not Status.HELD]
-    print("speaking: " + (", then ".join(route.target for route in queue) or "nobody"))
+    yield "speaking: " + (", then ".join(route.target for route in queue) or "nobody")
     if coordinator.state.held:
-        print("held, only resume moves them: " + ", ".join(route.target for route in coordinator.state.held))
+        yield "held, only resume moves them: " + ", ".join(route.target for route in coordinator.state.held)
     limits = team.limits
-    print(f"guards: {limits.turns} turns and {limits.minutes:g} minutes for this message")
+    yield f"guards: {limits.turns} turns and {limits.minutes:g} minutes for this message"
     if queue and queue[0].target not in {human.name for human in team.humans}:
-        _first_turn(team, coordinator, queue[0].number)
+        yield from _first_turn(team, coordinator, queue[0])
 
 
-def _first_turn(team: Team, coordinator: ConversationCoordinator, number: int) -> None:
-    route = next(route for route in coordinator.state.queue if route.number == number)
+def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
     turn = ready(team, route, coordinator.manager, coordinator.outside)
-    print(f"\n{route.target} would run: {shlex.join(turn.command.argv)}")
-    print(f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}")
+    yield f"\n{route.target} would run: {shlex.join(turn.command.argv)}"
+    yield f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}"
     for name, value in turn.setup.env.items():
-        print(f"without {name}" if value is None else f"with {name}={value}")
+        yield f"without {name}" if value is None else f"with {name}={value}"
     if turn.prompt.system_text:
-        print(f"\nits system text ({turn.setup.system_bytes:,} bytes):\n{turn.prompt.system_text}")
-    print(f"\nits standard input ({turn.setup.stdin_bytes:,} bytes):", flush=True)
-    sys.stdout.buffer.write(turn.prompt.prepared.stdin + b"\n")
-    sys.stdout.buffer.flush()
+        yield f"\nits system text ({turn.setup.system_bytes:,} bytes):\n{turn.prompt.system_text}"
+    yield f"\nits standard input ({turn.setup.stdin_bytes:,} bytes):"
+    yield turn.prompt.prepared.stdin + b"\n"
 
 
 def marker_lines(text: str, team: Team) -> list[str]:

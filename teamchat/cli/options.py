@@ -8,6 +8,13 @@ import typer
 
 from teamchat.cli.complete import sessions, teams
 
+
+def session_name(name: str | None) -> str | None:
+    if name is not None and not (name.strip() and name.isprintable()):
+        raise typer.BadParameter(f"expected a name of printable characters, got {name!r}.")
+    return name
+
+
 TeamOption = Annotated[
     str | None,
     typer.Option(
@@ -24,6 +31,7 @@ SessionOption = Annotated[
         metavar="NAME",
         envvar="TEAMCHAT_SESSION",
         autocompletion=sessions,
+        callback=session_name,
         help="The conversation (default: the last one).",
     ),
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 
 import typer
 from typer.exceptions import TyperException
 
+from teamchat.cli.streams import silence
 from teamchat.core.errors import ExitCode, TeamchatError
 
 
@@ -29,8 +29,12 @@ def report(command: Callable[[], object]) -> int:  # noqa: PLR0911 (one line per
     except typer.Exit as error:
         return error.exit_code
     except BrokenPipeError:
-        silence_stdout()
+        silence(sys.stdout)
         return ExitCode.INTERRUPTED
+    except OSError as error:  # such as a full disk behind stdout
+        silence(sys.stdout)
+        place = f": {error.filename}" if error.filename else ""
+        return complain(f"{error.strerror or error}{place}", None, ExitCode.STORE)
     return result if isinstance(result, int) else ExitCode.DONE
 
 
@@ -41,10 +45,5 @@ def complain(message: str, hint: str | None, code: int) -> int:
         if hint:
             print(f"  try: {hint}", file=sys.stderr)
     except OSError:
-        pass  # nobody reads stderr; the code still tells
+        silence(sys.stderr)  # nobody reads it; the code still tells
     return code
-
-
-def silence_stdout() -> None:
-    """Nobody reads any more: let the interpreter's own flush at the end go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from teamchat.cli.options import JsonOption, TeamOption
 
+LONGEST_TASK = 60  # characters that a list shows
+
 
 def sessions(team: TeamOption = None, as_json: JsonOption = False) -> None:
     """List this workspace's conversations, the one that goes on by itself first."""
@@ -10,7 +12,9 @@ def sessions(team: TeamOption = None, as_json: JsonOption = False) -> None:
     from teamchat.cli.output.jsonl import write
     from teamchat.cli.output.words import moment, plural
     from teamchat.cli.place import find_root, open_store
+    from teamchat.core.printable import printable
     from teamchat.core.store.sessions import all_sessions
+    from teamchat.runners.foreign import one_line
 
     with open_store(find_root(team)) as db:
         for found in all_sessions(db):
@@ -19,6 +23,6 @@ def sessions(team: TeamOption = None, as_json: JsonOption = False) -> None:
             else:
                 counts = f"{plural(found.messages, 'message')}, {plural(found.turns, 'turn')}"
                 print(
-                    f"{found.name}  {moment(found.used_at)}  {counts}  {found.team}"
-                    + (f"  {found.task}" if found.task else "")
+                    f"{found.name}  {moment(found.used_at)}  {counts}  {printable(found.team)}"
+                    + (f"  {one_line(found.task, LONGEST_TASK)}" if found.task else "")
                 )

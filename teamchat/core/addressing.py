@@ -59,8 +59,9 @@ def address(text: str, team: Team, state: State, *, speaker: str | None = None, 
     resolution = resolve(markers, team.members, speaker, "human", targets)
     who = _speaker(team, speaker, resolution)
     requests = tuple(request for request in resolution.requests if request.target != who.name)
-    _refuse_unknown(resolution, requests, named=bool(targets) or _names_anyone(markers))
-    if not requests and strip_markers(text, author="human").strip() and not _names_anyone(markers):
+    named = bool(targets) or _names_anyone(markers)
+    _refuse_unknown(resolution, requests, named=named)
+    if not requests and not named and strip_markers(text, author="human").strip():
         target = default_target(state, who.name)
         requests = (RouteRequest(target),) if target else ()
     return Addressed(
@@ -70,7 +71,10 @@ def address(text: str, team: Team, state: State, *, speaker: str | None = None, 
         drops=resolution.drops,
         task=resolution.task,
         markers=_raw(markers),
-        problems=tuple(problem.message for problem in resolution.problems),
+        problems=(
+            *(problem.message for problem in resolution.problems),
+            *(f"{who.name} is who speaks: ignored" for request in resolution.requests if request.target == who.name),
+        ),
     )
 
 

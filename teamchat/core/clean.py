@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import re
 
-_SEQUENCE = re.compile(
-    r"""
-    \x1b \[ [0-?]* [ -/]* [@-~]                      # CSI: colours, cursor, screen
-    | \x9b [0-?]* [ -/]* [@-~]
-    | (?: \x1b [\]P^_X] | [\x9d\x90\x9e\x9f\x98] )   # OSC, DCS, PM, APC, SOS: up to their end, but not over lines
-      [^\x07\x1b\x9c\n]* (?: \x07 | \x1b\\ | \x9c )?
-    | \x1b [ -/]* [0-~]                              # all other escapes
-    | \r (?= \n )
-    """,
-    re.VERBOSE,
-)
+# The bounds are far above what is in use; because of them no piece of text waits long for its end.
+_CSI = r"(?: \x1b\[ | \x9b ) [0-?]{0,256}+ [ -/]{0,16}+"  # colours, cursor, screen
+_STRING = r"(?: \x1b [\]P^_X] | [\x9d\x90\x9e\x9f\x98] )"  # OSC, DCS, PM, APC, SOS: up to their end, but not over lines
+_TEXT = r"[^\x07\x1b\x9c\n]*+"
+_OTHER = r"\x1b [ -/]{0,16}+"
+_SEQUENCE = re.compile(rf"{_CSI} [@-~] | {_STRING} {_TEXT} (?: \x07 | \x1b\\ | \x9c )? | {_OTHER} [0-~]", re.VERBOSE)
+_OPEN = re.compile(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CSI} \Z | {_OTHER} \Z", re.VERBOSE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_HELD = re.compile(r"(?:\x1b|\x9b|[\x9d\x90\x9e\x9f\x98])[^\n]{0,64}\Z|\r\Z")
 
 
 def clean(text: str) -> str:
@@ -29,18 +24,27 @@ def clean(text: str) -> str:
 
 
 class Cleaner:
-    """Cleans text that comes in pieces, holding back a sequence that a piece ends in the middle of."""
+    """Cleans text that comes in pieces, to the same effect: a sequence that a piece ends in is held back."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def push(self, piece: str) -> str:
         text = self._held + piece
-        held = _HELD.search(text)
-        at = held.start() if held and _SEQUENCE.sub("", held[0]) else len(text)
-        self._held = text[at:]
-        return clean(text[:at])
+        found = _open(text)
+        if found is None:
+            self._held = ""
+            return clean(text)
+        # what an open string says is never shown: its beginning and the half of its end are all that has to wait
+        self._held = found["intro"] + found["last"] if found["intro"] else found[0]
+        return clean(text[: found.start()])
 
     def flush(self) -> str:
         held, self._held = self._held, ""
         return clean(held)
+
+
+def _open(text: str) -> re.Match[str] | None:
+    """The sequence that `text` ends in the middle of. No line end is in it, and an escape only first or last."""
+    begin = max(*(text.rfind(end) + 1 for end in "\n\x07\x9c"), text.rfind("\x1b", 0, max(len(text) - 1, 0)))
+    return _OPEN.search(text, begin)

@@ -6,10 +6,11 @@ together, so a process that is killed between two steps leaves a conversation th
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,7 +107,7 @@ class ConversationCoordinator:
 
     def store(self, addressed: Addressed) -> tuple[Action, ...]:
         """Store a person's message and queue what it asks for."""
-        with self.db.transaction():
+        with self._transaction():
             message = self.manager.add_message(
                 NewMessage(
                     addressed.text,
@@ -127,8 +128,19 @@ class ConversationCoordinator:
             raise NothingToResume("nothing waits in this conversation", 'teamchat send "..." goes on with it')
         return await self._follow(self._step(Resumed(time.time(), mode)))
 
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing, of what is stored and of `state`."""
+        before = self.state
+        try:
+            with self.db.transaction():
+                yield
+        except BaseException:
+            self.state = before
+            raise
+
     def _step(self, event: Event) -> tuple[Action, ...]:
-        with self.db.transaction():
+        with self._transaction():
             return self._decide(event)
 
     def _decide(self, event: Event) -> tuple[Action, ...]:
@@ -196,7 +208,7 @@ class ConversationCoordinator:
         return actions
 
     def _begin(self, prepared: ReadyTurn) -> Turn:
-        with self.db.transaction():
+        with self._transaction():
             self._decide(TurnBegan(time.time(), prepared.route.number, prepared.prompt.answers.id))
             return begin_turn(
                 self.db,
@@ -218,7 +230,7 @@ class ConversationCoordinator:
         """Store what came of a turn, all of it or nothing: the reply, the receipt, the route and the new queue."""
         outcome, route = finished.outcome, prepared.route
         reply: ConversationMessage | None = None
-        with self.db.transaction():
+        with self._transaction():
             if outcome.failure is None:
                 reply, ended = self._store_reply(prepared.member, turn, finished.text, route)
                 outcome = replace(outcome, reply=reply.id)

@@ -109,7 +109,7 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             _resumed(draft, event.mode)
         case Stopped():
             draft.hold_all()
-            draft.actions.append(Paused(PauseKind.INTERRUPTED, "was interrupted"))
+            draft.actions.append(Paused(PauseKind.INTERRUPTED, "interrupted"))
         case Recovered():
             _recovered(draft)
     if not (draft.actions and draft.actions[-1].final):

@@ -10,6 +10,7 @@ from teamchat.core.route import Route
 from teamchat.core.team import Member, Team
 
 MAX_BYTES = 1024  # of the part that goes with the system text
+MAX_TITLE = 80  # characters of a title that others are shown
 PROTOCOL = (
     "To hand over, end your reply with a line like [NEXT: {example}] (several names: they speak in that order). "
     "Name a person to ask them something. Without such a line nobody is called. "
@@ -23,25 +24,26 @@ def framework_text(team: Team, member: Member) -> str:
     example = next((other.name for other in others if other.type == "ai"), others[0].name if others else "NAME")
     head = f"You are {_described(member)}, a member of the team {team.name!r}; teamchat passes its messages on."
     tail = PROTOCOL.format(example=example)
-    room = MAX_BYTES - len(f"{head}\n\n{tail}".encode()) - len("The others: , and more.")
+    room = MAX_BYTES - len(f"{head}\n\n{tail}".encode()) - len(f"The others: and {len(others)} more.")
     return f"{head}\n{_listed(others, room)}\n{tail}" if others else f"{head}\n{tail}"
 
 
 def _described(member: Member) -> str:
     kind = "person" if member.type == "human" else None
-    details = ", ".join(filter(None, (kind, member.title)))
+    title = member.title or ""
+    shown = title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1]}…"
+    details = ", ".join(filter(None, (kind, shown)))
     return f"{member.name} ({details})" if details else member.name
 
 
 def _listed(others: list[Member], room: int) -> str:
-    names: list[str] = []
-    for other in others:
-        name = _described(other)
+    names = [_described(other) for other in others]
+    fitting = 0
+    for name in names:
         room -= len(f"{name}, ".encode())
-        if room < 0:
-            return f"The others: {', '.join(names)}, and more."
-        names.append(name)
-    return f"The others: {', '.join(names)}."
+        fitting += room >= 0
+    more = [f"and {len(names) - fitting} more"] if fitting < len(names) else []
+    return f"The others: {', '.join(names[:fitting] + more)}."
 
 
 def turn_note(route: Route, request: ConversationMessage, current: ConversationMessage) -> str:

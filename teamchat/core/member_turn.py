@@ -12,7 +12,7 @@ from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context_manager import ContextManager
-from teamchat.core.errors import AgentMissing, NotTrusted, UsageError
+from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, UsageError
 from teamchat.core.prompting import BuiltPrompt, build_prompt, exists
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.route import Route
@@ -152,8 +152,16 @@ REAL = Outside(launch, check_runnable)
 
 
 def new_scratch() -> Path:
-    """A private folder (0700) of a turn: its TMPDIR, and where its command's files are. The guardian removes it."""
-    return Path(tempfile.mkdtemp(prefix="teamchat-"))
+    """A private folder (0700) of a turn: its TMPDIR, and where its command's files are. The guardian removes it.
+
+    Raises `StoreError`.
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix="teamchat-"))
+    except OSError as error:
+        raise StoreError(
+            f"no temporary folder can be made: {error.strerror}", "set TMPDIR to a folder that can be written"
+        ) from error
 
 
 @dataclass(slots=True)
@@ -185,8 +193,6 @@ async def run(
     """Start the member's program, follow it to its end and judge it. `folder` gets its stdout and stderr."""
     collector = _Collector(emit)
     member = turn.member
-    for path, content in turn.command.files.items():
-        path.write_bytes(content)
     program = shutil.which(turn.command.argv[0], path=turn.env.get("PATH", os.defpath)) or turn.command.argv[0]
     what = Launch(
         argv=(program, *turn.command.argv[1:]),
@@ -199,10 +205,11 @@ async def run(
         identity=Identity(member.name, turn.agent.like, turn.prompt.system_text),
     )
     try:
+        for path, content in turn.command.files.items():
+            path.write_bytes(content)
         process = launcher(what)
-    except SpawnFailed as error:
-        shutil.rmtree(turn.scratch, ignore_errors=True)
-        failure = Failure(FailureKind.MISSING, f"{program} could not be started: {error}")
+    except (SpawnFailed, OSError) as error:
+        failure = Failure(FailureKind.MISSING, f"could not be started: {error}")
         return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
     clocks = Clocks(member.first_byte_s, member.stall_s or turn.runner.stall_s, member.timeout_s)
     end = await run_turn(process, turn.runner.parser(), clocks, stopper, collector)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
+from teamchat.cli.streams import silence
 from teamchat.core.clean import clean
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion
@@ -14,7 +15,10 @@ from teamchat.runners.base import Usage
 
 def note(text: str) -> None:
     """One line of progress or warning, on stderr."""
-    print(f"· {text}", file=sys.stderr, flush=True)
+    try:
+        print(f"· {text}", file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)  # nobody reads along; the conversation goes on
 
 
 def duration(seconds: float) -> str:

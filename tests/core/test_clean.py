@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from teamchat.core.clean import Cleaner, clean
+from tests.core.texts import grows_linearly
+
+SEQUENCES = [
+    "\x1b[31m",
+    "\x1b[0m",
+    "\x1b[2J",
+    "\x1b[?1049h",
+    "\x1b[1;2 q",
+    "\x9b31m",
+    "\x1b]0;a title\x07",
+    "\x1b]8;;https://example.org/\x1b\\",
+    "\x1b]52;c;" + "QUJD" * 50 + "\x07",
+    "\x9d0;a title\x9c",
+    "\x1bPq#0;2;0\x1b\\",
+    "\x1b^private\x1b\\",
+    "\x1b_application\x1b\\",
+    "\x1bXstart\x1b\\",
+    "\x1bc",
+    "\x1b(B",
+    "\x1b7",
+    "\x1b#8",
+]
+PIECES = [
+    *SEQUENCES,
+    "\x1b",
+    "[",
+    "]",
+    "P",
+    "\\",
+    "\x07",
+    "\x9c",
+    "\x9b",
+    "\x9d",
+    "\x90",
+    "1",
+    ";",
+    " ",
+    "m",
+    "\n",
+    "\r",
+    "a",
+    "水",
+]
+torn = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).map("".join)
+
+
+def in_pieces(text: str, cuts: list[int]) -> str:
+    cleaner = Cleaner()
+    bounds = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
+    shown = [cleaner.push(text[start:end]) for start, end in pairwise(bounds)]
+    return "".join([*shown, cleaner.flush()])
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_a_sequence_goes_and_the_text_around_it_stays(sequence: str) -> None:
+    assert clean(f"before{sequence}after") == "beforeafter"
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_a_sequence_goes_wherever_it_is_torn(sequence: str) -> None:
+    text = f"before{sequence}after"
+    assert {in_pieces(text, [cut]) for cut in range(len(text))} == {"beforeafter"}
+    assert in_pieces(text, list(range(len(text)))) == "beforeafter"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a\tb\nc\n", "a\tb\nc\n"),
+        ("a\r\nb", "a\nb"),
+        ("a\rb", "ab"),
+        ("a\x00\x08\x7f\x85b", "ab"),
+        ("🙂 水 \u202e", "🙂 水 \u202e"),
+        ("a\x1b]never ended\nb", "a\nb"),
+        ("a\x1b[12\nb", "a12\nb"),
+        ("a\x1b\x1b[31mb", "ab"),
+        ("a\x1b]x\x1b[31mb", "ab"),
+        ("[31m", "[31m"),
+        ("a\x1b", "a"),
+        ("\x1b[" + "1" * 300 + "m", "1" * 300 + "m"),
+    ],
+)
+def test_what_stays_of_a_text(text: str, left: str) -> None:
+    assert clean(text) == left
+    assert in_pieces(text, list(range(len(text)))) == left
+
+
+@given(torn)
+def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
+    left = clean(text)
+    assert not [c for c in left if c not in "\t\n" and (c < " " or "\x7f" <= c <= "\x9f")]
+    assert clean(left) == left
+
+
+@given(st.text(st.characters(exclude_categories=["Cc"])))
+def test_a_text_without_controls_is_not_touched(text: str) -> None:
+    assert clean(text) == text
+
+
+@given(torn, st.lists(st.integers(0, 1000), max_size=6))
+@example("\x1b[31m", [2])
+@example("\x1b]0;title\x07", [2])
+@example("\x9dab\x1b\\c", [3])
+@example("\x1b\x1b", [1])
+def test_cleaning_in_pieces_is_cleaning_the_whole(text: str, cuts: list[int]) -> None:
+    assert in_pieces(text, cuts) == clean(text)
+
+
+@given(torn)
+def test_no_text_waits_but_the_beginning_of_a_sequence(text: str) -> None:
+    cleaner = Cleaner()
+    cleaner.push(text)
+    assert cleaner._held[:1] in ("", *"\x1b\x9b\x9d\x90\x9e\x9f\x98")
+    assert len(cleaner._held) < 300
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "\x1b",
+        "\x1b[",
+        "\x1b]",
+        "\x9d",
+        "\x9d\x1b",
+        "\x9b1",
+        "\x1b[1",
+        "\x1b]x\x07",
+        "a\x1b",
+        "\x9d\x1bx",
+        "x\x9d",
+        "\r",
+    ],
+)
+def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
+    assert grows_linearly(clean, piece)
+    assert grows_linearly(Cleaner().push, piece)
+    assert grows_linearly(Cleaner().push, piece + "\x07")
+
+
+@pytest.mark.parametrize("opening", ["\x1b]", "\x1b["])
+def test_a_sequence_that_never_ends_takes_no_more_memory_and_time_piece_by_piece(opening: str) -> None:
+    def feed(text: str) -> None:
+        cleaner = Cleaner()
+        cleaner.push(opening)
+        for character in text:
+            cleaner.push(character)
+
+    assert grows_linearly(feed, "1")
