@@ -35,12 +35,13 @@ from teamchat.core.events import (
 )
 from teamchat.core.member_turn import REAL, FinishedTurn, Outside, ReadyTurn, new_scratch, ready, run
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.receipt import Outcome
 from teamchat.core.recovery import recover_turns
 from teamchat.core.route import Route
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state, save_state
-from teamchat.core.store.turns import NewTurn, Turn, begin_turn, end_turn
+from teamchat.core.store.turns import NewTurn, Turn, TurnStatus, begin_turn, end_turn
 from teamchat.core.team import Member, Team
 from teamchat.runners.base import FailureKind
 from teamchat.runners.turn import Stopper
@@ -63,6 +64,12 @@ def manager_of(team: Team, db: Database, session: int) -> ContextManager:
         max_bytes=team.max_bytes,
         target_bytes=team.max_prompt_tokens * BYTES_PER_TOKEN,
     )
+
+
+def _status(outcome: Outcome) -> TurnStatus:
+    if outcome.failure is None:
+        return "done"
+    return "interrupted" if outcome.failure.kind is FailureKind.INTERRUPTED else "failed"
 
 
 class ConversationCoordinator:
@@ -239,7 +246,7 @@ class ConversationCoordinator:
             end_turn(
                 self.db,
                 turn,
-                "failed" if outcome.failure else "done",
+                _status(outcome),
                 outcome,
                 partial=finished.text if outcome.failure else "",
                 vendor_session=finished.vendor_session,
