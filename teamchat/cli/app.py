@@ -6,6 +6,7 @@ A script pays for every import at every `send`, so nothing heavy is imported her
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -49,6 +50,12 @@ class LazyGroup(TyperGroup):
         single = typer.Typer(add_completion=False)
         single.command(cmd_name, rich_help_panel=COMMANDS[cmd_name])(function)
         return typer.main.get_command(single)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
+            guess = "".join(f": did you mean {name}?" for name in get_close_matches(args[0][:100], COMMANDS, n=1))
+            raise UsageError(f"there is no command {args[0]!r}{guess}", "teamchat --help")
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(

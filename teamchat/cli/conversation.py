@@ -20,6 +20,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion, ConversationEvent
 from teamchat.core.lock import session_lock
 from teamchat.core.member_turn import REAL, Outside
+from teamchat.core.printable import printable
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.team import Team
@@ -27,6 +28,7 @@ from teamchat.runners.turn import Stopper
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
+LONGEST_COMMAND = 200  # characters that another process is shown of the one that runs a session
 NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 
@@ -68,7 +70,8 @@ def converse(
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock; the exit code."""
     folder = store_file(team.root).parent
-    with session_lock(folder / f"session-{session.id}.lock", shlex.join(["teamchat", *sys.argv[1:]])[:500]):
+    command = printable(shlex.join(["teamchat", *sys.argv[1:]]))[:LONGEST_COMMAND]
+    with session_lock(folder / f"session-{session.id}.lock", command):
         return run_conversation(team, db, session, output, work, folder, outside)
 
 

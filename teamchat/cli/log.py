@@ -15,7 +15,7 @@ def log(
 ) -> None:
     """Print what was said, who is asked and what is held."""
     from teamchat.cli.output.jsonl import message_fields, write
-    from teamchat.cli.output.words import block, note
+    from teamchat.cli.output.words import block, called, note
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.routes import open_routes
@@ -43,4 +43,4 @@ def log(
                 )
         if not as_json:
             for route in open_routes(db, chosen.id):
-                note(f"{route.target} is {route.status}, as {route.by} asked in {route.parent}")
+                note(f"{route.status}: {called(route)}")

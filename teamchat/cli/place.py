@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -60,7 +61,9 @@ def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> 
     """
     found = None if new and not name else find_session(db, name) if name else last_session(db)
     if found and new:
-        raise UsageError(f"there is a session {name!r} already", f"teamchat send --session {name} ... goes on with it")
+        raise UsageError(
+            f"there is a session {name!r} already", f"teamchat send --session {shlex.quote(found.name)} ..."
+        )
     if found:
         touch_session(db, found.id)
         return found, f"session {found.name} goes on (--new begins another)"

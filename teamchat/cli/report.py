@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 
@@ -10,6 +11,17 @@ from typer.exceptions import TyperException
 
 from teamchat.cli.streams import silence
 from teamchat.core.errors import ExitCode, TeamchatError
+from teamchat.core.printable import printable
+
+IN_OUR_WORDS = (  # what Typer says for programmers
+    (re.compile(r"\(Possible options: (.*)\)"), r"(perhaps \1)"),
+    (re.compile(r"is not a valid int( range)?"), "is not a whole number"),
+    (re.compile(r"is not a valid float( range)?"), "is not a number"),
+    (
+        re.compile(r"Got unexpected extra argument\(s\) \((.*)\)"),
+        r"too many arguments: \1 (a text with spaces needs quotes)",
+    ),
+)
 
 
 def report(command: Callable[[], object]) -> int:  # noqa: PLR0911 (one line per kind of ending)
@@ -20,22 +32,34 @@ def report(command: Callable[[], object]) -> int:  # noqa: PLR0911 (one line per
     except TeamchatError as error:
         return complain(str(error), error.hint, error.code)
     except TyperException as error:
-        message = error.format_message() or str(error)
-        if not message:  # no arguments at all: the help was the answer
-            return ExitCode.USAGE
-        return complain(message.rstrip("."), "teamchat --help", ExitCode.USAGE)
+        return misused(error)
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     except typer.Exit as error:
         return error.exit_code
-    except BrokenPipeError:
-        silence(sys.stdout)
+    except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        silence(sys.stdout)  # nobody reads it any more, which Typer turns into a SystemExit
         return ExitCode.INTERRUPTED
     except OSError as error:  # such as a full disk behind stdout
         silence(sys.stdout)
         place = f": {error.filename}" if error.filename else ""
         return complain(f"{error.strerror or error}{place}", None, ExitCode.STORE)
     return result if isinstance(result, int) else ExitCode.DONE
+
+
+def misused(error: TyperException) -> int:
+    """Say which option or argument is wrong, in one line like all others."""
+    message = error.format_message() or str(error)
+    if not message:  # no arguments at all: the help was the answer
+        return ExitCode.USAGE
+    message = printable(message).rstrip(".")
+    for pattern, ours in IN_OUR_WORDS:
+        message = pattern.sub(ours, message)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "teamchat"
+    return complain(message[:1].lower() + message[1:], f"{command} --help", ExitCode.USAGE)
 
 
 def complain(message: str, hint: str | None, code: int) -> int:

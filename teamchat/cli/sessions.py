@@ -10,14 +10,17 @@ def sessions(team: TeamOption = None, as_json: JsonOption = False) -> None:
     import dataclasses
 
     from teamchat.cli.output.jsonl import write
-    from teamchat.cli.output.words import moment, plural
+    from teamchat.cli.output.words import moment, note, plural
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.printable import printable
     from teamchat.core.store.sessions import all_sessions
     from teamchat.runners.foreign import one_line
 
     with open_store(find_root(team)) as db:
-        for found in all_sessions(db):
+        known = all_sessions(db)
+        if not (known or as_json):
+            note("there is no conversation here yet")
+        for found in known:
             if as_json:
                 write("session", **dataclasses.asdict(found))
             else:

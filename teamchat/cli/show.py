@@ -36,9 +36,8 @@ def show(
         chosen = need_session(db, session)
         found = find_turn(db, chosen.id, turn)
         if found is None:
-            raise UnknownName(
-                f"session {chosen.name} has no turn {turn or ''}".rstrip(), "teamchat log shows the turns"
-            )
+            which = "turn yet" if turn is None else f"turn {turn}"
+            raise UnknownName(f"session {chosen.name} has no {which}", "teamchat log  # names the turns")
         if as_json:
             write("turn", **receipt_fields(found, prompt_of(db, found), system_of(db, found), partial_of(db, found)))
         elif prompt or system:

@@ -92,7 +92,7 @@ def _refuse_unknown(resolution: Resolution, requests: tuple[RouteRequest, ...], 
     if named and not requests and unknown:
         errors = [*unknown, *errors]
     if errors:
-        raise UnknownName("; ".join(problem.message for problem in errors), "teamchat team lists who is there")
+        raise UnknownName("; ".join(problem.message for problem in errors), "teamchat team  # lists who is there")
 
 
 def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
@@ -102,8 +102,8 @@ def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
     name = resolution.from_name or option
     member = team.member(name) if name else team.humans[0]
     if member.type != "human":
-        people = ", ".join(human.name for human in team.humans)
-        raise UnknownName(f"{member.name} is an agent; only people send messages", f"--as one of: {people}")
+        people = " or ".join(f"--as {human.name}" for human in team.humans)
+        raise UnknownName(f"{member.name} is an agent; only people send messages", people)
     return member
 
 

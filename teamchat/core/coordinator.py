@@ -132,7 +132,7 @@ class ConversationCoordinator:
     async def resume(self, mode: ResumeMode) -> Conclusion:
         """Go on with what was held. Raises `NothingToResume` when the queue is empty."""
         if not self.state.queue:
-            raise NothingToResume("nothing waits in this conversation", 'teamchat send "..." goes on with it')
+            raise NothingToResume("nothing waits in this conversation", 'teamchat send "..."')
         return await self._follow(self._step(Resumed(time.time(), mode)))
 
     @contextlib.contextmanager

@@ -14,6 +14,7 @@ from teamchat.core.errors import StoreError
 
 STORE_NAME = "teamchat.db"
 TRUST_NAME = "trust.json"
+WRITABLE = "set TEAMCHAT_HOME to a folder that can be written"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -57,5 +58,5 @@ def _private(folder: Path) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"the folder {folder} can not be made: {error.strerror}") from error
+        raise StoreError(f"the folder {folder} can not be made: {error.strerror}", WRITABLE) from error
     return folder

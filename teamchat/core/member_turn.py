@@ -219,7 +219,7 @@ async def run(
 def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector) -> Outcome:
     notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)]
     if end.left:
-        notes.append(f"ended {len(end.left)} process(es) it left behind: {', '.join(end.left)}")
+        notes.append(f"ended what it left behind: {', '.join(end.left)}")
     return Outcome(
         exit_code=end.exit_code,
         seconds=end.seconds,

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from teamchat.cli.output.words import block, ending, note, turn_line
+from teamchat.cli.output.words import block, called, ending, note, turn_line
 from teamchat.core.clean import clean
-from teamchat.core.events import AgentSpoke, Conclusion, ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.events import (
+    AgentSpoke,
+    Conclusion,
+    ConversationEvent,
+    RouteDropped,
+    TurnFinished,
+    TurnStarted,
+    Warned,
+)
 from teamchat.core.markers import strip_markers
 from teamchat.runners.base import Denied, Note, Retry
 
@@ -12,10 +20,14 @@ from teamchat.runners.base import Denied, Note, Retry
 class PlainOutput:
     def __call__(self, event: ConversationEvent) -> None:
         match event:
-            case TurnFinished(turn=turn, outcome=outcome, message=message):
+            case TurnFinished(turn=turn, outcome=outcome, message=message, partial=partial):
                 if message:
                     print(block(turn.member, message.content), flush=True)
                 note(turn_line(turn.member, outcome))
+                if partial.strip():
+                    note(f"what {turn.member} had said is in: teamchat show {turn.number}")
+            case RouteDropped(route=route):
+                note(f"dropped: {called(route)}")
             case TurnStarted(turn=turn):
                 note(f"{turn.member} begins (turn {turn.number})")
             case AgentSpoke(member=member, event=Denied(tool=tool, detail=detail)):

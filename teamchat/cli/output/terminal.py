@@ -5,9 +5,17 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text as RichText
 
-from teamchat.cli.output.words import ending, turn_line
+from teamchat.cli.output.words import called, ending, turn_line
 from teamchat.core.clean import Cleaner, clean
-from teamchat.core.events import AgentSpoke, Conclusion, ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.events import (
+    AgentSpoke,
+    Conclusion,
+    ConversationEvent,
+    RouteDropped,
+    TurnFinished,
+    TurnStarted,
+    Warned,
+)
 from teamchat.runners.base import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_cyan", "bright_magenta")
@@ -34,6 +42,8 @@ class TerminalOutput:
                     self._finished_text(message.content)
                 self._line(turn_line(turn.member, outcome), "dim")
                 self.console.line()
+            case RouteDropped(route=route):
+                self._line(f"· dropped: {called(route)}", "yellow")
             case Warned(text=text):
                 self._line(f"· {clean(text)}", "yellow")
             case _:

@@ -10,6 +10,7 @@ from teamchat.core.clean import clean
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion
 from teamchat.core.receipt import Outcome
+from teamchat.core.route import Route
 from teamchat.runners.base import Usage
 
 
@@ -56,7 +57,7 @@ def ending(conclusion: Conclusion) -> list[str]:
     """How the run ended and what to do, in at most two lines; nothing when all is done."""
     if conclusion.code is ExitCode.DONE:
         return []
-    lines = [f"{_what(conclusion)}: {conclusion.reason}" + _left(conclusion)]
+    lines = [f"{_what(conclusion)}: {conclusion.reason}{_left(conclusion)}"]
     if conclusion.hint:
         lines.append(f"{'answer' if conclusion.waiting_for else 'try'}: {conclusion.hint}")
     return lines
@@ -70,12 +71,17 @@ def _what(conclusion: Conclusion) -> str:
 
 def _left(conclusion: Conclusion) -> str:
     names = ", ".join(route.target for route in conclusion.held)
-    return f" (held: {names})" if names else ""
+    return f"; held: {names}" if names else ""
 
 
 def block(head: str, text: str) -> str:
     """A finished message: who, then the text, then a blank line."""
     return f"{head}:\n{clean(text).strip()}\n"
+
+
+def called(route: Route) -> str:
+    """Whose turn it is that waits or is dropped, and why it was there."""
+    return f"{route.target}, called by {route.by} in {route.parent}"
 
 
 def moment(seconds: float) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from teamchat.core.errors import StoreError
+from teamchat.core.folders import WRITABLE
 from teamchat.core.store.migrations import NewerStore, migrate
 
-WRITABLE = "set TEAMCHAT_HOME to a folder that can be written"
 BUSY_S = 30.0  # how long a write waits for another process's transaction
 
 

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.runners.processes import Pids
+
+
+@pytest.fixture
+def pids(world: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pids]:
+    """The processes of the agents that the test runs."""
+    found = Pids(world / "pids")
+    monkeypatch.setenv("AGENT_PIDS", str(found.file))
+    yield found
+    for pid in found.alive():  # only when a test has failed
+        os.kill(pid, 9)

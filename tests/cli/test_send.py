@@ -1,0 +1,220 @@
+"""`teamchat send`: what it prints, whom it addresses, and in which session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scene import actors, notes, objects, rows, said, steady, turn
+from tests.crew import crew
+from tests.program import Result, cli, run_here
+from tests.runners.processes import Pids
+
+BEGINS, GOES_ON = "session s1 begins", "session s1 goes on (--new begins another)"
+
+
+def test_replies_are_blocks_on_stdout_and_how_it_goes_is_on_stderr(world: Path) -> None:
+    crew(world, {"max": ["Plan.\n\n  1. think\n[NEXT: sarah]"], "sarah": ["Done."]})
+    ran = cli("send", "[NEXT:max] Go")
+    assert steady(ran) == Result(
+        0,
+        "max:\nPlan.\n\n  1. think\n[NEXT: sarah]\n\nsarah:\nDone.\n\n",
+        notes(BEGINS, *turn("max", 1), *turn("sarah", 2)),
+    )
+
+
+def test_a_reply_that_names_nobody_lets_the_queue_go_on(world: Path) -> None:
+    crew(world, {"max": ["One."], "sarah": ["Two."], "carol": ["Three."]})
+    ran = run_here("send", "[NEXT:max, carol] [NEXT:sarah !P1] Go")
+    assert ran.out == "sarah:\nTwo.\n\nmax:\nOne.\n\ncarol:\nThree.\n\n"
+
+
+def test_quiet_is_the_bare_last_reply_without_its_markers(world: Path) -> None:
+    crew(world, {"max": ["First.\n[NEXT: sarah]"], "sarah": ["Yes, \x1b[1mdone\x1b[0m.\n[DROP: ALL]"]})
+    assert run_here("send", "[NEXT:max] Go", "--quiet") == Result(0, "Yes, done.\n", "")
+
+
+def test_quiet_still_says_why_it_stopped(world: Path) -> None:
+    crew(world, {"max": ["May I?\n[NEXT: kailai]"]})
+    ran = run_here("send", "-q", "[NEXT:max] Go")
+    assert ran == Result(9, "May I?\n", notes("waiting: max asks kailai", 'answer: teamchat send "..."'))
+
+
+def test_an_answer_goes_to_whoever_asked(world: Path) -> None:
+    crew(world, {"max": ["May I?\n[NEXT: kailai]", "Thanks."], "sarah": []}, team={"lead": "sarah"})
+    assert run_here("send", "--to", "max", "Go").code == 9
+    ran = run_here("send", "Yes")
+    assert steady(ran) == Result(0, "max:\nThanks.\n\n", notes(GOES_ON, *turn("max", 2)))
+    assert said()[-2:] == [("kailai", "Yes"), ("max", "Thanks.")]
+
+
+def test_with_several_people_the_hint_says_as_whom_to_answer(world: Path) -> None:
+    made = crew(world, {"max": ["May I?\n[NEXT: mia]", "Thanks."]}, humans=("kailai", "mia"))
+    asked = run_here("send", "--to", "max", "--quiet", "Go")
+    assert asked.err == notes("waiting: max asks mia", 'answer: teamchat send --as mia "..."')
+    assert run_here("send", "--as", "mia", "Yes").code == 0
+    assert "The message below is from mia to max." in made.prompts("max")[1]
+
+
+@pytest.mark.parametrize(
+    ("to", "order"),
+    [
+        ("max,sarah", ["max", "sarah"]),
+        ("sarah, max", ["sarah", "max"]),
+        ("max+sarah", ["max", "sarah"]),
+        ("MAX、sa-rah", ["max", "sarah"]),
+        ("max, sarah !P1", ["sarah", "max"]),
+        ("The Architect", ["max"]),
+    ],
+)
+def test_to_says_who_speaks(world: Path, to: str, order: list[str]) -> None:
+    crew(world, {"max": ["One."], "sarah": ["Two."]}, members={"max": {"title": "The Architect"}})
+    assert run_here("send", "--to", to, "Go").code == 0
+    assert [name for name, _ in said()[1:]] == order
+
+
+def test_to_speaks_before_markers(world: Path) -> None:
+    crew(world, {"max": ["One."], "sarah": ["Two."]})
+    assert run_here("send", "--to", "sarah", "[NEXT:max] Go").code == 0
+    assert [name for name, _ in said()] == ["kailai", "sarah", "max"]
+
+
+def test_a_message_that_names_nobody_goes_to_the_lead(world: Path) -> None:
+    crew(world, {"max": [], "sarah": ["Me."]}, team={"lead": "sarah"})
+    assert run_here("send", "--quiet", "Who leads?") == Result(0, "Me.\n", "")
+
+
+def test_as_and_from_say_who_speaks(world: Path) -> None:
+    crew(world, {"max": ["One.", "Two.", "Three.", "Four."]}, humans=("kailai", "Mia-Li"))
+    for args in (["Hi"], ["--as", "mia li", "Hi"], ["[FROM: mia_li] Hi"], ["--as", "Mia-Li", "[FROM: MIALI] Hi"]):
+        assert run_here("send", "--to", "max", *args).code == 0
+    assert [name for name, _ in said() if name != "max"] == ["kailai", "Mia-Li", "Mia-Li", "Mia-Li"]
+
+
+def test_messages_are_stored_as_they_were_said_and_sent_without_markers(world: Path) -> None:
+    made = crew(world, {"max": ["Yes."]})
+    text = "[FROM: kailai]\nTabs\tand  spaces\n\n\n```\n[NEXT: nobody]\n```\n[NEXT: max] 你好 \u202e \U0001f600"
+    assert run_here("send", text).code == 0
+    assert said()[0] == ("kailai", text)
+    assert "Tabs\tand  spaces\n\n\n```\n[NEXT: nobody]\n```\n你好 \u202e \U0001f600" in made.prompts("max")[0]
+
+
+def test_a_message_may_begin_with_a_dash(world: Path) -> None:
+    crew(world, {"max": ["Yes."]})
+    assert run_here("send", "--quiet", "--", "- item").code == 0
+    assert said()[0] == ("kailai", "- item")
+
+
+def test_the_task_marker_sets_the_task_and_drop_takes_routes_out(world: Path) -> None:
+    crew(world, {"max": ["One.", {"exit": 3}, "Three."]}, team={"task": "Old"})
+    assert run_here("task").code == 4  # there is no session yet, and so no task
+    assert run_here("send", "[TEAM_TASK: New] Go").code == 0
+    assert run_here("task").out == "New\n"
+    assert run_here("send", "Fail").code == 1
+    assert run_here("send", "[DROP: max] [NEXT: max] Again").code == 0
+    assert run_here("resume").code == 2  # nothing was left
+
+
+class TestSessions:
+    @pytest.fixture(autouse=True)
+    def max(self, world: Path) -> None:
+        crew(world, {"max": [f"Reply {number}." for number in range(1, 9)]})
+
+    def names(self) -> list[object]:
+        return [line["name"] for line in objects(run_here("sessions", "--json"))]
+
+    def test_the_last_one_goes_on_and_new_begins_another(self) -> None:
+        assert BEGINS in run_here("send", "Hi").err
+        assert GOES_ON in run_here("send", "Hi").err
+        assert "session s2 begins\n" in run_here("send", "--new", "Hi").err
+        assert "session s2 goes on" in run_here("send", "Hi").err
+        assert self.names() == ["s2", "s1"]
+        assert len(said()) == 4
+
+    def test_a_named_one_is_created_if_missing(self) -> None:
+        assert "session login begins\n" in run_here("send", "--session", "login", "Hi").err
+        assert "session other begins\n" in run_here("send", "--session", "other", "--new", "Hi").err
+        assert "session login goes on" in run_here("send", "--session", "login", "Hi").err
+        assert "session login goes on" in run_here("send", "Hi").err
+        assert self.names() == ["login", "other"]
+
+    def test_the_environment_names_one_and_the_option_rules(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TEAMCHAT_SESSION", "from the environment")
+        assert "session from the environment begins" in run_here("send", "Hi").err
+        assert "session other begins" in run_here("send", "--session", "other", "Hi").err
+        assert "session from the environment goes on" in run_here("send", "Hi").err
+        monkeypatch.setenv("TEAMCHAT_SESSION", "")
+        assert "session from the environment goes on" in run_here("send", "Hi").err
+
+    def test_new_does_not_begin_what_is_there(self) -> None:
+        run_here("send", "--session", "login", "Hi")
+        before = rows()
+        assert run_here("send", "--session", "login", "--new", "Hi") == Result(
+            2,
+            "",
+            "teamchat: there is a session 'login' already\n  try: teamchat send --session login ...\n",
+        )
+        assert rows() == before
+
+    def test_each_folder_has_its_own(self, world: Path) -> None:
+        run_here("send", "Hi")
+        (world / "work" / "sub").mkdir()
+        assert GOES_ON in cli("send", "Hi", cwd=world / "work" / "sub").err  # the team file's folder is the workspace
+        (world / "work" / "sub" / "teamchat.toml").write_bytes(Path("teamchat.toml").read_bytes())
+        assert BEGINS in cli("send", "--trust", "Hi", cwd=world / "work" / "sub").err
+
+
+def test_a_known_name_runs_beside_an_unknown_one_with_a_warning(world: Path) -> None:
+    crew(world, {"max": ["Here."]})
+    ran = run_here("send", "--to", "mex,max", "Hi")
+    assert steady(ran) == Result(
+        0, "max:\nHere.\n\n", notes(BEGINS, "nobody is called 'mex': did you mean max?", *turn("max", 1))
+    )
+
+
+def test_an_unknown_name_in_a_reply_is_a_warning(world: Path) -> None:
+    crew(world, {"max": ["[NEXT: sara] [NEXT: max] Go"], "sarah": []})
+    begin, end = turn("max", 1)
+    assert steady(run_here("send", "--to", "max", "Hi")) == Result(
+        0,
+        "max:\n[NEXT: sara] [NEXT: max] Go\n\n",
+        notes(
+            BEGINS, begin, "max: nobody is called 'sara': did you mean sarah?", "max: max named itself: ignored", end
+        ),
+    )
+
+
+def test_a_pair_that_never_ends_is_stopped_by_the_guard_and_resume_goes_on(world: Path) -> None:
+    crew(world, {"max": ["Ping [NEXT: sarah]"] * 9, "sarah": ["Pong [NEXT: max]"] * 9}, limits={"turns": 3})
+    ran = run_here("send", "--quiet", "[NEXT: max] Go")
+    assert ran == Result(
+        7,
+        "Ping\n",
+        notes("paused: 3 turns since the last human message (limits.turns); held: sarah", "try: teamchat resume"),
+    )
+    again = run_here("resume", "--quiet")
+    assert (again.code, again.out) == (7, "Pong\n")
+    assert [name for name, _ in said()] == ["kailai", "max", "sarah", "max", "sarah", "max", "sarah"]
+
+
+def test_time_is_a_guard_too(world: Path) -> None:
+    crew(world, {"max": ["Ping [NEXT: sarah]"], "sarah": []}, limits={"minutes": 0.000001})
+    ran = run_here("send", "--quiet", "[NEXT: max] Go")
+    assert ran.code == 7
+    assert "minutes since the last human message (limits.minutes)" in ran.err
+
+
+def test_held_routes_are_named_and_left(world: Path) -> None:
+    crew(world, {"max": [{"exit": 3}], "sarah": ["Here."]})
+    assert run_here("send", "--to", "max", "Hi").code == 1
+    ran = run_here("send", "--to", "sarah", "Hi")
+    held = "still held from before: max (teamchat resume goes on with them)"
+    assert steady(ran) == Result(0, "sarah:\nHere.\n\n", notes(GOES_ON, held, *turn("sarah", 2)))
+
+
+def test_what_an_agent_leaves_behind_is_ended(pids: Pids) -> None:
+    actors({"max": ["reply", "Hi", "+", "grandchild"]})
+    assert run_here("send", "Hi").code == 0
+    assert len(pids.all()) == 2
+    assert pids.alive() == []

@@ -1,0 +1,330 @@
+"""`teamchat send` when it can not do what was asked: one clear line, the right exit code, and nothing half done."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from teamchat.cli.place import store_file
+from tests.cli.scene import FILE, actors, notes, refused, rows, said, steady, turn
+from tests.crew import crew
+from tests.installed import install
+from tests.program import Result, cli, ended, run_here, start
+from tests.runners.processes import Pids, eventually
+
+BEGINS = "session s1 begins"
+MEMBER = '[[members]]\nname = "z"\nagent = "{}"'
+PEOPLE = "teamchat team  # lists who is there"
+
+NAMELESS = (
+    "invalid value for '--session' (env var: 'TEAMCHAT_SESSION'): expected a name of printable characters, got {}\n"
+    "  try: teamchat send --help"
+)
+
+
+def failing(ran: Result, code: int, reason: str, *, half: bool) -> None:
+    """The member's one turn failed; nothing of it is an answer, and the half of one is kept apart."""
+    partial = ["what max had said is in: teamchat show 1"] if half else []
+    ending = (f"failed: max {reason}; held: max", "try: teamchat resume")
+    assert steady(ran) == Result(code, "", notes(BEGINS, *turn("max", 1), *partial, *ending))
+    assert ("  | half\n" in run_here("show").out) == half
+    assert said() == [("kailai", "Hi")]
+
+
+class TestBeforeAnythingBegins:
+    """What is wrong with the message or its options is told first: no session begins and nothing is stored."""
+
+    @pytest.fixture(autouse=True)
+    def team(self, world: Path) -> None:
+        titles = {"max": {"title": "Architect"}, "sarah": {"title": "architect"}}
+        crew(world, {"max": [], "sarah": []}, humans=("kailai", "mia"), members=titles)
+
+    @pytest.mark.parametrize(
+        ("args", "code", "error"),
+        [
+            ([""], 2, 'there is nothing to send\n  try: teamchat send "Hi", or - to read standard input'),
+            ([" \n\t"], 2, 'there is nothing to send\n  try: teamchat send "Hi", or - to read standard input'),
+            (["--to", "mex", "Hi"], 4, f"nobody is called 'mex': did you mean max?\n  try: {PEOPLE}"),
+            (["[NEXT: mex] Hi"], 4, f"nobody is called 'mex': did you mean max?\n  try: {PEOPLE}"),
+            (
+                ["[NEXT: bob, sara]"],
+                4,
+                f"nobody is called 'bob'; nobody is called 'sara': did you mean sarah?\n  try: {PEOPLE}",
+            ),
+            (["--to", "max\x1b[2J\n", "Hi"], 4, f"nobody is called 'max\\x1b[2J': did you mean max?\n  try: {PEOPLE}"),
+            (
+                ["--to", "architect", "Hi"],
+                4,
+                f"'architect' is the title of several members: max or sarah?\n  try: {PEOPLE}",
+            ),
+            (
+                ["--to", "max,Architect", "Hi"],
+                4,
+                f"'Architect' is the title of several members: max or sarah?\n  try: {PEOPLE}",
+            ),
+            (["--to", " , +", "Hi"], 2, "--to names nobody\n  try: --to max, --to max,sarah or --to max+sarah"),
+            (["--as", "bob", "Hi"], 4, "no member 'bob' in team 'crew' (there are: kailai, mia, max, sarah)"),
+            (["--as", "max", "Hi"], 4, "max is an agent; only people send messages\n  try: --as kailai or --as mia"),
+            (["[FROM: max] Hi"], 4, "max is an agent; only people send messages\n  try: --as kailai or --as mia"),
+            (["--as", "mia", "[FROM: kailai] Hi"], 2, "--as says mia, and the message says it is from kailai"),
+            (
+                ["--timeout", "soon", "Hi"],
+                2,
+                '--timeout \'soon\': expected a time above zero such as "90s", "30m" or "1h30m", got \'soon\'',
+            ),
+            (["--team", "nope.toml", "Hi"], 2, "{work}/nope.toml: no such file"),
+            (["--team", "nope", "Hi"], 4, "no team 'nope' in {home}/config_home/teamchat/teams (there are: none)"),
+            (["--session", "", "Hi"], 2, NAMELESS.format("''")),
+            (["--session", "a\nb", "Hi"], 2, NAMELESS.format(r"'a\nb'")),
+            (["--session", "\udcff", "Hi"], 2, NAMELESS.format(r"'\udcff'")),
+        ],
+        ids=lambda value: " ".join(value).encode("ascii", "replace").decode() if isinstance(value, list) else "",
+    )
+    def test_it_is_one_line_and_the_exit_code(self, world: Path, args: list[str], code: int, error: str) -> None:
+        ran = run_here("send", *args)
+        refused(ran)
+        expected = error.format(work=world / "work", home=world / "home")
+        assert (ran.code, ran.err) == (code, f"teamchat: {expected}\n")
+        assert run_here("sessions", "--json").out == ""
+
+    def test_a_session_that_goes_on_is_left_as_it_was(self, world: Path) -> None:
+        crew(world, {"max": ["Here."]})
+        assert run_here("send", "Hi").code == 0
+        before = rows()
+        assert run_here("send", "--to", "bob", "Hi").code == 4
+        assert run_here("send", "").code == 2
+        assert rows() == before
+
+
+class TestTheTeamFile:
+    @pytest.mark.parametrize(
+        ("text", "error"),
+        [
+            ("[team\n", "not TOML: Expected ']' at the end of a table declaration (at line 1, column 6)"),
+            ("", "members: missing, expected at least one [[members]] table"),
+            (MEMBER.format("claud"), "members 'z': agent: unknown agent 'claud', did you mean 'claude'?"),
+            (MEMBER.format('claude"\nacess = "full'), "members 'z': acess: unknown key, did you mean 'access'?"),
+            (MEMBER.format('claude"\ncwd = "gone'), "members 'z': cwd: no folder {work}/gone"),
+            (
+                MEMBER.format('claude"\ninstruction_file = "gone.md'),
+                "members 'z': instruction_file: {work}/gone.md: no such file",
+            ),
+            (
+                '[[members]]\nname = "z\\u001b[2J"\nagent = "claude"',
+                "members 'z\\x1b[2J': name: expected letters, digits, _ . and -, got 'z\\x1b[2J'",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize(
+        "command", [("send", "Hi"), ("send", "--dry-run", "Hi"), ("team",), ("trust",), ("resume",)]
+    )
+    def test_a_broken_one_is_one_line(self, world: Path, command: tuple[str, ...], text: str, error: str) -> None:
+        FILE.write_text(text)
+        ran = run_here(*command)
+        assert (ran.code, refused(ran)) == (2, f"{world}/work/teamchat.toml: {error.format(work=world / 'work')}")
+
+    def test_a_broken_one_hides_nothing_that_was_said(self, world: Path) -> None:
+        crew(world, {"max": ["Here."]})
+        assert run_here("send", "Hi").code == 0
+        FILE.write_bytes(b"\xff")
+        assert run_here("log").out.endswith("msg-2 max (turn 1):\nHere.\n\n")
+        assert run_here("show").code == run_here("sessions").code == run_here("task").code == 0
+
+
+class TestTheAgent:
+    @pytest.mark.parametrize(
+        ("steps", "reason"),
+        [
+            (["reply", "half", "+", "err", "boom: no", "+", "exit-with", "3"], "ended with exit code 3: boom: no"),
+            (["exit-with", "1"], "ended with exit code 1"),
+            (["say", ""], "finished without an answer"),
+            (["say", " \n\t\n"], "finished without an answer"),
+            (["reply", "half", "+", "die", "SIGKILL"], "was ended by SIGKILL"),
+            (["reply", "half", "+", "die", "SIGSEGV"], "was ended by SIGSEGV"),
+            (["err", "\x1b[31mred\x1b[0m\x07 alert", "+", "exit-with", "2"], "ended with exit code 2: red alert"),
+        ],
+    )
+    def test_a_failure_is_never_an_answer(self, steps: list[str], reason: str) -> None:
+        actors({"max": steps})
+        failing(run_here("send", "Hi"), 1, reason, half="half" in steps)
+
+    @pytest.mark.parametrize(
+        ("keys", "options", "steps", "reason"),
+        [
+            ({}, ["--timeout", "0.3s"], ["reply", "half", "+", "hang"], "was still running after 0.3 s (its timeout)"),
+            ({"timeout": "0.3s"}, [], ["reply", "half", "+", "hang"], "was still running after 0.3 s (its timeout)"),
+            ({"first_byte": "0.3s"}, [], ["hang"], "wrote nothing in its first 0.3 s (first_byte)"),
+            ({"stall": "0.3s"}, [], ["reply", "half", "+", "hang"], "gave no sign of life for 0.3 s (stall)"),
+        ],
+    )
+    def test_each_clock_says_which_it_is(
+        self, pids: Pids, keys: dict[str, object], options: list[str], steps: list[str], reason: str
+    ) -> None:
+        actors({"max": steps}, members={"max": keys})
+        failing(run_here("send", *options, "Hi"), 3, reason, half="half" in steps)
+        assert pids.all()
+        assert pids.alive() == []
+
+    def test_what_waited_behind_it_is_held_too(self, world: Path) -> None:
+        crew(world, {"max": [{"say": "half", "exit": 3}], "sarah": []})
+        ran = run_here("send", "--quiet", "[NEXT: max, sarah] Hi")
+        assert ran == Result(
+            1, "", notes("failed: max ended with exit code 3; held: max, sarah", "try: teamchat resume")
+        )
+
+    def test_a_refused_login_is_told_with_how_to_log_in(self) -> None:
+        actors({"max": ["claude-init", "+", "claude-retry", "401", "+", "hang"]}, like="claude")
+        ran = run_here("send", "--quiet", "Hi")
+        assert ran.code == 11
+        assert re.fullmatch(
+            r"· failed: max is not logged in, .*; held: max\n· try: .*claude.*, then teamchat resume\n", ran.err
+        )
+
+    @pytest.mark.parametrize(
+        ("agent", "install"),
+        [
+            ("claude", "npm install -g @anthropic-ai/claude-code"),
+            ("codex", "npm install -g @openai/codex"),
+            ("gemini", "npm install -g @google/gemini-cli"),
+        ],
+    )
+    def test_a_missing_cli_is_told_with_how_to_install_it(self, agent: str, install: str) -> None:
+        FILE.write_text(f'[[members]]\nname = "max"\nagent = "{agent}"')
+        ran = run_here("send", "--quiet", "Hi")
+        assert ran == Result(
+            11,
+            "",
+            notes(
+                f"failed: max's program '{agent}' is not installed; held: max", f"try: {install}, then teamchat resume"
+            ),
+        )
+
+    def test_a_missing_program_of_the_team_file(self) -> None:
+        FILE.write_text('[[members]]\nname = "max"\nagent = "own"\n[agents.own]\ncommand = ["./agent.sh"]')
+        ran = run_here("send", "--quiet", "--trust", "Hi")
+        assert ran.code == 11
+        assert "is not installed; held: max\n" in ran.err
+        assert ran.err.endswith("try: install it, or mend its command in the team file, then teamchat resume\n")
+
+    def test_a_program_that_can_not_be_started(self, world: Path) -> None:
+        program = world / "work" / "agent.sh"
+        program.write_text("#!/no/such/interpreter\n")
+        program.chmod(0o755)
+        FILE.write_text('[[members]]\nname = "max"\nagent = "own"\n[agents.own]\ncommand = ["./agent.sh"]')
+        ran = run_here("send", "--quiet", "--trust", "Hi")
+        assert ran.code == 11
+        assert "could not be started: No such file or directory" in ran.err
+        assert len(ran.err.splitlines()) == 2
+
+    def test_without_a_team_and_without_a_cli_it_says_what_to_install(self) -> None:
+        assert run_here("send", "Hi") == Result(
+            11,
+            "",
+            "teamchat: no team file here, and no agent CLI is installed\n"
+            "  try: install one of them:\n"
+            "  npm install -g @anthropic-ai/claude-code\n"
+            "  npm install -g @openai/codex\n"
+            "  npm install -g @google/gemini-cli\n",
+        )
+
+    def test_full_access_is_refused_as_the_cli_refuses_it(self, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        install(world, monkeypatch, "claude")
+        monkeypatch.setattr("os.geteuid", lambda: 0)
+        FILE.write_text('[[members]]\nname = "max"\nagent = "claude"\naccess = "full"')
+        ran = run_here("send", "--quiet", "--trust", "Hi")
+        assert ran.code == 5
+        assert "max can not have access 'full': " in ran.err
+
+
+class TestTooLarge:
+    def test_what_no_cut_can_make_fit_is_told_before_anything_is_run(self, world: Path) -> None:
+        made = crew(world, {"max": []}, team={"max_bytes": 2000, "task": "x" * 3000})
+        ran = run_here("send", "--quiet", "Hi")
+        assert ran.code == 12
+        assert ran.err.startswith("· failed: ")
+        assert made.prompts("max") == []
+
+    def test_a_cli_is_not_started_with_more_than_it_takes(self, world: Path) -> None:
+        large = {"max_bytes": 20_000_000, "max_prompt_tokens": 5_000_000}
+        made = crew(world, {"max": []}, like={"max": "codex"}, team=large)
+        ran = cli("send", "--quiet", "-", stdin="x" * 1_100_000)
+        assert ran.code == 12
+        assert "characters" in ran.err
+        assert made.prompts("max") == []
+
+
+class TestTheStore:
+    @pytest.fixture
+    def store(self, world: Path) -> Path:
+        crew(world, {"max": ["Here.", "Again."]})
+        assert run_here("send", "Hi").code == 0
+        return store_file(Path.cwd())
+
+    COMMANDS = (("send", "Hi"), ("send", "--dry-run", "Hi"), ("resume",), ("log",), ("show",), ("sessions",), ("task",))
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_one_that_is_damaged(self, store: Path, command: tuple[str, ...]) -> None:
+        for file in store.parent.glob("teamchat.db-*"):
+            file.unlink()
+        store.write_bytes(b"no database at all" * 1000)
+        ran = run_here(*command)
+        assert (ran.code, refused(ran)) == (13, f"the store {store} can not be used: file is not a database")
+        move = f"mv {store.parent} {store.parent}.broken"
+        assert ran.err.endswith(f"  try: {move}  # a new store begins then\n")
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_one_of_a_newer_version(self, store: Path, command: tuple[str, ...]) -> None:
+        with sqlite3.connect(store) as db:
+            db.execute("PRAGMA user_version = 999")
+        db.close()
+        ran = run_here(*command)
+        assert ran == Result(
+            13, "", f"teamchat: the store {store} was written by a newer teamchat\n  try: upgrade teamchat\n"
+        )
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_a_folder_that_can_not_be_made(
+        self, world: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    ) -> None:
+        FILE.write_text('[[members]]\nname = "max"\nagent = "claude"')
+        (world / "file").touch()
+        monkeypatch.setenv("TEAMCHAT_HOME", str(world / "file"))
+        ran = run_here(*command)
+        assert (ran.code, refused(ran)) == (13, f"the folder {world}/file can not be made: File exists")
+
+    def test_trust_that_is_damaged(self, store: Path, world: Path) -> None:
+        (world / "state" / "trust.json").write_text("{")
+        ran = run_here("send", "Hi")
+        assert store.exists()
+        assert ran == Result(
+            13,
+            "",
+            f"teamchat: {world}/state/trust.json is damaged; without it every team file asks for trust once more\n"
+            f"  try: rm {world}/state/trust.json\n",
+        )
+
+
+def test_a_second_process_on_the_session_is_refused_and_told_of_the_first(pids: Pids) -> None:
+    actors({"max": ["reply", "half", "+", "sleep", "20"]})
+    assert cli("send", "--to", "nobody", "Hi").code == 4
+    first = start("send", "--to", "max", "Hi\nthere")
+    try:
+        pids.await_count(1)
+        before = rows()
+        for command in (("send", "Me, too"), ("resume",), ("send", "--json", "Me, too")):
+            ran = cli(*command)
+            assert (ran.code, ran.out) == (13, "")
+            told = [line for line in ran.err.splitlines() if not line.startswith("· ")]
+            holder = f"process {first.pid} (teamchat send --to max 'Hi\\nthere')"
+            assert told == [
+                f"teamchat: this conversation is being run by {holder}",
+                "  try: wait for it to end, or begin another one: teamchat send --new ...",
+            ]
+        assert {**rows(), "sessions": []} == {**before, "sessions": []}  # when it was used last has changed
+        assert eventually(lambda: cli("log").out.startswith("msg-1 kailai -> max:"))
+    finally:
+        first.terminate()
+        assert ended(first).code == 143
