@@ -71,8 +71,8 @@ class ContextManager:
         """The message of that id; `KeyError` if there is none."""
         return self._messages.get(message_id)
 
-    def get_shown(self, *, up_to: str | None = None) -> tuple[ConversationMessage | None, frozenset[str]]:
-        """Which message `get_context_for_agent` makes the current one, and the ids of all that it shows."""
+    def get_shown(self, *, up_to: str | None = None) -> tuple[ConversationMessage | None, tuple[str, ...]]:
+        """The message that `get_context_for_agent` makes the current one, and the ids of all it shows, oldest first."""
         context = read_context(self._messages, self._window_size, up_to)
         return context.answers, context.shown
 

@@ -31,13 +31,13 @@ class Said:
 class Context:
     """The text of the current message, and the history before it, oldest first.
 
-    `answers` is the current message itself, and `shown` the ids of all that is in here.
+    `answers` is the current message itself, and `shown` the ids of all that is in here, oldest first.
     """
 
     current: str
     history: tuple[PromptContextMessage, ...]
     answers: ConversationMessage | None = None
-    shown: frozenset[str] = frozenset()
+    shown: tuple[str, ...] = ()
 
 
 def read_context(log: MessageLog, window: int, up_to: str | None) -> Context:
@@ -52,7 +52,7 @@ def read_context(log: MessageLog, window: int, up_to: str | None) -> Context:
         current=current.text,
         history=tuple(map(_in_prompt, history)),
         answers=current.message,
-        shown=frozenset(said.message.id for said in (*history, current)),
+        shown=tuple(said.message.id for said in (*history, current)),
     )
 
 

@@ -56,8 +56,7 @@ def build_prompt(
     )
     try:
         assembled = manager.assemble_prompt(kind.name, given)
-        if assembled.trimmed.history_messages and given.request is None and request.id != answers.id:
-            # the request may be among the history that was dropped, and it is the last thing to be lost
+        if request.id in shown[: assembled.trimmed.history_messages]:  # the budget dropped it with the history
             assembled = manager.assemble_prompt(kind.name, replace(given, request=text_of(request)))
     except BudgetExceeded as error:
         raise PromptTooLarge(

@@ -300,8 +300,8 @@ class TestGetContextForAgent:
         manager = ContextManager(context_window_size=1)
         say(manager, KAILAI, "one", "two", "[NEXT: max]", "three", "four")
 
-        assert manager.get_shown(up_to="msg-4") == (manager.get_message("msg-4"), frozenset({"msg-2", "msg-4"}))
-        assert ContextManager().get_shown() == (None, frozenset())
+        assert manager.get_shown(up_to="msg-4") == (manager.get_message("msg-4"), ("msg-2", "msg-4"))
+        assert ContextManager().get_shown() == (None, ())
 
     def test_up_to_an_unknown_message_is_a_key_error(self, manager: ContextManager) -> None:
         with pytest.raises(KeyError):

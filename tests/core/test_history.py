@@ -107,7 +107,7 @@ def test_a_context_names_the_message_it_answers_and_all_that_it_shows() -> None:
     context = read_context(log, 1, None)
 
     assert context.answers == log.get("msg-4")
-    assert context.shown == {"msg-2", "msg-4"}
+    assert context.shown == ("msg-2", "msg-4")
 
 
 def test_up_to_hides_what_came_later() -> None:

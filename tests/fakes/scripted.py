@@ -20,6 +20,7 @@ def spoken(like: str, text: str) -> str:
     usage = {"input_tokens": 100, "output_tokens": 20}
     events: dict[str, list[dict[str, object]]] = {
         "claude": [
+            {"type": "system", "subtype": "init", "model": "scripted", "session_id": "v-1"},
             {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}},
             {
                 "type": "result",

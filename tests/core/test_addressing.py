@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.addressing import address, address_reply
+from teamchat.core.engine import Rules, State
+from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UsageError
+from teamchat.core.route import Route, Status
+from teamchat.core.routing import RouteRequest
+from teamchat.core.team import Member, Team
+
+HERE = Path("/work")
+TEAM = Team(
+    "crew",
+    (
+        Member("kailai", "human", HERE),
+        Member("bob", "human", HERE, "Boss"),
+        Member("max", "ai", HERE, "Architect", "claude"),
+        Member("sarah", "ai", HERE, "Tester", "codex"),
+        Member("carol", "ai", HERE, "Tester", "gemini"),
+    ),
+    HERE,
+)
+STATE = State(Rules(("max", "sarah", "carol"), ("kailai", "bob"), lead="sarah"))
+
+
+def targets(text: str, **options: str) -> list[str]:
+    return [request.target for request in address(text, TEAM, STATE, **options).requests]
+
+
+def error(text: str, **options: str) -> TeamchatError:
+    with pytest.raises(TeamchatError) as caught:
+        address(text, TEAM, STATE, **options)
+    return caught.value
+
+
+# --- who is addressed
+
+
+def test_a_message_without_names_goes_to_whom_the_engine_says() -> None:
+    assert targets("Hi") == ["sarah"]
+    asked = replace(STATE, queue=(Route("msg-2", "carol", "msg-1", 1, "kailai", status=Status.ASKED),))
+    assert [request.target for request in address("Hi", TEAM, asked).requests] == ["carol"]
+
+
+@pytest.mark.parametrize(
+    ("text", "to", "expected"),
+    [
+        ("[NEXT: max] Hi", None, ["max"]),
+        ("Hi", "max, carol", ["max", "carol"]),
+        ("[NEXT: max] Hi", "carol", ["carol", "max"]),
+        ("Hi", "Architect", ["max"]),
+        ("[NEXT: max, bob] Hi", None, ["max", "bob"]),
+        ("`[NEXT: max]` Hi", None, ["sarah"]),
+        ("[NEXT:] Hi", None, ["sarah"]),
+        ("[DROP: max] Hi", None, ["sarah"]),
+    ],
+)
+def test_who_speaks_next(text: str, to: str | None, expected: list[str]) -> None:
+    options = {} if to is None else {"to": to}
+    assert targets(text, **options) == expected
+
+
+@pytest.mark.parametrize("text", ["[TEAM_TASK: Do it]", "[DROP: ALL]", "[FROM: bob]", "[DROP: max]\n[TEAM_TASK: x]"])
+def test_markers_alone_ask_nobody(text: str) -> None:
+    assert targets(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "options"), [("[NEXT: kailai] Hi", {}), ("Hi", {"to": "kailai"}), ("Hi", {"to": "KaiLai"})]
+)
+def test_a_person_who_names_only_themself_calls_nobody(text: str, options: dict[str, str]) -> None:
+    addressed = address(text, TEAM, STATE, **options)
+    assert addressed.requests == ()
+    assert addressed.problems == ("kailai is who speaks: ignored",)
+
+
+def test_priorities_and_groups_are_kept() -> None:
+    requests = address("Hi", TEAM, STATE, to="max + sarah !P1, carol").requests
+    assert requests == (RouteRequest("max", 1, 0), RouteRequest("sarah", 1, 0), RouteRequest("carol", 2))
+
+
+# --- what is stored
+
+
+def test_the_text_is_kept_as_it_is_but_for_what_utf8_can_not_hold() -> None:
+    assert address(" [NEXT: max]  two  spaces \n\ud800", TEAM, STATE).text == " [NEXT: max]  two  spaces \n\ufffd"
+
+
+def test_the_next_markers_that_count_are_kept_raw() -> None:
+    addressed = address("[NEXT: max] [DROP: bob] `[NEXT: bob]` [next:carol]", TEAM, STATE)
+    assert addressed.markers == ("[NEXT: max]", "[next:carol]")
+    assert addressed.names == ("max", "carol")
+    assert addressed.drops == ("bob",)
+
+
+def test_a_task_is_taken_from_a_person() -> None:
+    assert address("[TEAM_TASK: one] [TEAM_TASK: two] Hi", TEAM, STATE).task == "two"
+    assert address("Hi", TEAM, STATE).task is None
+
+
+# --- who speaks
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "speaker"),
+    [
+        ("Hi", {}, "kailai"),
+        ("Hi", {"speaker": "bob"}, "bob"),
+        ("Hi", {"speaker": "BOB"}, "bob"),
+        ("[FROM: bob] Hi", {}, "bob"),
+        ("[FROM: Boss] Hi", {"speaker": "bob"}, "bob"),
+    ],
+)
+def test_who_speaks(text: str, options: dict[str, str], speaker: str) -> None:
+    assert address(text, TEAM, STATE, **options).speaker.name == speaker
+
+
+# --- what can not be sent
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message", "kind"),
+    [
+        ("", {}, "there is nothing to send", UsageError),
+        (" \n\t", {}, "there is nothing to send", UsageError),
+        ("Hi", {"to": " , "}, "--to names nobody", UsageError),
+        ("Hi", {"to": "maxx"}, "nobody is called 'maxx': did you mean max?", UnknownName),
+        ("[NEXT: zzz, yyy] Hi", {}, "nobody is called 'zzz'; nobody is called 'yyy'", UnknownName),
+        ("[NEXT: Tester] Hi", {}, "'Tester' is the title of several members: sarah or carol?", UnknownName),
+        ("[NEXT: max, Tester] Hi", {}, "'Tester' is the title of several members: sarah or carol?", UnknownName),
+        ("Hi", {"speaker": "max"}, "max is an agent; only people send messages", UnknownName),
+        ("[FROM: max] Hi", {}, "max is an agent; only people send messages", UnknownName),
+        (
+            "Hi",
+            {"speaker": "zed"},
+            "no member 'zed' in team 'crew' (there are: kailai, bob, max, sarah, carol)",
+            UnknownName,
+        ),
+        ("[FROM: bob] Hi", {"speaker": "kailai"}, "--as says kailai, and the message says it is from bob", UsageError),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    text: str, options: dict[str, str], message: str, kind: type[TeamchatError]
+) -> None:
+    found = error(text, **options)
+    assert str(found) == message
+    assert type(found) is kind
+    assert found.code in (ExitCode.USAGE, ExitCode.UNKNOWN_NAME)
+
+
+def test_one_unknown_name_among_known_ones_is_only_a_problem() -> None:
+    addressed = address("[NEXT: zed, max] [DROP: zed2] Hi", TEAM, STATE)
+    assert addressed.names == ("max",)
+    assert addressed.problems == ("nobody is called 'zed'", "nobody is called 'zed2'")
+
+
+# --- replies of agents
+
+
+def test_a_reply_may_ask_for_anybody_but_itself() -> None:
+    reply = address_reply("[NEXT: max, carol, kailai] [DROP: sarah]", TEAM, TEAM.member("max"))
+    assert reply.names == ("carol", "kailai")
+    assert reply.drops == ("sarah",)
+    assert reply.markers == ("[NEXT: max, carol, kailai]",)
+    assert reply.problems == ("max: max named itself: ignored",)
+
+
+def test_a_reply_can_neither_speak_for_others_nor_set_the_task() -> None:
+    reply = address_reply("[FROM: kailai] [TEAM_TASK: mine] Hi", TEAM, TEAM.member("max"))
+    assert (reply.requests, reply.problems) == ((), ())
+
+
+def test_no_mistake_in_a_reply_is_an_error() -> None:
+    reply = address_reply("[NEXT: Tester] [NEXT: zed]", TEAM, TEAM.member("max"))
+    assert reply.requests == ()
+    assert reply.problems == (
+        "max: 'Tester' is the title of several members: sarah or carol?",
+        "max: nobody is called 'zed'",
+    )

@@ -1,0 +1,106 @@
+"""What teamchat itself tells a member (design section 6, framework)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teamchat.core.framework import MAX_BYTES, framework_text, turn_note
+from teamchat.core.markers import scan
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.route import Route
+from teamchat.core.team import Member, Team
+
+HERE = Path("/work")
+MAX = Member("max", "ai", HERE, "Architect", "claude")
+SARAH = Member("sarah", "ai", HERE, None, "codex")
+KAILAI = Member("kailai", "human", HERE, "Owner")
+TEAM = Team("phoenix", (KAILAI, MAX, SARAH), HERE)
+
+names = st.from_regex(r"[a-z水é]{1,20}", fullmatch=True)
+titles = st.none() | st.text(st.characters(categories=["L", "N", "Zs", "S"]), max_size=200)
+teams = st.lists(st.tuples(names, titles, st.booleans()), min_size=1, max_size=100, unique_by=lambda row: row[0]).map(
+    lambda rows: Team(
+        "a team", tuple(Member(name, "human" if person else "ai", HERE, title) for name, title, person in rows), HERE
+    )
+)
+
+
+def said(message_id: str, by: str) -> ConversationMessage:
+    return NewMessage("Hi", Speaker(by, by, type="human"), Routing()).stored_as(message_id)
+
+
+def test_a_member_is_told_who_is_there_and_how_to_hand_over() -> None:
+    assert framework_text(TEAM, MAX) == (
+        "You are max (Architect), a member of the team 'phoenix'; teamchat passes its messages on.\n"
+        "The others: kailai (person, Owner), sarah.\n"
+        "To hand over, end your reply with a line like [NEXT: sarah] (several names: they speak in that order). Name a "
+        "person to ask them something. Without such a line nobody is called. Markers in code or quotes do nothing. "
+        "Everybody reads your whole reply; write your own part only."
+    )
+
+
+def test_the_example_names_somebody_who_is_there() -> None:
+    alone = replace(TEAM, members=(MAX,))
+    assert "The others" not in framework_text(alone, MAX)
+    with_person = replace(TEAM, members=(KAILAI, MAX))
+    assert "[NEXT: kailai]" in framework_text(with_person, MAX)
+
+
+def test_a_hundred_members_fit_in_a_kilobyte() -> None:
+    others = tuple(Member(f"member-number-{n}", "ai", HERE, "Does many things") for n in range(99))
+    text = framework_text(replace(TEAM, members=(MAX, *others)), MAX)
+    assert len(text.encode()) <= MAX_BYTES
+    assert "The others: member-number-0 (Does many things), member-number-1" in text
+    assert text.split("The others: ")[1].split(".\n")[0].endswith("and 82 more")
+
+
+def test_a_team_that_just_fits_is_named_whole() -> None:
+    others = tuple(Member(f"m{n}", "ai", HERE) for n in range(20))
+    assert "more" not in framework_text(replace(TEAM, members=(MAX, *others)), MAX)
+
+
+@given(teams)
+def test_the_text_is_short_whole_and_the_same_from_turn_to_turn(team: Team) -> None:
+    for member in team.members[:3]:
+        text = framework_text(team, member)
+        assert len(text.encode()) <= MAX_BYTES
+        assert text == framework_text(team, member)
+        assert text.count("\n") == (2 if len(team.members) > 1 else 1)
+        assert ", ," not in text
+        assert ": ," not in text
+
+
+def test_the_example_is_a_marker_that_counts() -> None:
+    """An agent that copies it hands over."""
+    assert [marker.targets[0].names for marker in scan(framework_text(TEAM, MAX), "ai") if marker.counts] == [
+        ("sarah",)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("request_id", "current_id", "current_by", "note"),
+    [
+        (
+            "msg-1",
+            "msg-1",
+            "kailai",
+            "This turn serves the message below (msg-1). The message below is from kailai to max.",
+        ),
+        (
+            "msg-1",
+            "msg-3",
+            "sarah",
+            "This turn serves the request of kailai (msg-1). The message below is from sarah to max.",
+        ),
+    ],
+)
+def test_the_note_of_a_turn_says_whom_it_serves_and_who_is_heard(
+    request_id: str, current_id: str, current_by: str, note: str
+) -> None:
+    route = Route("msg-2", "sarah", request_id, 1, "max")
+    assert turn_note(route, said(request_id, "kailai"), said(current_id, current_by)) == note

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.errors import ExitCode, SessionBusy, StoreError
+from teamchat.core.lock import session_lock
+from tests.program import ROOT
+
+HOLDER = """
+import sys
+from pathlib import Path
+from teamchat.core.lock import session_lock
+with session_lock(Path(sys.argv[1]), "teamchat send 'a very long command'"):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "session-1.lock"
+
+
+def holder(path: Path) -> subprocess.Popen[bytes]:
+    """Another process that has the lock."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+    )
+    assert process.stdout
+    assert process.stdout.readline() == b"held\n"
+    return process
+
+
+def test_the_second_one_is_refused_and_told_who_has_it(path: Path) -> None:
+    with holder(path) as other:
+        with pytest.raises(SessionBusy) as caught, session_lock(path, "teamchat send"):
+            pass
+        other.communicate(b"\n")
+    assert str(caught.value) == (
+        f"this conversation is being run by process {other.pid} (teamchat send 'a very long command')"
+    )
+    assert caught.value.code == ExitCode.STORE
+    with session_lock(path, "x"):
+        pass
+
+
+def test_the_lock_goes_with_its_holder_however_it_ends(path: Path) -> None:
+    with holder(path) as other:
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+        with session_lock(path, "teamchat send"):
+            assert path.read_text() == f"process {os.getpid()} (teamchat send)\n"
+
+
+def test_the_lock_goes_with_an_error(path: Path) -> None:
+    with pytest.raises(RuntimeError), session_lock(path, "one"):
+        raise RuntimeError
+    with session_lock(path, "two"):
+        assert "two" in path.read_text()
+
+
+def test_the_lock_is_for_its_user_alone(path: Path) -> None:
+    with session_lock(path, "one"):
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_two_sessions_have_locks_of_their_own(tmp_path: Path) -> None:
+    with session_lock(tmp_path / "session-1.lock", "one"), session_lock(tmp_path / "session-2.lock", "two"):
+        pass
+
+
+def test_a_lock_that_can_not_be_made_is_a_failure_of_the_store(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "session-1.lock"
+    with (
+        pytest.raises(StoreError, match=f"^the lock {path} can not be opened: Not a directory$"),
+        session_lock(path, "x"),
+    ):
+        pass

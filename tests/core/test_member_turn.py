@@ -1,0 +1,286 @@
+"""One turn: what is settled before it starts, and what is kept of it when it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.coordinator import manager_of
+from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, TeamchatError, UsageError
+from teamchat.core.member_turn import (
+    REAL,
+    FinishedTurn,
+    Outside,
+    ReadyTurn,
+    check_runnable,
+    new_scratch,
+    ready,
+    run,
+)
+from teamchat.core.messages import NewMessage, Speaker
+from teamchat.core.route import Route
+from teamchat.core.team import AgentSpec, Like
+from teamchat.runners.base import Denied, FailureKind, Note, TextDelta
+from teamchat.runners.process import Launch
+from teamchat.runners.turn import Stopper
+from tests.core.stage import Running, Stage, team_of
+from tests.fakes.scripted import spoken
+
+ENV = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/home/kailai",
+    "ANTHROPIC_API_KEY": "a",
+    "OPENAI_API_KEY": "o",
+    "CLAUDECODE": "1",
+}
+ROUTE = Route("msg-1", "kailai", "msg-1", 1, "max", attempt=1, as_of="msg-1")
+
+
+def nothing(_: object) -> None:
+    pass
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path, team_of(tmp_path, {"max": "plain"}))
+
+
+def made_ready(stage: Stage, inherited: Mapping[str, str] = ENV, /, **member: object) -> ReadyTurn:
+    """The turn of `max`, changed as given, in answer to "Hi"."""
+    stage.member("max", **member)
+    manager = manager_of(stage.team, stage.db, stage.session)
+    if manager.get_latest_message() is None:
+        manager.add_message(NewMessage("Hi", Speaker("kailai", "kailai", type="human")))
+    outside = Outside(REAL.launcher, REAL.check, lambda _folder, _path: False, inherited)
+    return ready(stage.team, ROUTE, manager, outside)
+
+
+def runs(stage: Stage, *command: str, like: Like = "plain") -> None:
+    agents = {**stage.team.agents, "max-agent": AgentSpec("max-agent", command, like)}
+    stage.team = replace(stage.team, agents=agents)
+
+
+# --- before it starts
+
+
+def test_a_turn_that_is_ready_has_written_nothing(stage: Stage) -> None:
+    before = sorted(stage.folder.rglob("*"))
+    turn = made_ready(stage)
+    assert sorted(stage.folder.rglob("*")) == before
+    assert turn.command.argv == ("max-program",)
+    assert turn.setup.why == "kailai asked for max in msg-1"
+    assert turn.setup.attempt == 2
+    assert turn.setup.access_note == "not enforced: teamchat can not bound what another program does"
+
+
+@pytest.mark.parametrize(
+    ("like", "keys"),
+    [
+        ("plain", {"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}),
+        ("claude", {"ANTHROPIC_API_KEY"}),
+        ("codex", {"OPENAI_API_KEY"}),
+        ("gemini", set()),
+    ],
+)
+def test_a_member_sees_the_keys_of_its_own_vendor(stage: Stage, like: Like, keys: set[str]) -> None:
+    stage.team = team_of(stage.folder, {"max": like})
+    turn = made_ready(stage)
+    assert {name for name in turn.env if name.endswith("_KEY")} == keys
+    assert turn.env["HOME"] == "/home/kailai"
+    assert "CLAUDECODE" not in turn.env
+
+
+def test_a_team_file_may_keep_keys_and_add_variables_which_the_receipt_hides(stage: Stage) -> None:
+    stage.team = team_of(stage.folder, {"max": "gemini"})
+    turn = made_ready(stage, env_keep=("OPENAI_API_KEY",), env={"COLOUR": "red", "MY_TOKEN": "secret"})
+    assert turn.env["OPENAI_API_KEY"] == "o"
+    assert (turn.env["COLOUR"], turn.env["MY_TOKEN"]) == ("red", "secret")
+    assert (turn.setup.env["COLOUR"], turn.setup.env["MY_TOKEN"]) == ("red", "(hidden)")
+    assert turn.setup.env["ANTHROPIC_API_KEY"] is None
+    assert "secret" not in str(turn.setup)
+
+
+def refusal(turn: ReadyTurn) -> TeamchatError:
+    with pytest.raises(TeamchatError) as caught:
+        check_runnable(turn)
+    return caught.value
+
+
+def test_a_missing_program_says_how_to_get_it(stage: Stage) -> None:
+    error = refusal(made_ready(stage))
+    assert type(error) is AgentMissing
+    assert str(error) == "max's program 'max-program' is not installed"
+    assert error.hint == "install it, or mend its command in the team file"
+    runs(stage, "claude", like="claude")
+    assert refusal(made_ready(stage)).hint == "npm install -g @anthropic-ai/claude-code"
+
+
+def test_the_program_is_looked_for_on_the_path_that_it_is_run_with(stage: Stage) -> None:
+    runs(stage, "sh")
+    check_runnable(made_ready(stage))
+    assert type(refusal(made_ready(stage, {"PATH": str(stage.folder)}))) is AgentMissing
+
+
+def test_a_folder_that_is_gone_is_told(stage: Stage) -> None:
+    runs(stage, "sh")
+    gone = stage.folder / "gone"
+    error = refusal(made_ready(stage, cwd=gone))
+    assert type(error) is UsageError
+    assert str(error) == f"max's folder {gone} does not exist"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
+def test_access_that_the_cli_would_refuse_is_told(stage: Stage) -> None:
+    runs(stage, "sh", like="claude")
+    error = refusal(made_ready(stage, access="full"))
+    assert type(error) is NotTrusted
+    assert str(error).startswith("max can not have access 'full': ")
+
+
+def test_a_scratch_folder_is_private(world: Path) -> None:
+    folder = new_scratch()
+    assert folder.parent == world / "tmp"
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_without_room_for_a_scratch_folder_there_is_one_line(world: Path) -> None:
+    shutil.rmtree(world / "tmp")
+    with pytest.raises(StoreError, match=r"^no temporary folder can be made: No such file or directory$") as caught:
+        new_scratch()
+    assert caught.value.hint == "set TMPDIR to a folder that can be written"
+
+
+# --- a real process
+
+
+def finished(stage: Stage, heard: Callable[[object], None] = nothing, /, **member: object) -> FinishedTurn:
+    """The turn of `max`, really run."""
+    turn = made_ready(stage, ENV, **member)
+    scratch = new_scratch()
+    turn = replace(turn, scratch=scratch, env={**turn.env, "TMPDIR": str(scratch)})
+    return asyncio.run(run(turn, stage.folder / "turn", REAL.launcher, Stopper(), heard))
+
+
+def test_a_program_gets_its_prompt_its_folder_and_its_environment(stage: Stage) -> None:
+    runs(stage, "sh", "-c", 'cat; echo; pwd; echo "$COLOUR"; ls -A "$TMPDIR" | wc -l')
+    (stage.folder / "src").mkdir()
+    end = finished(stage, cwd=stage.folder / "src", env={"COLOUR": "red"})
+    assert end.outcome.failure is None
+    assert end.text.endswith(f"\n\nHi\n{stage.folder}/src\nred\n0\n") or end.text.endswith(
+        f"Hi\n{stage.folder}/src\nred\n0"
+    )
+
+
+def test_a_program_that_fails_is_judged_by_its_exit_code(stage: Stage) -> None:
+    runs(stage, "sh", "-c", "echo half; echo it broke >&2; exit 3")
+    end = finished(stage)
+    assert end.text.strip() == "half"
+    assert end.outcome.failure is not None
+    assert end.outcome.failure.kind is FailureKind.AGENT
+    assert end.outcome.failure.reason == "ended with exit code 3: it broke"
+    assert (end.outcome.exit_code, end.outcome.stderr_tail) == (3, "it broke\n")
+
+
+def test_a_program_that_can_not_be_started_is_missing(stage: Stage) -> None:
+    program = stage.folder / "agent"
+    program.write_text("neither a script nor a program\n")
+    program.chmod(0o755)
+    runs(stage, str(program))
+    end = finished(stage)
+    assert end.outcome.failure is not None
+    assert end.outcome.failure.kind is FailureKind.MISSING
+    assert end.outcome.failure.reason.startswith("could not be started: ")
+    assert "Exec format error" in end.outcome.failure.reason
+
+
+def test_files_of_a_command_that_can_not_be_written_are_no_crash(stage: Stage) -> None:
+    turn = made_ready(stage)
+    turn = replace(turn, command=replace(turn.command, files={stage.folder / "gone" / "x": b"x"}))
+    end = asyncio.run(run(turn, stage.folder / "turn", REAL.launcher, Stopper(), nothing))
+    assert end.outcome.failure is not None
+    assert end.outcome.failure.reason.startswith("could not be started: [Errno 2] No such file or directory")
+
+
+@pytest.mark.parametrize(
+    ("clock", "script", "reason"),
+    [
+        ("timeout_s", "echo a; sleep 60", "was still running after 0.3 s (its timeout)"),
+        ("first_byte_s", "sleep 60", "wrote nothing in its first 0.3 s (first_byte)"),
+        ("stall_s", "echo a; sleep 60", "gave no sign of life for 0.3 s (stall)"),
+    ],
+)
+def test_each_clock_says_that_it_ran_out(stage: Stage, clock: str, script: str, reason: str) -> None:
+    runs(stage, "sh", "-c", script)
+    end = finished(stage, nothing, **{clock: 0.3})
+    assert end.outcome.failure is not None
+    assert (end.outcome.failure.kind, end.outcome.failure.reason) == (FailureKind.TIMEOUT, reason)
+    assert end.text.strip() == ("" if clock == "first_byte_s" else "a")
+
+
+def test_what_a_program_leaves_behind_is_ended_and_named(stage: Stage) -> None:
+    runs(stage, "sh", "-c", "sleep 60 > /dev/null 2>&1 & echo done")
+    end = finished(stage)
+    assert end.outcome.failure is None
+    assert end.outcome.left == ("sleep",)
+    assert end.outcome.notes == ("ended what it left behind: sleep",)
+
+
+# --- what is counted
+
+
+def follow(stage: Stage, output: str, like: Like) -> FinishedTurn:
+    stage.team = team_of(stage.folder, {"max": like})
+
+    def launcher(launch: Launch) -> Running:
+        return Running(launch, output, "")
+
+    return asyncio.run(run(made_ready(stage), stage.folder / "turn", launcher, Stopper(), nothing))
+
+
+TOOLS = """\
+{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Write","input":{"file_path":"%(in)s"}}]}}
+{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}}
+{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t2","name":"Write","input":{"file_path":"/etc/x"}}]}}
+{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t2","content":"ok"}]}}
+{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t3","name":"Bash","input":{"command":"rm"}}]}}
+{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t3","is_error":true,"content":"%(no)s"}]}}
+"""
+
+
+def test_a_receipt_counts_tools_files_and_denials(stage: Stage) -> None:
+    inside = stage.folder / "src" / "a.py"
+    end = follow(
+        stage,
+        TOOLS % {"in": inside, "no": "Claude requested permissions to use Bash"} + spoken("claude", "done"),
+        "claude",
+    )
+    assert end.outcome.tools == 3
+    assert end.outcome.files == ("src/a.py", "/etc/x")
+    assert end.outcome.denied == (Denied("Bash", "rm"),)
+    assert end.outcome.model == "scripted"
+    assert end.vendor_session == "v-1"
+
+
+@pytest.mark.parametrize(("like", "denied"), [("claude", ()), ("plain", None)])
+def test_no_denial_is_told_apart_from_an_unknown_number(stage: Stage, like: Like, denied: tuple[()] | None) -> None:
+    assert follow(stage, spoken(like, "Hi"), like).outcome.denied == denied
+
+
+def test_notes_are_kept_but_not_without_end(stage: Stage) -> None:
+    end = follow(stage, "no JSON\n" * 100 + spoken("codex", "Hi"), "codex")
+    assert len(end.outcome.notes) == 20
+    assert sum(isinstance(timed.event, Note) for timed in end.events) == 20
+
+
+def test_streamed_pieces_are_heard_and_not_kept(stage: Stage) -> None:
+    heard: list[object] = []
+    runs(stage, "printf", "a\\nb\\n")
+    end = finished(stage, heard.append)
+    assert heard == [TextDelta("a\n"), TextDelta("b\n")]
+    assert end.events == ()

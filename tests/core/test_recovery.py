@@ -1,0 +1,219 @@
+"""Killed at any moment: nothing is lost, nothing runs twice without being named a retry (design sections 1 and 5)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.errors import ExitCode
+from teamchat.core.recovery import recover_turns
+from teamchat.core.route import Status
+from teamchat.core.store.database import Database
+from teamchat.core.store.routes import find_route
+from teamchat.core.store.turns import NewTurn, Turn, begin_turn, events_of, partial_of
+from teamchat.core.team import Like
+from tests.core.stage import Hangs, Stage, team_of
+from tests.core.store.test_stored_turns import SETUP
+from tests.crew import crew
+from tests.fakes.scripted import spoken
+from tests.program import ROOT, cli
+
+KILLED = ROOT / "tests" / "fakes" / "killed.py"
+
+MESSAGE = "[NEXT: max, sarah] go"
+SAYS = {"max": ["to carol [NEXT: carol]"], "sarah": ["done"], "carol": ["for kailai [NEXT: kailai]", "thanks"]}
+SAID = [f"kailai: {MESSAGE}", "max: to carol [NEXT: carol]", "sarah: done", "carol: for kailai [NEXT: kailai]"]
+
+
+class Killed(BaseException):
+    """What SIGKILL is to a process: no handler of the program's own runs it down."""
+
+
+@dataclass
+class Life:
+    """Counts the steps of a process, and ends it before the one that is `last`; a dead one does nothing any more."""
+
+    last: int
+    steps: int = 0
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps >= self.last:
+            raise Killed
+
+
+class MortalDatabase(Database):
+    """A store whose every access is a step of the process."""
+
+    life = Life(10**9)
+
+    def execute(self, sql: str, *values: object) -> object:  # type: ignore[override]
+        if not sql.startswith("ROLLBACK"):  # which is what the death of a process does
+            self.life.step()
+        return super().execute(sql, *values)
+
+    def executemany(self, sql: str, rows: list[tuple[object, ...]]) -> None:
+        self.life.step()
+        super().executemany(sql, rows)
+
+
+def a_stage(folder: Path) -> Stage:
+    team = team_of(folder, {"max": "plain", "sarah": "claude", "carol": "codex"})
+    stage = Stage(folder, team, says={name: list(replies) for name, replies in SAYS.items()}, make=MortalDatabase)
+    stage.hear = lambda _: mortal(stage).life.step()
+    return stage
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return a_stage(tmp_path)
+
+
+def mortal(stage: Stage) -> MortalDatabase:
+    assert isinstance(stage.db, MortalDatabase)
+    return stage.db
+
+
+def live(stage: Stage, steps: int, do: Callable[[], object]) -> int:
+    """Do something in a process that is killed before its nth step; how many steps there were."""
+    life = mortal(stage).life = Life(steps)
+    with contextlib.suppress(Killed):
+        do()
+    mortal(stage).life = Life(10**9)
+    return life.steps
+
+
+def go_on(stage: Stage) -> None:
+    """What a person does who finds the conversation as it is: send what is not there, resume what is held."""
+    if not stage.log:
+        stage.send(MESSAGE)
+    for _ in range(10):
+        if not stage.open().state.held:
+            return
+        stage.resume()
+
+
+def test_a_conversation_that_is_killed_before_any_of_its_steps_loses_nothing(tmp_path: Path) -> None:
+    whole = a_stage(tmp_path / "whole")
+    steps = live(whole, 10**9, lambda: whole.send(MESSAGE))
+    assert steps > 60
+    for last in range(1, steps + 1):
+        stage = a_stage(tmp_path / str(last))
+        live(stage, last, partial(stage.send, MESSAGE))
+        go_on(stage)
+        check_whole(stage, f"killed before step {last}")
+
+
+def test_a_resume_that_is_killed_before_any_of_its_steps_loses_nothing(tmp_path: Path) -> None:
+    for last in range(1, 80, 3):
+        stage = a_stage(tmp_path / str(last))
+        live(stage, 30, partial(stage.send, MESSAGE))
+        live(stage, last, stage.resume)
+        go_on(stage)
+        check_whole(stage, f"resume killed before step {last}")
+
+
+def check_whole(stage: Stage, when: str) -> None:
+    assert stage.said == SAID, when
+    state = stage.open().state
+    assert [(route.target, route.status) for route in state.queue] == [("kailai", Status.ASKED)], when
+    routes = [find_route(stage.db, stage.session, number) for number in range(1, state.next_route)]
+    assert [route and (route.target, route.status) for route in routes] == [
+        ("max", Status.DONE),
+        ("sarah", Status.DONE),
+        ("carol", Status.DONE),
+        ("kailai", Status.ASKED),
+    ], when
+    for number, route in enumerate(routes[:3], 1):
+        assert route
+        turns = [turn for turn in stage.turns if turn.route == number]
+        assert [turn.status for turn in turns] == ["interrupted"] * (len(turns) - 1) + ["done"], when
+        assert [turn.setup.attempt for turn in turns] == list(range(1, len(turns) + 1)), when
+        assert route.attempt == len(turns), when
+        assert stage.spoke.count(route.target) <= len(turns), when
+
+
+def test_the_dead_turn_is_told_and_shown_with_what_it_had_said(stage: Stage) -> None:
+    def die() -> None:
+        raise Killed
+
+    stage.says["max"] = [Hangs("half a rep [NEXT: carol]", then=die)]
+    live(stage, 10**9, lambda: stage.send(MESSAGE))
+    stage.open()
+    (turn,) = stage.turns
+    assert turn.status == "interrupted"
+    assert partial_of(stage.db, turn) == "half a rep [NEXT: carol]"
+    assert not turn.folder.exists()
+    assert stage.warnings == [
+        "turn 1 (max) was running when teamchat was killed; what it had said is in: teamchat show 1"
+    ]
+    assert stage.queue == ["max held", "sarah held"]
+    stage.events.clear()
+    stage.open()
+    assert stage.events == []
+
+
+@pytest.mark.parametrize("like", ["plain", "claude", "codex", "gemini"])
+def test_the_partial_text_is_read_in_the_agents_own_format(stage: Stage, like: Like) -> None:
+    whole = spoken(like, "what it\nhad said").encode()
+    turn = dead_turn(stage, whole[: whole.rindex(b"\n", 0, -1) + 1] if like != "plain" else whole, like)
+    assert partial_of(stage.db, turn) == "what it\nhad said"
+    kept = {"claude": ["Started", "VendorSession", "Text"], "codex": ["Text"]}.get(like, [])
+    assert [kind for _, kind, _ in events_of(stage.db, turn)] == kept
+
+
+@pytest.mark.parametrize("output", [None, b"", b"\xff\xfe\x00 half a li"])
+def test_any_output_can_be_recovered(stage: Stage, output: bytes | None) -> None:
+    """None: it died before there was a file."""
+    turn = dead_turn(stage, output)
+    assert partial_of(stage.db, turn) == (output or b"").decode(errors="replace")
+    assert turn.outcome is not None
+    assert turn.outcome.code is ExitCode.INTERRUPTED
+    assert turn.outcome.denied is None
+
+
+def dead_turn(stage: Stage, output: bytes | None, like: Like = "plain") -> Turn:
+    """A turn whose process died after this output, recovered."""
+    folder = stage.folder / "turn"
+    if output is not None:
+        folder.mkdir()
+        (folder / "stdout").write_bytes(output)
+    begin_turn(stage.db, NewTurn(stage.session, 1, "max", "own", like, None, b"Hi", "msg-1", SETUP, folder))
+    assert len(recover_turns(stage.db, stage.session)) == 1
+    assert recover_turns(stage.db, stage.session) == []
+    (turn,) = stage.turns
+    return turn
+
+
+# --- a real process, really killed
+
+
+@pytest.mark.parametrize("steps", [3, 14, 21, 28])
+def test_a_real_process_that_is_killed_loses_nothing(world: Path, steps: int) -> None:
+    made = crew(world, {"max": ["Hello [NEXT: sarah]"] * 3, "sarah": ["Hi"] * 3})
+    killed = subprocess.run(
+        [sys.executable, str(KILLED), str(steps), "send", "go"], capture_output=True, check=False, timeout=30
+    )
+    assert killed.returncode == -signal.SIGKILL
+    found = cli("resume")
+    if found.code in (ExitCode.UNKNOWN_NAME, ExitCode.USAGE):  # it died before anything was there to resume
+        assert cli("send", "go").code == 0
+    else:
+        assert found.code == 0
+    log = [json.loads(line) for line in cli("log", "--json").out.splitlines()]
+    assert [(message["from"], message["text"]) for message in log] == [
+        ("kailai", "go"),
+        ("max", "Hello [NEXT: sarah]"),
+        ("sarah", "Hi"),
+    ]
+    assert len(made.prompts("max")) <= 2
+    assert len(made.prompts("max")) + len(made.prompts("sarah")) <= 3
