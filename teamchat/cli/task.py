@@ -24,6 +24,8 @@ def task(
 
     if text is not None and clear:
         raise UsageError("--clear takes no text")
+    if text is not None and not text.strip():
+        raise UsageError("a task of nothing is no task", "teamchat task --clear")
     with open_store(find_root(team)) as db:
         chosen = need_session(db, session)
         log = SqliteLog(db, chosen.id)

@@ -1,0 +1,286 @@
+"""`log`, `show`, `sessions` and `task`: looking at what was said, and at every receipt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scene import FILE, notes, objects, refused, rows, steady
+from tests.crew import Crew, crew
+from tests.program import Result, cli, run_here
+
+LOOKING = [["log"], ["show"], ["task"], ["show", "--prompt"], ["log", "--json"]]
+
+
+@pytest.fixture
+def made(world: Path) -> Crew:
+    """`max` has spoken and `sarah` has failed."""
+    made = crew(
+        world,
+        {
+            "max": ["Plan:\n\n  think\n[NEXT: sarah]"],
+            "sarah": [{"say": "half a \x1b[31mrep\n", "exit": 3, "err": "broke\n"}],
+        },
+        like={"max": "claude"},
+        members={"max": {"model": "opus", "system_instruction": "Be Max."}},
+    )
+    assert run_here("send", "--to", "max", "Go  on\n").code == 1
+    return made
+
+
+said = pytest.mark.usefixtures("made")
+
+
+# --- log
+
+
+@said
+def test_the_log_has_every_message_as_it_was_said_and_what_waits() -> None:
+    assert run_here("log") == Result(
+        0,
+        "msg-1 kailai -> max:\nGo  on\n\nmsg-2 max -> sarah (turn 1):\nPlan:\n\n  think\n[NEXT: sarah]\n\n",
+        notes("held: sarah, called by max in msg-2"),
+    )
+
+
+@said
+@pytest.mark.parametrize(
+    ("number", "heads"),
+    [("1", ["msg-2 max"]), ("2", ["msg-1 kailai", "msg-2 max"]), ("0", ["msg-1 kailai", "msg-2 max"])],
+)
+def test_the_log_can_be_cut_to_the_last_messages(number: str, heads: list[str]) -> None:
+    ran = run_here("log", "-n", number)
+    assert [line.split(" -> ")[0] for line in ran.out.splitlines() if " -> " in line] == heads
+    assert run_here("log", "-n", "9" * 30).out == run_here("log").out
+
+
+@said
+def test_the_log_as_json_has_the_text_untouched() -> None:
+    one, two = objects(run_here("log", "--json"))
+    time = one.pop("time_ms")
+    assert isinstance(time, int)
+    assert one == {
+        "v": 1, "type": "message", "id": "msg-1", "from": "kailai", "kind": "human", "to": ["max"], "text": "Go  on\n",
+        "turn": None,
+    }  # fmt: skip
+    assert (two["text"], two["turn"], two["kind"]) == ("Plan:\n\n  think\n[NEXT: sarah]", 1, "ai")
+
+
+def test_escape_sequences_are_shown_to_nobody_and_kept_in_json(world: Path) -> None:
+    crew(world, {"max": ["a\x1b[31mred\x1b]0;title\x07b"]})
+    run_here("send", "Hi\x1b[2J")
+    assert "\x1b" not in run_here("log").out
+    assert [line["text"] for line in objects(run_here("log", "--json"))] == [
+        "Hi\x1b[2J",
+        "a\x1b[31mred\x1b]0;title\x07b",
+    ]
+
+
+# --- show
+
+
+@said
+def test_the_receipt_of_a_failed_turn_says_why_and_what_there_was_of_it(made: Crew, world: Path) -> None:
+    ran = steady(run_here("show"))
+    command = next(line for line in ran.out.splitlines() if line.startswith("  ran "))
+    assert command.endswith(f"/tests/fakes/scripted.py {made.scripts} sarah plain")
+    size = len(made.prompts("sarah")[0].encode())
+    assert ran == Result(
+        0,
+        f"""\
+turn 2 · sarah (sarah-agent) · failed
+  why       max asked for sarah in msg-2
+  answers   msg-2, for the request msg-1
+  started   WHEN
+  access    read: not enforced: teamchat can not bound what another program does
+  sent      {size} bytes on stdin (--prompt)
+{command}
+  in        {world}/work
+  env       PWD={world}/work
+  env       TMPDIR={world}/tmp/teamchat-SCRATCH
+  failed    ended with exit code 3: broke [exit code 1]
+  took      N.Ns, first byte after N.Ns
+  tokens    unknown
+  tools     0 used, denied unknown
+  stderr    broke
+  partial text (never a message, never in a prompt):
+  | half a rep
+""",
+        "",
+    )
+
+
+@said
+def test_the_receipt_of_a_finished_turn_says_what_it_used(made: Crew) -> None:
+    lines = steady(run_here("show", "1")).out.splitlines()
+    assert lines[0] == "turn 1 · max (max-agent) · done"
+    system = "Be Max."
+    assert "  reply     msg-2" in lines
+    assert "  model     scripted" in lines
+    assert "  tokens    in 100, cached unknown, out 20, $0.2500" in lines
+    assert "  tools     0 used, 0 denied" in lines
+    sent = next(line for line in lines if line.startswith("  sent "))
+    size = len(made.prompts("max")[0].encode())
+    assert sent.startswith(f"  sent      {size} bytes on stdin (--prompt) and ")
+    assert run_here("show", "1", "--system").out.startswith(system)
+
+
+@said
+def test_the_prompt_is_shown_byte_for_byte(made: Crew) -> None:
+    for turn, member in (("1", "max"), ("2", "sarah")):
+        assert run_here("show", turn, "--prompt") == Result(0, made.prompts(member)[0], "")
+    assert cli("show", "1", "--prompt").raw == made.prompts("max")[0].encode()
+
+
+@said
+def test_the_system_text_is_shown_byte_for_byte() -> None:
+    (turn,) = objects(run_here("show", "1", "--json"))
+    argv = turn["setup"]["argv"]  # type: ignore[index]
+    shown = run_here("show", "1", "--system")
+    assert shown == Result(0, argv[argv.index("--append-system-prompt") + 1], "")
+    assert run_here("show", "2", "--system") == Result(0, "", "")
+
+
+@said
+def test_the_receipt_as_json_is_whole(made: Crew) -> None:
+    (turn,) = objects(run_here("show", "2", "--json"))
+    assert sorted(turn) == [
+        "agent", "member", "outcome", "partial", "prompt", "setup", "shown_through", "started_at", "status", "system",
+        "turn", "type", "v", "vendor_session",
+    ]  # fmt: skip
+    assert turn["prompt"] == made.prompts("sarah")[0]
+    assert turn["partial"] == "half a \x1b[31mrep"
+    outcome = turn["outcome"]
+    assert isinstance(outcome, dict)
+    assert outcome["failure"] == {"kind": "agent", "reason": "ended with exit code 3: broke", "hint": None}
+    assert (outcome["ok"], outcome["code"], outcome["exit_code"]) == (False, 1, 3)
+    assert (outcome["denied"], outcome["usage"], outcome["reply"]) == (None, None, None)
+
+
+@said
+@pytest.mark.parametrize(
+    ("args", "code", "error"),
+    [
+        (["3"], 4, "session s1 has no turn 3"),
+        (["0"], 4, "session s1 has no turn 0"),
+        (["9" * 40], 4, f"session s1 has no turn {'9' * 40}"),
+        (["one"], 2, "invalid value for '[TURN]': 'one' is not a whole number"),
+        (["--prompt", "--system"], 2, "--prompt and --system exclude each other: each prints exact bytes"),
+        (["--session", "x"], 4, "there is no session 'x' (sessions: s1)"),
+    ],
+)
+def test_what_can_not_be_shown_is_one_line(args: list[str], code: int, error: str) -> None:
+    ran = run_here("show", *args)
+    assert (ran.code, refused(ran)) == (code, error)
+
+
+# --- sessions
+
+
+def test_every_session_is_one_line_with_the_last_one_first(world: Path) -> None:
+    crew(world, {"max": ["a", "b", "c"]}, team={"name": "blog", "task": "Line one\n\x1b[31m" + "two " * 50})
+    run_here("send", "Hi")
+    run_here("send", "Hi")
+    run_here("send", "--session", "other", "Hi")
+    task = ("Line one " + "two " * 50)[:59] + "…"
+    assert steady(run_here("sessions")) == Result(
+        0,
+        f"other  WHEN  2 messages, 1 turn  blog  {task}\ns1  WHEN  4 messages, 2 turns  blog  {task}\n",
+        "",
+    )
+    assert [(line["name"], line["messages"]) for line in objects(run_here("sessions", "--json"))] == [
+        ("other", 2),
+        ("s1", 4),
+    ]
+
+
+def test_where_nothing_was_said_there_are_no_sessions(world: Path) -> None:
+    crew(world, {"max": []})
+    assert run_here("sessions") == Result(0, "", notes("there is no conversation here yet"))
+    assert run_here("sessions", "--json") == Result(0, "", "")
+
+
+# --- task
+
+
+@said
+def test_the_task_is_set_shown_and_taken_away() -> None:
+    assert run_here("task") == Result(0, "", notes('session s1 has no task; set one: teamchat task "..."'))
+    assert run_here("task", "Design\nit \x1b[31m") == Result(0, "", notes("the task of session s1 is set"))
+    assert run_here("task") == Result(0, "Design\nit \n", "")
+    assert run_here("task", "--clear") == Result(0, "", notes("session s1 has no task any more"))
+    assert run_here("task") == Result(0, "", notes('session s1 has no task; set one: teamchat task "..."'))
+
+
+@said
+def test_the_task_is_what_the_next_member_is_told(made: Crew) -> None:
+    run_here("task", "Design it")
+    made.say("sarah", {"exit": 1}, "Hi.")
+    assert run_here("resume").code == 0
+    assert "\n\nDesign it\n\n" in made.prompts("sarah")[1]
+
+
+@said
+def test_a_task_that_is_too_long_is_cut_and_said_so() -> None:
+    ran = cli("task", "x" * 6000)
+    assert ran.err == (
+        "[ContextManager] TeamTask exceeded 5KB limit (6000 bytes), truncated to 5120 bytes\n"
+        "· the task of session s1 is set\n"
+    )
+    assert run_here("task").out == "x" * 5120 + "\n"
+
+
+@said
+@pytest.mark.parametrize("args", [["x", "--clear"], [""], ["  \n"]])
+def test_what_is_no_task_is_one_line(args: list[str]) -> None:
+    before = rows()
+    ran = run_here("task", *args)
+    assert ran.code == 2
+    refused(ran)
+    assert rows() == before
+
+
+# --- all of them
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_where_nothing_was_said_there_is_nothing_to_look_at(world: Path, command: list[str]) -> None:
+    crew(world, {"max": []})
+    ran = run_here(*command)
+    assert (ran.code, refused(ran)) == (4, "there is no conversation here yet")
+    assert ran.err.endswith('\n  try: teamchat send "Hi"\n')
+
+
+@said
+@pytest.mark.parametrize("command", [*LOOKING, ["sessions"]])
+def test_looking_changes_nothing_and_needs_neither_trust_nor_a_team_that_can_be_read(
+    world: Path, command: list[str]
+) -> None:
+    (world / "state" / "trust.json").unlink()
+    FILE.write_text("nonsense [")
+    before = rows()
+    assert run_here(*command).code == 0
+    assert rows() == before
+
+
+@said
+@pytest.mark.parametrize("command", [*LOOKING, ["sessions"]])
+def test_looking_goes_on_while_the_conversation_runs(command: list[str]) -> None:
+    from teamchat.cli.place import store_file
+    from teamchat.core.lock import session_lock
+    from teamchat.core.store.database import Database
+
+    db = Database(store_file(Path.cwd()))
+    with session_lock(store_file(Path.cwd()).parent / "session-1.lock", "another"), db.transaction():
+        db.execute("UPDATE sessions SET turns = 99")
+        assert run_here(*command).code == 0
+    db.close()
+
+
+def test_json_lines_are_each_one_object_whatever_was_said(world: Path) -> None:
+    crew(world, {"max": ["\u2028 \u0085 \n \r\n \x00 \x1b 水 🙂"]})
+    run_here("send", "a\nb\u2029c")
+    lines = cli("log", "--json").out.removesuffix("\n").split("\n")
+    assert [json.loads(line)["text"] for line in lines] == ["a\nb\u2029c", "\u2028 \u0085 \n \r\n \x00 \x1b 水 🙂"]

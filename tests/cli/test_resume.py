@@ -1,0 +1,129 @@
+"""`teamchat resume`: what a failure, a guard, Ctrl-C or a crash has left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scene import notes, objects, refused, rows, said, steady, turn
+from tests.crew import Crew, crew
+from tests.program import Result, run_here
+
+GOES_ON = "session s1 goes on"
+
+
+failed = pytest.mark.usefixtures("made")
+
+
+@pytest.fixture
+def made(world: Path) -> Crew:
+    """`max` has failed his first turn, and `sarah` waits behind him."""
+    made = crew(world, {"max": [{"say": "half", "exit": 3}, "Whole."], "sarah": ["Hi."], "carol": ["Me."]})
+    assert run_here("send", "--to", "max,sarah", "Go").code == 1
+    return made
+
+
+def test_it_runs_what_failed_again_and_then_what_waited(made: Crew) -> None:
+    assert steady(run_here("resume")) == Result(
+        0, "max:\nWhole.\n\nsarah:\nHi.\n\n", notes(GOES_ON, *turn("max", 2), *turn("sarah", 3))
+    )
+    assert made.prompts("max")[0] == made.prompts("max")[1]
+    assert said() == [("kailai", "Go"), ("max", "Whole."), ("sarah", "Hi.")]
+
+
+@failed
+def test_the_second_try_is_named_on_its_receipt() -> None:
+    run_here("resume", "--retry")
+    assert "  why       kailai asked for max in msg-1, attempt 2\n" in run_here("show", "2").out
+    assert "attempt" not in run_here("show", "1").out
+    (receipt,) = objects(run_here("show", "2", "--json"))
+    assert receipt["setup"]["attempt"] == 2  # type: ignore[index]
+
+
+@failed
+def test_it_can_go_on_without_what_failed() -> None:
+    assert steady(run_here("resume", "--skip")) == Result(
+        0, "sarah:\nHi.\n\n", notes(GOES_ON, "dropped: max, called by kailai in msg-1", *turn("sarah", 2))
+    )
+
+
+@failed
+def test_it_can_run_nothing_of_what_is_held() -> None:
+    dropped = [f"dropped: {name}, called by kailai in msg-1" for name in ("max", "sarah")]
+    assert run_here("resume", "--drop") == Result(0, "", notes(GOES_ON, *dropped))
+    assert refused(Result(2, "", run_here("resume").err.removeprefix(notes(GOES_ON)))) == (
+        "nothing waits in this conversation"
+    )
+    assert run_here("resume").code == 2
+
+
+def test_skipping_leaves_out_the_turn_that_failed_last(made: Crew) -> None:
+    made.say("carol", {"exit": 3})
+    assert run_here("send", "--to", "carol", "And you?").code == 1
+    ran = run_here("resume", "--skip")
+    assert ran.code == 0
+    assert "dropped: carol, called by kailai in msg-2" in ran.err
+    assert [name for name, _ in said()] == ["kailai", "kailai", "max", "sarah"]
+
+
+def test_who_is_asked_is_asked_again(world: Path) -> None:
+    crew(world, {"max": ["May I?\n[NEXT: kailai]"]})
+    run_here("send", "Go")
+    asked = notes(GOES_ON, "waiting: max asks kailai", 'answer: teamchat send "..."')
+    assert run_here("resume") == Result(9, "", asked)
+    assert run_here("resume", "--drop") == Result(9, "", asked)
+
+
+@failed
+def test_it_resumes_the_named_session_or_the_last_one() -> None:
+    assert run_here("send", "--new", "--to", "sarah", "Hi").code == 0
+    assert run_here("resume").code == 2
+    assert run_here("resume", "--session", "s1", "--drop").code == 0
+    assert refused(run_here("resume", "--session", "nope")) == "there is no session 'nope' (sessions: s1, s2)"
+
+
+@failed
+def test_it_shows_itself_as_send_does() -> None:
+    assert run_here("resume", "--quiet") == Result(0, "Hi.\n", "")
+    assert run_here("send", "--to", "max", "Again").code == 1
+    result = objects(run_here("resume", "--json"))[-1]
+    assert (result["type"], result["code"], result["outcome"]) == ("result", 1, "member_failed")
+    assert [route["target"] for route in result["held"]] == ["max"]  # type: ignore[attr-defined]
+
+
+@failed
+@pytest.mark.parametrize(
+    ("options", "code", "error"),
+    [
+        (["--skip", "--drop"], 2, "--retry, --skip and --drop exclude each other"),
+        (["--retry", "--skip"], 2, "--retry, --skip and --drop exclude each other"),
+        (
+            ["--timeout", "soon"],
+            2,
+            '--timeout \'soon\': expected a time above zero such as "90s", "30m" or "1h30m", got \'soon\'',
+        ),
+        (["Go on"], 2, "too many arguments: Go on (a text with spaces needs quotes)"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_and_nothing_runs(options: list[str], code: int, error: str) -> None:
+    before = rows()
+    ran = run_here("resume", *options)
+    assert (ran.code, refused(ran)) == (code, error)
+    assert rows() == before
+
+
+def test_where_nothing_was_said_there_is_nothing_to_resume(world: Path) -> None:
+    crew(world, {"max": []})
+    ran = run_here("resume")
+    assert (ran.code, refused(ran)) == (4, "there is no conversation here yet")
+
+
+def test_a_team_file_that_changed_must_be_trusted_again(made: Crew) -> None:
+    made.file.write_text(
+        made.file.read_text().replace("plain", "plain", 1) + '\n[[members]]\nname = "new"\nagent = "max-agent"\n'
+    )
+    ran = run_here("resume")
+    assert ran.code == 5
+    assert ran.err.startswith(f"teamchat: {made.file} is not trusted yet; with it\n")
+    assert run_here("resume", "--trust").code == 0

@@ -1,0 +1,132 @@
+"""`team` and `trust`: who is there, what each may do, and the one question that is asked before anything runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scene import FILE, notes, refused
+from tests.crew import SCRIPTED, crew
+from tests.installed import install
+from tests.program import Result, run_here
+
+OWN = """\
+[[members]]
+name = "al"
+agent = "own"
+[agents.own]
+command = ["{program}"]
+"""
+
+
+def test_the_team_is_shown_with_what_each_member_may_do(world: Path) -> None:
+    made = crew(world, {"max": []}, members={"max": {"title": "Architect", "timeout": "90s"}})
+    assert run_here("team") == Result(
+        0,
+        f"""\
+crew ({made.file})
+
+kailai · person
+
+max · Architect · max-agent
+  access read: not enforced: teamchat can not bound what another program does
+  reads: its prompt, and whatever the program reads by itself
+  works in: {world}/work
+  runs: {sys.executable} -I -S {SCRIPTED} {made.scripts} max plain
+  clocks: first byte 60 s, stall 300 s, in all 90 s
+""",
+        "",
+    )
+
+
+def test_the_team_as_json_has_every_member(world: Path) -> None:
+    crew(
+        world,
+        {"max": []},
+        like={"max": "claude"},
+        members={"max": {"model": "opus", "allow": ["make"], "access": "edit"}},
+    )
+    team = json.loads(run_here("team", "--json").out)
+    assert (team["name"], team["file"], team["trusted"]) == ("crew", str(FILE.absolute()), True)
+    person, member = team["members"]
+    assert person == {"name": "kailai", "title": None, "type": "human"}
+    assert member["access"] == "edit"
+    assert member["allow"] == ["make"]
+    assert member["model"] == "opus"
+    assert member["program"] == sys.executable
+    assert member["clocks_s"] == {"first_byte": 60.0, "stall": 300.0, "timeout": 1800.0}
+
+
+def test_a_program_that_is_not_installed_is_shouted() -> None:
+    FILE.write_text(OWN.format(program="no-such-program"))
+    assert "al · own (NOT INSTALLED)\n" in run_here("team").out
+
+
+def test_without_a_team_file_the_installed_clis_are_the_team(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(world, monkeypatch, "claude", "codex")
+    out = run_here("team").out
+    assert out.startswith("work (no team file: the installed CLIs are the team)\n\nclaude · claude\n  access read: ")
+    assert "\n\ncodex · codex\n" in out
+    assert "gemini" not in out
+
+
+def test_a_team_can_be_named_as_a_file_and_in_the_users_folder(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(world / "config"))
+    teams = world / "config" / "teamchat" / "teams"
+    teams.mkdir(parents=True)
+    (teams / "mine.toml").write_text(OWN.format(program="sh"))
+    assert run_here("team", "--team", "mine").out.startswith(f"mine ({teams}/mine.toml), not trusted yet: ")
+    assert run_here("team", "--team", str(teams / "mine.toml")).out.startswith(f"mine ({teams}/mine.toml), not trusted")
+    ran = run_here("team", "--team", "other")
+    assert (ran.code, refused(ran)) == (4, f"no team 'other' in {teams} (there are: mine)")
+
+
+def test_names_and_titles_can_not_rewrite_the_screen(world: Path) -> None:
+    folder = world / "work" / "\x1b[31mred\nfolder"
+    folder.mkdir()
+    (folder / "teamchat.toml").write_text(OWN.format(program="sh"))
+    ran = run_here("team", "--team", str(folder / "teamchat.toml"))
+    assert ran.code == 0
+    assert "\x1b" not in ran.out
+    assert ran.out.startswith("\\x1b[31mred\\nfolder (")
+
+
+# --- trust
+
+
+def test_trust_says_what_is_trusted_and_then_it_runs(world: Path) -> None:
+    made = crew(world, {"max": ["Hi."]})
+    (world / "state" / "trust.json").unlink()
+    line = f"max runs {sys.executable} -I -S {SCRIPTED} {made.scripts} max plain"
+    ran = run_here("send", "Go")
+    assert ran == Result(5, "", f"teamchat: {made.file} is not trusted yet; with it\n  {line}\n  try: teamchat trust\n")
+    assert made.prompts("max") == []
+    assert run_here("team").out.startswith(f"crew ({made.file}), not trusted yet: teamchat trust\n")
+    assert run_here("trust") == Result(0, "", notes(line, f"{made.file} is trusted"))
+    assert run_here("team").out.startswith(f"crew ({made.file})\n")
+    assert run_here("send", "Go").code == 0
+
+
+def test_a_team_that_only_reads_needs_no_trust(world: Path) -> None:
+    FILE.write_text('[[members]]\nname = "max"\nagent = "claude"\n')
+    assert run_here("trust") == Result(0, "", notes("this team needs no trust: its members only read"))
+    assert not (world / "state" / "trust.json").exists()
+
+
+def test_what_runs_nothing_never_asks_again_and_another_command_does(world: Path) -> None:
+    made = crew(world, {"max": ["Hi."]})
+    text = made.file.read_text()
+    made.file.write_text(text.replace('name = "crew"', 'name = "crew"\ntask = "New"'))
+    assert run_here("send", "Go").code == 0
+    made.file.write_text(text.replace('"max", "plain"]', '"max", "claude"]'))
+    assert run_here("send", "Go").code == 5
+
+
+def test_trust_in_a_script_is_an_option(world: Path) -> None:
+    crew(world, {"max": ["Hi."]})
+    (world / "state" / "trust.json").unlink()
+    assert run_here("send", "--trust", "--quiet", "Go") == Result(0, "Hi.\n", "")
+    assert run_here("team").out.startswith(f"crew ({FILE.absolute()})\n")
