@@ -6,13 +6,16 @@ import shlex
 import sys
 from collections.abc import Iterator
 
+from teamchat.cli.output.receipt import short
 from teamchat.cli.place import choose_session
 from teamchat.core.addressing import address
+from teamchat.core.clean import clean
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.events import ConversationEvent
 from teamchat.core.hints import hints
 from teamchat.core.markers import scan
 from teamchat.core.member_turn import ready
+from teamchat.core.printable import printable
 from teamchat.core.route import Route, Status
 from teamchat.core.store.database import Database
 from teamchat.core.team import Team
@@ -27,9 +30,16 @@ def explain(
         chosen = choose_session(db, team, session, new=new)[0]
         explanation = [*_explain(team, db, chosen.id, text, speaker, to)]
     for part in explanation:
-        sys.stdout.buffer.write(part if isinstance(part, bytes) else f"{part}\n".encode(errors="backslashreplace"))
+        sys.stdout.buffer.write(shown(part) + b"\n")
     sys.stdout.buffer.flush()
     return 0
+
+
+def shown(part: str | bytes) -> bytes:
+    """Bytes are exact where nobody is deceived by them; a team file that is only looked at may be anybody's."""
+    if isinstance(part, bytes):
+        return clean(part.decode(errors="replace")).encode() if sys.stdout.isatty() else part
+    return clean(part).encode(errors="backslashreplace")
 
 
 def _explain(
@@ -53,14 +63,14 @@ def _explain(
 
 def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
     turn = ready(team, route, coordinator.manager, coordinator.outside)
-    yield f"\n{route.target} would run: {shlex.join(turn.command.argv)}"
+    yield f"\n{route.target} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
     yield f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}"
     for name, value in turn.setup.env.items():
         yield f"without {name}" if value is None else f"with {name}={value}"
     if turn.prompt.system_text:
         yield f"\nits system text ({turn.setup.system_bytes:,} bytes):\n{turn.prompt.system_text}"
     yield f"\nits standard input ({turn.setup.stdin_bytes:,} bytes):"
-    yield turn.prompt.prepared.stdin + b"\n"
+    yield turn.prompt.prepared.stdin
 
 
 def marker_lines(text: str, team: Team) -> list[str]:

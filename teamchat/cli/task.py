@@ -17,7 +17,7 @@ def task(
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.clean import clean
-    from teamchat.core.context_manager import ContextManager
+    from teamchat.core.context_manager import TASK_CUT, ContextManager
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
@@ -35,6 +35,8 @@ def task(
         elif text is not None:
             ContextManager(log).set_team_task(text)
             note(f"the task of session {chosen.name} is set")
+            if len(log.team_task or "") < len(text):
+                note(TASK_CUT)
         elif log.team_task is None:
             note(f'session {chosen.name} has no task; set one: teamchat task "..."')
         else:

@@ -13,6 +13,7 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     from teamchat.cli.output.jsonl import write
     from teamchat.cli.place import find_team, trust_store
     from teamchat.core.printable import printable
+    from teamchat.core.trust import trust_command
 
     found = find_team(team)
     trusted = trust_store().is_trusted(found)
@@ -21,7 +22,7 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
         write("team", name=found.name, file=str(found.path) if found.path else None, trusted=trusted, members=rows)
         return
     origin = str(found.path) if found.path else "no team file: the installed CLIs are the team"
-    print(printable(f"{found.name} ({origin})" + ("" if trusted else ", not trusted yet: teamchat trust")))
+    print(printable(f"{found.name} ({origin})" + ("" if trusted else f", not trusted yet: {trust_command(found)}")))
     for row in rows:
         print()
         for line in lines(row):

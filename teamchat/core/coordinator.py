@@ -18,7 +18,7 @@ from teamchat.assemblers.truncation import BYTES_PER_TOKEN
 from teamchat.core.actions import Action, Asked, Dropped, Paused, PauseKind, Queued, RunTurn, TurnFailed
 from teamchat.core.addressing import Addressed, address, address_reply
 from teamchat.core.conclusion import Tally, conclude_failure, conclude_pause, conclude_waiting
-from teamchat.core.context_manager import ContextManager
+from teamchat.core.context_manager import TASK_CUT, ContextManager
 from teamchat.core.engine import Rules, State, decide
 from teamchat.core.engine_events import Event, HumanSpoke, Recovered, Resumed, ResumeMode, Stopped, TurnBegan, TurnEnded
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, TeamchatError
@@ -123,11 +123,16 @@ class ConversationCoordinator:
                 )
             )
             if addressed.task is not None:
-                self.manager.set_team_task(addressed.task)
+                self._set_task(addressed.task)
             spoke = HumanSpoke(time.time(), message.id, addressed.speaker.name, addressed.requests, addressed.drops)
             actions = self._decide(spoke)
         self.emit(MessageStored(message))
         return actions
+
+    def _set_task(self, task: str) -> None:
+        self.manager.set_team_task(task)
+        if self.manager.get_team_task() != task:
+            self.emit(Warned(TASK_CUT))
 
     async def resume(self, mode: ResumeMode) -> Conclusion:
         """Go on with what was held. Raises `NothingToResume` when the queue is empty."""

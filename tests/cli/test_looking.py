@@ -223,16 +223,6 @@ def test_the_task_is_what_the_next_member_is_told(made: Crew) -> None:
 
 
 @said
-def test_a_task_that_is_too_long_is_cut_and_said_so() -> None:
-    ran = cli("task", "x" * 6000)
-    assert ran.err == (
-        "[ContextManager] TeamTask exceeded 5KB limit (6000 bytes), truncated to 5120 bytes\n"
-        "· the task of session s1 is set\n"
-    )
-    assert run_here("task").out == "x" * 5120 + "\n"
-
-
-@said
 @pytest.mark.parametrize("args", [["x", "--clear"], [""], ["  \n"]])
 def test_what_is_no_task_is_one_line(args: list[str]) -> None:
     before = rows()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 
 from tests.cli.scene import FILE, notes, refused
 from tests.crew import SCRIPTED, crew
-from tests.installed import install
+from tests.installed import install, program
 from tests.program import Result, run_here
+from tests.runners.processes import agent
 
 OWN = """\
 [[members]]
@@ -92,6 +94,46 @@ def test_names_and_titles_can_not_rewrite_the_screen(world: Path) -> None:
     assert ran.code == 0
     assert "\x1b" not in ran.out
     assert ran.out.startswith("\\x1b[31mred\\nfolder (")
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+def test_a_team_of_the_installed_clis_answers(world: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The fake CLI of that name on PATH gets what the real one would get, and its answer is understood."""
+    folder = install(world, monkeypatch, name)
+    program(folder / name, f"exec {shlex.join(agent(f'{name}-like', f'Hello from {name}.'))}")
+    assert run_here("send", "--quiet", f"[NEXT: {name}] Hi") == Result(0, f"Hello from {name}.\n", "")
+    assert run_here("show").out.startswith(f"turn 1 · {name} ({name}) · done\n")
+
+
+def test_values_of_variables_are_not_shown(world: Path) -> None:
+    made = crew(world, {"max": []})
+    env = 'env = { MY_TOKEN = "s3cret", PLAIN = "val-ue" }'
+    made.file.write_text(made.file.read_text().replace('name = "max"', f'name = "max"\n{env}'))
+    for ran in (run_here("team"), run_here("team", "--json")):
+        assert "MY_TOKEN" in ran.out
+        assert "s3cret" not in ran.out
+        assert "val-ue" not in ran.out
+
+
+def test_a_team_file_can_not_repaint_its_own_display() -> None:
+    FILE.write_text(
+        '[team]\nname = "x"\n[[members]]\nname = "max"\nagent = "own"\n'
+        '[agents.own]\ncommand = ["sh", "-c", "evil\\u001b[2K\\nclocks: \\u202e"]\n'
+    )
+    shown = run_here("team").out
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "evil\\x1b[2K\\nclocks: \\u202e" in shown
+
+
+def test_the_command_that_trusts_is_of_the_team_that_is_shown(world: Path) -> None:
+    teams = world / "home" / "config_home" / "teamchat" / "teams"
+    teams.mkdir(parents=True)
+    (teams / "mine.toml").write_text(OWN.format(program="sh"))
+    shown = run_here("team", "--team", "mine").out
+    assert shown.startswith(f"mine ({teams}/mine.toml), not trusted yet: teamchat trust --team mine\n")
+    assert run_here("trust", "--team", "mine").code == 0
+    assert run_here("team", "--team", "mine").out.startswith(f"mine ({teams}/mine.toml)\n")
 
 
 # --- trust

@@ -66,13 +66,13 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
         yield "cut", f"{plural(cut.history_messages, 'old message')} and {text} (the budget)"
     if setup.inert_mentions:
         yield "inert", f"{plural(setup.inert_mentions, '@path')} of other speakers made inert"
-    yield "ran", shlex.join(_short(word) for word in setup.argv)
+    yield "ran", shlex.join(short(word) for word in setup.argv)
     yield "in", setup.cwd
     for name, new in setup.env.items():
         yield "env", f"without {name}" if new is None else f"{name}={new}"
 
 
-def _short(word: str) -> str:
+def short(word: str) -> str:
     """A word of a command line; a long one (the system text) is shown by its beginning."""
     return word if len(word) <= LONGEST_WORD and "\n" not in word else f"{word.splitlines()[0][:40]}…"
 

@@ -1,0 +1,174 @@
+"""`send --dry-run`: what would happen, without running, storing or disturbing anything."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from teamchat.cli.place import store_file
+from tests.cli.scene import FILE, actors, refused, rows
+from tests.crew import SCRIPTED, Crew, crew
+from tests.program import Result, cli, ended, run_here, start
+from tests.runners.processes import Pids, eventually
+
+
+@pytest.fixture
+def made(world: Path) -> Crew:
+    return crew(world, {"max": ["Here.", "Again."], "sarah": ["Me."]}, team={"task": "Build"})
+
+
+def test_it_shows_the_routing_the_command_and_the_prompt(world: Path, made: Crew) -> None:
+    ran = run_here("send", "--dry-run", "[NEXT: max, sarah] Hi")
+    head, _, stdin = ran.out.partition("its standard input (")
+    assert (ran.code, ran.err) == (0, "")
+    assert head == (
+        "[NEXT: max, sarah] at 0: counts\n"
+        "speaking: max, then sarah\n"
+        "guards: 12 turns and 60 minutes for this message\n"
+        "\n"
+        f"max would run: {sys.executable} -I -S {SCRIPTED} {world}/scripts max plain\n"
+        f"in {world}/work, access read: not enforced: teamchat can not bound what another program does\n"
+        f"with PWD={world}/work\n"
+        "with TMPDIR=$TMPDIR\n"
+        "\n"
+    )
+    assert run_here("send", "[NEXT: max, sarah] Hi").code == 0
+    (sent,) = made.prompts("max")
+    assert stdin == f"{len(sent.encode()):,} bytes):\n{sent}\n"
+
+
+def test_every_marker_is_explained() -> None:
+    actors({"max": [], "sarah": []})
+    ran = run_here(
+        "send", "--dry-run", "[NEXT: max] `[NEXT: max]` \\[NEXT: sarah] [DROP: bob]\n> [FROM: x]\nNEXT: sarah"
+    )
+    assert ran.out.splitlines()[:8] == [
+        "[NEXT: max] at 0: counts",
+        "[NEXT: max] at 13: text, it is in inline code",
+        "[NEXT: sarah] at 27: text, it is escaped",
+        "[DROP: bob] at 41: counts",
+        "[FROM: x] at 55: text, it is in a quote",
+        "'NEXT: sarah' at 65 is no marker: did you mean [NEXT: sarah]?",
+        "problem: nobody is called 'bob'",
+        "speaking: max",
+    ]
+
+
+def test_it_stores_nothing_and_begins_no_session(made: Crew) -> None:
+    assert run_here("send", "--dry-run", "Hi").code == 0
+    assert run_here("send", "--dry-run", "--session", "new", "Hi").code == 0
+    stored = rows()
+    assert not any(stored[table] for table in ("sessions", "messages", "routes", "turns", "turn_events", "texts"))
+    assert run_here("send", "[TEAM_TASK: Other] [NEXT: max] Hi").code == 0
+    before = rows()
+    for options in ([], ["--new"], ["--session", "new"], ["--session", "s1"], ["--to", "sarah"]):
+        assert run_here("send", "--dry-run", *options, "[TEAM_TASK: Third] [DROP: ALL] Hi").code == 0
+    assert rows() == before
+    assert len(made.prompts("max")) == 1
+    assert made.prompts("sarah") == []
+
+
+def test_what_is_held_stays_held_and_is_told(world: Path) -> None:
+    crew(world, {"max": [{"exit": 1}], "sarah": []})
+    assert run_here("send", "[NEXT: max, sarah] Hi").code == 1
+    before = rows()
+    ran = run_here("send", "--dry-run", "--to", "sarah", "Hi")
+    assert "speaking: sarah\nheld, only resume moves them: max, sarah\n" in ran.out
+    assert rows() == before
+
+
+def test_a_message_to_a_person_or_to_nobody(world: Path) -> None:
+    crew(world, {"max": []}, humans=("kailai", "mia"))
+    assert run_here("send", "--dry-run", "[NEXT: mia] Hi").out == (
+        "[NEXT: mia] at 0: counts\nspeaking: mia\nguards: 12 turns and 60 minutes for this message\n"
+    )
+    assert "speaking: nobody\n" in run_here("send", "--dry-run", "[TEAM_TASK: x]").out
+
+
+@pytest.mark.parametrize(
+    ("args", "code"), [(["--to", "bob", "x"], 4), ([""], 2), (["--as", "max", "x"], 4), (["--timeout", "x", "x"], 2)]
+)
+@pytest.mark.usefixtures("made")
+def test_what_would_be_refused_is_refused(args: list[str], code: int) -> None:
+    ran, real = run_here("send", "--dry-run", *args), run_here("send", *args)
+    assert ran.err == real.err
+    assert (ran.code, real.code) == (code, code)
+
+
+def test_too_large_is_told(world: Path) -> None:
+    crew(world, {"max": []}, team={"max_bytes": 2000, "task": "x" * 3000})
+    ran = run_here("send", "--dry-run", "Hi")
+    assert ran.code == 12
+    refused(ran)
+
+
+def test_a_program_that_is_not_installed_is_no_reason_not_to_look() -> None:
+    FILE.write_text('[[members]]\nname = "max"\nagent = "claude"\nsystem_instruction = "You are Max."\n')
+    ran = run_here("send", "--dry-run", "Hi")
+    assert ran.code == 0
+    assert "\nmax would run: claude -p " in ran.out
+    assert "\nits system text (" in ran.out
+    assert " bytes):\nYou are Max.\n\nYou are max, a member of the team" in ran.out
+
+
+def test_keys_that_the_agent_would_not_see_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-own")
+    FILE.write_text('[[members]]\nname = "max"\nagent = "claude"\n')
+    shown = run_here("send", "--dry-run", "Hi").out
+    assert "without OPENAI_API_KEY\n" in shown
+    assert "sk-" not in shown
+    assert "ANTHROPIC_API_KEY" not in shown
+
+
+def test_a_team_file_can_not_repaint_what_is_shown_of_it() -> None:
+    FILE.write_text(
+        '[[members]]\nname = "max"\nagent = "own"\nsystem_instruction = "Be\\u001b[2K brief"\n'
+        '[agents.own]\ncommand = ["sh", "-c", "evil\\u001b[2K\\u202e"]\nlike = "claude"\n'
+    )
+    shown = run_here("send", "--dry-run", "Hi").out
+    assert "\x1b" not in shown
+    assert "evil\\x1b[2K\\u202e" in shown
+    assert "\nBe brief\n" in shown
+
+
+def test_a_session_that_another_process_runs_is_looked_at_and_not_disturbed(pids: Pids) -> None:
+    actors({"max": ["reply", "half", "+", "sleep", "1", "+", "reply", "whole"]})
+    running = start("send", "--quiet", "Hi")
+    pids.await_count(1)
+    assert eventually(lambda: any(row[7] == "running" for row in rows()["turns"]))
+    before = rows()
+    ran = run_here("send", "--dry-run", "More")
+    assert ran.code == 0
+    assert rows() == before
+    assert ended(running) == Result(0, "half\nwhole\n", "")
+
+
+def test_a_pager_does_not_keep_the_store_locked(made: Crew) -> None:
+    """The reader of a large explanation stops reading: others can still write."""
+    assert run_here("send", "--to", "sarah", "x" * 500_000).code == 0
+    looking = start("send", "--dry-run", "--to", "max", "Hi")
+    assert looking.stdout is not None
+    assert looking.stdout.read(1)
+    with sqlite3.connect(store_file(Path.cwd()), timeout=0) as db:
+        db.execute("UPDATE sessions SET used_at = used_at")
+    db.close()
+    assert looking.poll() is None, "its output must be too large for the pipe, or this shows nothing"
+    reader = threading.Thread(target=looking.stdout.read)
+    reader.start()
+    assert looking.wait(20) == 0
+    reader.join()
+    for stream in (looking.stdout, looking.stderr):
+        assert stream is not None
+        stream.close()
+    assert made.prompts("max") == []
+
+
+@pytest.mark.usefixtures("made")
+def test_the_prompt_is_exact_where_it_is_piped() -> None:
+    ran = cli("send", "--dry-run", "-", stdin=b"bell \x07 and \xff byte\n")
+    assert ran.raw.endswith("bell \x07 and \ufffd byte\n".encode())

@@ -1,0 +1,95 @@
+"""`teamchat show`: all that a receipt holds, of an agent that tells much of itself and of one that tells nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scene import actors, objects, refused
+from tests.crew import Crew, crew
+from tests.program import run_here
+from tests.runners.processes import AGENT
+
+INSTRUCTION = "You are Max.\n\n\tCareful."
+
+
+@pytest.fixture
+def made(world: Path) -> Crew:
+    made = crew(world, {"max": ["One."]})
+    assert run_here("send", "[NEXT: max] 你好").code == 0
+    return made
+
+
+@pytest.mark.usefixtures("made")
+def test_a_session_without_a_turn() -> None:
+    assert run_here("send", "--session", "new", "[NEXT: kailai]").code == 0
+    assert refused(run_here("show")) == "session new has no turn yet"
+    assert run_here("show", "--session", "s1").code == 0
+
+
+def test_json_has_everything(world: Path, made: Crew) -> None:
+    (receipt,) = objects(run_here("show", "--json"))
+    outcome, setup = receipt["outcome"], receipt["setup"]
+    assert isinstance(outcome, dict)
+    assert isinstance(setup, dict)
+    assert isinstance(receipt.pop("started_at"), float)
+    assert isinstance(outcome.pop("seconds"), float)
+    assert isinstance(outcome.pop("first_byte_s"), float)
+    scratch = setup["env"].pop("TMPDIR")
+    assert Path(scratch).parent == world / "tmp"
+    command = [sys.executable, "-I", "-S", str(AGENT.parent / "scripted.py"), str(world / "scripts"), "max", "plain"]
+    assert receipt == {
+        "v": 1, "type": "turn", "turn": 1, "member": "max", "agent": "max-agent", "status": "done",
+        "shown_through": "msg-1", "vendor_session": None,
+        "setup": {
+            "argv": command, "env": {"PWD": str(world / "work")}, "cwd": str(world / "work"), "access": "read",
+            "access_note": "not enforced: teamchat can not bound what another program does",
+            "why": "kailai asked for max in msg-1", "answers": "msg-1", "request": "msg-1", "attempt": 1,
+            "model": None, "stdin_bytes": len(made.prompts("max")[0].encode()), "system_bytes": 0,
+            "inert_mentions": 0, "trimmed": {"history_messages": 0, "message_bytes": 0, "request_bytes": 0},
+        },
+        "prompt": made.prompts("max")[0], "system": None,
+        "outcome": {
+            "ok": True, "code": 0, "failure": None, "reply": "msg-2", "exit_code": 0, "model": None, "usage": None,
+            "denied": None, "files": [], "tools": 0, "left": [],
+        },
+        "partial": "",
+    }  # fmt: skip
+
+
+class TestAClaude:
+    """A CLI that tells of itself: its system text, tools, tokens and cost."""
+
+    @pytest.fixture(autouse=True)
+    def talk(self) -> None:
+        steps = ["claude-tool", "Bash", "+", "claude-tool-end", "ok", "+", "claude-like", "Done \x1b[31mred\x1b[0m"]
+        keys = {"system_instruction": INSTRUCTION, "model": "opus"}
+        actors({"max": steps}, like="claude", members={"max": keys})
+        assert run_here("send", "Look at @teamchat.toml").code == 0
+        assert run_here("send", "And now?").code == 0
+
+    def test_its_receipt_has_what_it_reports(self) -> None:
+        shown = run_here("show", "2").out
+        assert "  model     claude-fake-1\n  tokens    in 14, cached 3, out 7, $0.0025\n" in shown
+        assert "  tools     1 used, 0 denied\n" in shown
+        assert shown.endswith("s  Bash make test\n")
+        assert "  inert     1 @path of other speakers made inert\n" in shown
+        assert "\x1b" not in shown
+        assert "--append-system-prompt 'You are Max.…'" in shown  # the whole of it is what --system prints
+
+    def test_its_system_text_is_printed_as_it_went(self) -> None:
+        system = run_here("show", "--system").out
+        assert system.startswith(f"{INSTRUCTION}\n\nYou are max, a member of the team")
+        assert objects(run_here("show", "--json"))[0]["system"] == system
+        assert INSTRUCTION not in run_here("show", "--prompt").out
+
+
+def test_what_a_dead_agent_said_on_stderr_can_not_repaint_the_terminal() -> None:
+    actors({"max": ["err", "\x1b[2J\x1b]0;title\x07boom", "+", "reply", "\x1b[1mhalf\x1b[0m", "+", "exit-with", "1"]})
+    assert run_here("send", "Hi").code == 1
+    shown = run_here("show").out
+    assert "\x1b" not in shown
+    assert "  | half\n" in shown
+    assert "boom" in shown
