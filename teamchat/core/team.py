@@ -14,6 +14,7 @@ from typing import Literal
 
 from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.errors import UnknownName
+from teamchat.core.messages import well_formed
 from teamchat.core.names import fold, valid_name
 from teamchat.runners.base import Access
 
@@ -151,6 +152,11 @@ def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
     taken = {fold(word) for member in members for word in (member.name, member.title) if word}
     names = chain((login, "you"), (f"you-{n}" for n in count(2)))
     return Member(next(name for name in names if valid_name(name) and fold(name) not in taken), "human", root)
+
+
+def folder_name(folder: Path) -> str:
+    """The name of a team that has none: its folder's, in characters that can be stored and sent."""
+    return well_formed(folder.name) or "team"
 
 
 def login_name() -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.names import fold
-from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human
+from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
 from teamchat.core.team_mistakes import Mistake, nearest
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         members.append(default_human(login, members, root))
     settings = file.team
     return Team(
-        name=settings.name or (path.parent.name if path.name == "teamchat.toml" else path.stem) or "team",
+        name=settings.name or folder_name(path.parent if path.name == "teamchat.toml" else path.with_suffix("")),
         members=tuple(members),
         root=root,
         path=path,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from teamchat.core.errors import AgentMissing, TeamFileError, UnknownName
 from teamchat.core.printable import printable
-from teamchat.core.team import BUILTIN_AGENTS, INSTALL, Member, Team, default_human, login_name
+from teamchat.core.team import BUILTIN_AGENTS, INSTALL, Member, Team, default_human, folder_name, login_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +74,7 @@ def installed_team(root: Path, which: Which = shutil.which, login: str | None = 
     root = root.absolute()
     members = [Member(spec.name, "ai", root, agent=spec.name) for spec in specs]
     return Team(
-        name=root.name or "team",
+        name=folder_name(root),
         members=(*members, default_human(login or login_name(), members, root)),
         root=root,
     )

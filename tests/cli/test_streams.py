@@ -1,0 +1,255 @@
+"""The standard streams and the machine as callers leave them: closed, full, read by nobody, or not writable."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scene import notes, objects, refused, said, steady, turn
+from tests.crew import Crew, crew
+from tests.program import TIMEOUT_S, Result, argv, cli, run_here, start
+
+BEGINS = "session s1 begins"
+LIKE_A_USER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+"""What takes from root the right to write where nobody may."""
+
+
+def shell(redirect: str, *args: str) -> Result:
+    """Run the program as a shell does with this redirection behind it."""
+    command = ["sh", "-c", f'exec "$@" {redirect}', "sh", *argv(*args)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False)
+    return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.fixture
+def made(world: Path) -> Crew:
+    return crew(world, {"max": ["Hi."] * 3, "sarah": [{"say": "Me.", "hang": 0.2}], "carol": ["And me."]})
+
+
+pair = pytest.mark.usefixtures("made")
+
+
+# --- closed
+
+
+@pair
+def test_without_standard_input_a_message_is_sent_as_it_is() -> None:
+    assert steady(shell("<&-", "send", "Go")) == Result(0, "max:\nHi.\n\n", notes(BEGINS, *turn("max", 1)))
+
+
+@pair
+def test_without_standard_input_there_is_nothing_to_read_from_it() -> None:
+    ran = shell("<&-", "send", "-")
+    assert (ran.code, refused(ran)) == (2, "there is nothing to send")
+
+
+def test_without_standard_input_nobody_is_asked_for_trust(made: Crew, world: Path) -> None:
+    (world / "state" / "trust.json").unlink()
+    ran = shell("<&-", "send", "Go")
+    assert (ran.code, made.prompts("max")) == (5, [])
+    assert "Traceback" not in ran.err
+
+
+@pair
+def test_without_standard_output_the_conversation_goes_on() -> None:
+    assert steady(shell(">&-", "send", "Go")) == Result(0, "", notes(BEGINS, *turn("max", 1)))
+    assert said() == [("kailai", "Go"), ("max", "Hi.")]
+
+
+@pair
+def test_without_standard_error_nothing_else_gets_into_the_output() -> None:
+    assert shell("2>&-", "send", "Go") == Result(0, "max:\nHi.\n\n", "")
+    assert objects(shell("2>&-", "send", "--json", "Go"))[-1]["outcome"] == "done"
+    assert shell("2>&-", "nonsense") == Result(2, "", "")
+
+
+@pair
+def test_without_any_stream_the_conversation_goes_on() -> None:
+    """The numbers of the streams are free then, and must not become the store's or an agent's."""
+    assert shell("<&- >&- 2>&-", "send", "--to", "max,carol", "Go") == Result(0, "", "")
+    assert [name for name, _ in said()] == ["kailai", "max", "carol"]
+
+
+@pair
+@pytest.mark.parametrize(
+    "command", [["log"], ["show", "--prompt"], ["sessions"], ["--help"], ["--version"], ["nonsense"], []]
+)
+def test_no_command_minds_closed_streams(command: list[str]) -> None:
+    shell("", "send", "Go")
+    expected = 2 if command in ([], ["nonsense"]) else 0
+    assert shell("<&- >&- 2>&-", *command) == Result(expected, "", "")
+
+
+# --- read by nobody any more
+
+
+def test_a_closed_pipe_ends_the_conversation_quietly_and_loses_nothing(made: Crew) -> None:
+    process = start("send", "--to", "max,sarah,carol", "Go")
+    assert process.stdout
+    assert process.stdout.readline() == b"max:\n"
+    process.stdout.close()
+    assert process.stderr
+    err = process.stderr.read().decode()
+    assert process.wait(TIMEOUT_S) == 130
+    process.stderr.close()
+    assert "Traceback" not in err
+    assert [name for name, _ in said()] == ["kailai", "max", "sarah"]
+    assert run_here("log").err == notes("held: carol, called by kailai in msg-1")
+    assert made.prompts("carol") == []
+
+
+@pair
+def test_a_closed_pipe_behind_json_ends_it_the_same() -> None:
+    process = start("send", "--json", "--to", "max,sarah,carol", "Go")
+    assert process.stdout
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(TIMEOUT_S) == 130
+    assert process.stderr
+    assert "Traceback" not in process.stderr.read().decode()
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("command", [["log"], ["log", "--json"]])
+def test_a_pager_that_is_quit_is_no_error(world: Path, command: list[str]) -> None:
+    crew(world, {"max": ["Hi."]})
+    run_here("send", "long " * 1_000_000)  # more than any pipe holds
+    process = start(*command)
+    assert process.stdout
+    process.stdout.read(1)
+    process.stdout.close()
+    assert process.wait(TIMEOUT_S) == 130
+    assert process.stderr
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+@pair
+def test_notes_that_nobody_reads_stop_nothing() -> None:
+    process = start("send", "--to", "max,sarah,carol", "Go")
+    assert process.stderr
+    process.stderr.readline()
+    process.stderr.close()
+    assert process.stdout
+    assert process.stdout.read().decode() == "max:\nHi.\n\nsarah:\nMe.\n\ncarol:\nAnd me.\n\n"
+    process.stdout.close()
+    assert process.wait(TIMEOUT_S) == 0
+    assert [name for name, _ in said()] == ["kailai", "max", "sarah", "carol"]
+
+
+# --- full
+
+
+@pair
+def test_a_full_disk_behind_the_output_is_told_and_stops_the_conversation() -> None:
+    ran = shell(">/dev/full", "send", "--to", "max,sarah", "Go")
+    assert ran.code == 130
+    assert "\nteamchat: the output can not be written: No space left on device\n" in ran.err
+    assert "Traceback" not in ran.err
+    assert said() == [("kailai", "Go"), ("max", "Hi.")]
+
+
+@pair
+@pytest.mark.parametrize("command", [["log"], ["show", "--prompt"], ["team"], ["send", "--dry-run", "x"]])
+def test_a_full_disk_behind_what_is_shown_is_one_line(command: list[str]) -> None:
+    run_here("send", "Go")
+    assert shell(">/dev/full", *command) == Result(13, "", "teamchat: No space left on device\n")
+
+
+@pair
+def test_a_full_disk_behind_the_notes_stops_nothing() -> None:
+    assert shell("2>/dev/full", "send", "Go") == Result(0, "max:\nHi.\n\n", "")
+    assert shell("2>/dev/full", "nonsense").code == 2
+
+
+@pair
+def test_a_store_that_can_not_grow_is_one_line_and_what_was_said_stays() -> None:
+    run_here("send", "Go")
+
+    def no_more() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+    done = subprocess.run(
+        argv("send", "x" * 100_000), capture_output=True, preexec_fn=no_more, timeout=TIMEOUT_S, check=False
+    )
+    ran = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+    assert ran.code == 13, ran.err
+    assert "Traceback" not in ran.err
+    assert "can not be used: " in ran.err
+    assert said() == [("kailai", "Go"), ("max", "Hi.")]
+
+
+# --- not writable
+
+
+@pair
+@pytest.mark.parametrize("command", [["send", "Go"], ["log"], ["sessions"]])
+def test_a_state_folder_that_can_not_be_written_is_one_line(world: Path, command: list[str]) -> None:
+    run_here("send", "Go")
+    everything = [world / "state", *(world / "state").rglob("*")]
+    for path in everything:
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    done = subprocess.run(
+        [*LIKE_A_USER, *argv(*command)], stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False
+    )
+    for path in everything:
+        path.chmod(0o700)
+    ran = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+    assert (ran.code, ran.err.count("\n")) == (13, 2), ran.err
+    assert refused(ran).startswith("the store ")
+    assert ran.err.endswith("\n  try: set TEAMCHAT_HOME to a folder that can be written\n")
+
+
+@pair
+@pytest.mark.parametrize("command", [["team"], ["send", "Go"], ["log"]])
+def test_a_folder_that_is_gone_is_one_line(world: Path, command: list[str]) -> None:
+    gone = world / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        ["sh", "-c", 'rmdir "$0" && exec "$@"', str(gone), *argv(*command)],
+        cwd=gone, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    ran = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+    assert (ran.code, refused(ran)) == (2, "the folder you are in can not be read: No such file or directory")
+
+
+@pair
+def test_no_temporary_folder_is_one_line() -> None:
+    ran = cli("send", "Go", env={"TMPDIR": "/nonexistent"})
+    assert ran.code == 0, "Python finds another one"
+
+
+# --- other alphabets
+
+
+def test_a_folder_whose_name_is_no_utf8_is_a_workspace_like_any_other(world: Path) -> None:
+    made = crew(world, {"max": ["Hi."]}, team={"name": "crew"})
+    text = made.file.read_text().replace('name = "crew"\n', "", 1)
+    folder = Path(os.fsdecode(os.fsencode(world / "work") + b"/caf\xe9"))
+    folder.mkdir()
+    (folder / "teamchat.toml").write_text(text)
+    ran = cli("send", "--trust", "Go", cwd=folder)
+    assert (ran.code, ran.out) == (0, "max:\nHi.\n\n")
+    for command in (
+        ["log"],
+        ["show"],
+        ["show", "--json"],
+        ["sessions"],
+        ["team"],
+        ["team", "--json"],
+        ["send", "--dry-run", "x"],
+    ):
+        shown = cli(*command, cwd=folder)
+        assert (shown.code, shown.err) == (0, ""), shown.err
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8"])
+def test_every_script_is_sent_and_shown_whatever_the_locale(world: Path, locale: str) -> None:
+    made = crew(world, {"max": ["水 🙂 é"]})
+    ran = cli("send", "--quiet", "水 🙂 é", env={"LC_ALL": locale, "LANG": locale})
+    assert ran == Result(0, "水 🙂 é\n", "")
+    assert made.prompts("max")[0].endswith("水 🙂 é")
