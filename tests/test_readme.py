@@ -1,4 +1,4 @@
-"""Every command of the README is run, one after the other, and what it prints is what stands there."""
+"""Every command of the README and of docs/routing.md is run, and what it prints is what stands there."""
 
 from __future__ import annotations
 
@@ -39,19 +39,12 @@ def matches(expected: list[str], printed: list[str]) -> bool:
     return re.fullmatch(pattern, "".join(f"{plain(line)}\n" for line in printed), re.DOTALL) is not None
 
 
-@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
-def test_the_readme_is_true(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOGNAME", "kai")
-    shutil.copy(ROOT / "examples" / "slow" / "teamchat.toml", "slow.toml")
-    subprocess.run(["git", "init", "-q"], check=True)
-    Path("a.txt").write_text("one\n")
-    subprocess.run(["git", "add", "a.txt"], check=True)
-    Path("a.txt").write_text("two\n")
-    before = ""
-    for command, expected in steps((ROOT / "README.md").read_text(encoding="utf-8")):
-        line = command.replace("echo $?", f"echo {before}") if command == "echo $?" else command
+def check(document: str) -> None:
+    """Run a document's commands where we are, each in a shell of its own."""
+    code = 0
+    for command, expected in steps((ROOT / document).read_text(encoding="utf-8")):
         done = subprocess.run(
-            ["bash", "-c", line],
+            ["bash", "-c", f"(exit {code}); {command}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -59,9 +52,25 @@ def test_the_readme_is_true(world: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             timeout=60,
             check=False,
         )
-        before = str(done.returncode)
+        code = done.returncode
         assert matches(expected, done.stdout.rstrip("\n").split("\n") if done.stdout else []), (command, done.stdout)
-    assert (world / "work" / "teamchat.toml").exists()
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+def test_the_readme_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "kai")
+    shutil.copy(ROOT / "examples" / "slow" / "teamchat.toml", "slow.toml")
+    subprocess.run(["git", "init", "-q"], check=True)
+    Path("a.txt").write_text("one\n")
+    subprocess.run(["git", "add", "a.txt"], check=True)
+    Path("a.txt").write_text("two\n")
+    check("README.md")
+    assert Path("teamchat.toml").exists()
+
+
+def test_the_page_on_routing_is_true() -> None:
+    shutil.copy(ROOT / "examples" / "pingpong" / "teamchat.toml", "teamchat.toml")
+    check("docs/routing.md")
 
 
 def test_what_the_readme_names_is_there() -> None:

@@ -30,6 +30,7 @@ COMMANDS = {
     "task": BEHIND,
     "team": BEHIND,
     "trust": BEHIND,
+    "stop": BEHIND,
     "demo": BEHIND,
     "replay": BEHIND,
 }

@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.cli.output import Output
+from teamchat.cli.output.words import note
 from teamchat.cli.place import store_file
 from teamchat.cli.report import complain
 from teamchat.cli.streams import silence
+from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion, ConversationEvent
+from teamchat.core.folders import state_dir
 from teamchat.core.lock import session_lock
 from teamchat.core.member_turn import REAL, Outside
 from teamchat.core.printable import printable
@@ -66,42 +69,70 @@ def choose_output(team: Team, session: str, show: Show) -> Output:
 
 
 def converse(
-    team: Team, db: Database, session: Session, output: Output, work: Work, outside: Outside = REAL
+    team: Team,
+    db: Database,
+    session: Session,
+    output: Output,
+    work: Work,
+    outside: Outside = REAL,
+    *,
+    wait: bool = True,
 ) -> ExitCode:
-    """Let `work` run the conversation under the session's lock; the exit code."""
-    folder = store_file(team.root).parent
+    """Let `work` run the conversation under the session's lock; the exit code.
+
+    Where another process runs it, it is waited for, or with `wait` off refused (`SessionBusy`).
+    """
     command = printable(shlex.join(["teamchat", *sys.argv[1:]]))[:LONGEST_COMMAND]
-    with session_lock(folder / f"session-{session.id}.lock", command):
-        return run_conversation(team, db, session, output, work, folder, outside)
+    waits = (lambda holder: note(f"waiting for {holder}")) if wait else None
+    with session_lock(lock_file(team.root, session.id), command, waits):
+        cooldowns = Cooldowns(state_dir() / "cooldowns.json")
+        return run_conversation(team, db, session, output, work, store_file(team.root).parent, outside, cooldowns)
+
+
+def lock_file(root: Path, session: int) -> Path:
+    return store_file(root).parent / f"session-{session}.lock"
 
 
 def run_conversation(
-    team: Team, db: Database, session: Session, output: Output, work: Work, folder: Path, outside: Outside
+    team: Team,
+    db: Database,
+    session: Session,
+    output: Output,
+    work: Work,
+    folder: Path,
+    outside: Outside,
+    cooldowns: Cooldowns | None = None,
 ) -> ExitCode:
     """Let `work` run the conversation; the exit code. Ctrl-C stops the turn, a second one kills it at once."""
-    return asyncio.run(_Run(output, folder).run(team, db, session, work, outside))
+    run = _Run(output)
+
+    def begin() -> ConversationCoordinator:
+        return ConversationCoordinator(
+            team,
+            db,
+            session.id,
+            folder=folder / "turns",
+            stopper=run.stopper,
+            emit=run.emit,
+            outside=outside,
+            cooldowns=cooldowns,
+        )
+
+    return asyncio.run(run(begin, work))
 
 
 class _Run:
-    def __init__(self, output: Output, folder: Path) -> None:
-        self.output, self.folder = output, folder
+    def __init__(self, output: Output) -> None:
+        self.output = output
         self.stopper = Stopper()
         self.stopped_by: signal.Signals | None = None
         self.deaf = False
 
-    async def run(self, team: Team, db: Database, session: Session, work: Work, outside: Outside) -> ExitCode:
+    async def __call__(self, begin: Callable[[], ConversationCoordinator], work: Work) -> ExitCode:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._stop, number)
-        coordinator = ConversationCoordinator(
-            team,
-            db,
-            session.id,
-            folder=self.folder / "turns",
-            stopper=self.stopper,
-            emit=self._emit,
-            outside=outside,
-        )
+        coordinator = begin()
         coordinator.recover()
         conclusion = await work(coordinator)
         if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by in TERMINATED_BY:
@@ -113,7 +144,7 @@ class _Run:
         self.stopped_by = self.stopped_by or number
         self.stopper.request()
 
-    def _emit(self, event: ConversationEvent) -> None:
+    def emit(self, event: ConversationEvent) -> None:
         self._show(lambda: self.output(event))
 
     def _show(self, show: Callable[[], None]) -> None:

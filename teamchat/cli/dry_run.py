@@ -52,13 +52,35 @@ def _explain(
         yield f"problem: {problem}"
     coordinator.store(addressed)
     queue = [route for route in coordinator.state.queue if route.status is not Status.HELD]
-    yield "speaking: " + (", then ".join(route.target for route in queue) or "nobody")
+    yield "speaking: " + (", then ".join(in_words(queue)) or "nobody")
     if coordinator.state.held:
         yield "held, only resume moves them: " + ", ".join(route.target for route in coordinator.state.held)
-    limits = team.limits
-    yield f"guards: {limits.turns} turns and {limits.minutes:g} minutes for this message"
+    yield from guards(team, coordinator)
     if queue and queue[0].target not in {human.name for human in team.humans}:
         yield from _first_turn(team, coordinator, queue[0])
+
+
+def in_words(queue: list[Route]) -> list[str]:
+    """The queue, members of a group that speak together joined by a plus."""
+    groups: dict[object, list[Route]] = {}
+    for route in queue:
+        key = route.number if route.group is None else (route.parent, route.group)
+        groups.setdefault(key, []).append(route)
+    return [
+        " + ".join(route.target for route in group) + {1: " (P1)", 3: " (P3)"}.get(group[0].priority, "")
+        for group in groups.values()
+    ]
+
+
+def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
+    """What the guards allow from here on."""
+    limits, state = team.limits, coordinator.state
+    yield f"guards: {limits.turns} turns and {limits.minutes:g} minutes for this message"
+    if limits.tokens is not None:
+        yield f"guards: {max(limits.tokens - state.tokens, 0):,} of {limits.tokens:,} tokens are left in this session"
+    if limits.cost_usd is not None:
+        left = max(limits.cost_usd - state.cost_usd, 0.0)
+        yield f"guards: ${left:.2f} of ${limits.cost_usd:.2f} are left in this session"
 
 
 def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:

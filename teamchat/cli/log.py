@@ -17,6 +17,7 @@ def log(
     from teamchat.cli.output.jsonl import message_fields, write
     from teamchat.cli.output.words import block, called, note
     from teamchat.cli.place import find_root, open_store
+    from teamchat.core.history import name_of
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.routes import open_routes
     from teamchat.core.store.sessions import need_session
@@ -37,7 +38,7 @@ def log(
                 )
                 print(
                     block(
-                        f"{message.id} {message.speaker.role_name}{to}" + (f" (turn {turn})" if turn else ""),
+                        f"{message.id} {name_of(message)}{to}" + (f" (turn {turn})" if turn else ""),
                         message.content,
                     )
                 )

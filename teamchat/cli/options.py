@@ -42,3 +42,6 @@ TimeoutOption = Annotated[
     str | None, typer.Option("--timeout", metavar="TIME", help="The most a turn may take, such as 90s or 5m.")
 ]
 TrustOption = Annotated[bool, typer.Option("--trust", help="Trust the team file as it is now.")]
+NoWaitOption = Annotated[
+    bool, typer.Option("--no-wait", help="Refuse, instead of waiting, when another process runs the conversation.")
+]

@@ -30,6 +30,8 @@ def converse_recorded(
     output: Output,
     work: Work,
     said: tuple[str, str | None, str | None],
+    *,
+    wait: bool,
 ) -> ExitCode:
     """`converse`, recording the input `said` (text, speaker, to), its turns and its end into `file`."""
     writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL))
@@ -49,4 +51,4 @@ def converse_recorded(
         return conclusion
 
     outside = replace(REAL, launcher=Recorder(REAL.launcher, writer.turn), exists=exists)
-    return converse(team, db, session, output, recorded, outside)
+    return converse(team, db, session, output, recorded, outside, wait=wait)

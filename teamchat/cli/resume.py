@@ -6,6 +6,7 @@ import typer
 
 from teamchat.cli.options import (
     JsonOption,
+    NoWaitOption,
     QuietOption,
     SessionOption,
     StreamOption,
@@ -26,6 +27,7 @@ def resume(
     quiet: QuietOption = False,
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
+    no_wait: NoWaitOption = False,
 ) -> int:
     """Go on with what a failure, a guard, Ctrl-C or a crash has left."""
     from teamchat.cli.conversation import Show, choose_output, converse
@@ -46,4 +48,4 @@ def resume(
         if not quiet:
             note(f"session {chosen.name} goes on")
         output = choose_output(found, chosen.name, Show(as_json, stream, quiet))
-        return converse(found, db, chosen, output, lambda coordinator: coordinator.resume(mode))
+        return converse(found, db, chosen, output, lambda coordinator: coordinator.resume(mode), wait=not no_wait)

@@ -8,6 +8,7 @@ import typer
 from teamchat.cli.complete import members, people
 from teamchat.cli.options import (
     JsonOption,
+    NoWaitOption,
     QuietOption,
     SessionOption,
     StreamOption,
@@ -43,6 +44,7 @@ def send(
     quiet: QuietOption = False,
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
+    no_wait: NoWaitOption = False,
     record: Annotated[
         Path | None, typer.Option("--record", metavar="FILE", help="Record into a cassette, for teamchat replay.")
     ] = None,
@@ -86,7 +88,8 @@ def send(
             return await coordinator.send(message, speaker=as_, to=to)
 
         if record is None:
-            return converse(found, db, chosen, output, work)
+            return converse(found, db, chosen, output, work, wait=not no_wait)
         from teamchat.cli.recorder import converse_recorded
 
-        return converse_recorded(record, found, db, chosen, output, work, (message, as_, to))
+        said = (message, as_, to)
+        return converse_recorded(record, found, db, chosen, output, work, said, wait=not no_wait)

@@ -12,6 +12,9 @@ from teamchat.core.route import Route
 class PauseKind(StrEnum):
     TURNS = "turns"
     TIME = "time"
+    TOKENS = "tokens"
+    COST = "cost"
+    LOOP = "loop"
     INTERRUPTED = "interrupted"
 
 
@@ -25,6 +28,40 @@ class Queued:
 class Dropped:
     final: ClassVar[bool] = False
     route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A route that was not queued: there are as many waiting as may wait."""
+
+    final: ClassVar[bool] = False
+    route: Route
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunGroup:
+    """These routes of one group at the same time."""
+
+    final: ClassVar[bool] = True
+    routes: tuple[Route, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Every turn of a group is over: the replies of these routes become messages, together and in this order."""
+
+    final: ClassVar[bool] = True
+    routes: tuple[Route, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFailed:
+    """These routes of a group failed; `all_of_it` when no other succeeded. Everything left is held."""
+
+    final: ClassVar[bool] = True
+    routes: tuple[Route, ...]
+    all_of_it: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +102,4 @@ class Idle:
     final: ClassVar[bool] = True
 
 
-Action = Queued | Dropped | RunTurn | Asked | Paused | TurnFailed | Idle
+Action = Queued | Dropped | Refused | RunTurn | RunGroup | Deliver | Asked | Paused | TurnFailed | GroupFailed | Idle

@@ -6,14 +6,32 @@ from dataclasses import dataclass, field
 
 from teamchat.core.actions import PauseKind
 from teamchat.core.engine import State
-from teamchat.core.errors import ExitCode
+from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.events import Conclusion
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
 from teamchat.core.route import Route
+from teamchat.core.store.turns import Turn
 from teamchat.runners.base import Usage
 
 RESUME = "teamchat resume"
+PAUSE_CODES = {
+    PauseKind.TURNS: ExitCode.GUARD,
+    PauseKind.TIME: ExitCode.GUARD,
+    PauseKind.LOOP: ExitCode.GUARD,
+    PauseKind.TOKENS: ExitCode.BUDGET,
+    PauseKind.COST: ExitCode.BUDGET,
+    PauseKind.INTERRUPTED: ExitCode.INTERRUPTED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Why a route has no reply."""
+
+    code: ExitCode
+    reason: str
+    hint: str | None
 
 
 @dataclass(slots=True)
@@ -24,12 +42,20 @@ class Tally:
     text: str = ""
     denied: int | None = 0
     usage: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0.0))
-    last: Outcome | None = None
+    failures: dict[int, Failed] = field(default_factory=dict)
 
-    def add(self, outcome: Outcome, reply: ConversationMessage | None) -> None:
-        self.last = outcome
+    def said(self, reply: ConversationMessage) -> None:
+        self.text = reply.content
+
+    def fail(self, route: Route, error: TeamchatError) -> None:
+        """A turn that could not even begin."""
+        self.failures[route.number] = Failed(error.code, str(error), error.hint)
+
+    def add(self, turn: Turn, outcome: Outcome) -> None:
+        if outcome.failure:
+            reason = f"{turn.member} {outcome.failure.reason}"
+            self.failures[turn.route] = Failed(outcome.code, reason, outcome.failure.hint)
         self.turns += 1
-        self.text = reply.content if reply else self.text
         self.denied = _plus(self.denied, None if outcome.denied is None else len(outcome.denied))
         used, more = self.usage, outcome.usage or Usage()
         self.usage = Usage(
@@ -80,12 +106,26 @@ def conclude_waiting(tally: Tally, state: State, route: Route, humans: int) -> C
 
 
 def conclude_pause(tally: Tally, state: State, kind: PauseKind, reason: str) -> Conclusion:
-    code = ExitCode.INTERRUPTED if kind is PauseKind.INTERRUPTED else ExitCode.GUARD
-    return tally.conclusion(state, code, reason, RESUME if state.held else None, paused=kind)
+    return tally.conclusion(state, PAUSE_CODES[kind], reason, RESUME if state.held else None, paused=kind)
 
 
-def conclude_failure(tally: Tally, state: State, code: ExitCode, reason: str, hint: str | None) -> Conclusion:
-    """A member failed; it and what waited behind it are held."""
-    advice = [hint] if hint else []
-    advice.append(f"then {RESUME}" if hint else RESUME)
-    return tally.conclusion(state, code, reason, ", ".join(advice))
+def conclude_failures(
+    tally: Tally, state: State, routes: tuple[Route, ...], *, alone: bool, all_of_it: bool = True
+) -> Conclusion:
+    """Members failed; they and what waited behind them are held. `all_of_it`: nobody of the group has a reply."""
+    failures = [tally.failures[route.number] for route in routes if route.number in tally.failures]
+    reason = "; ".join(failure.reason for failure in failures)
+    if any(failure.code is ExitCode.INTERRUPTED for failure in failures):
+        return conclude_pause(tally, state, PauseKind.INTERRUPTED, reason)
+    code = failures[0].code if alone else ExitCode.MEMBER_FAILED if all_of_it else ExitCode.GROUP_PARTLY_FAILED
+    hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
+    return tally.conclusion(state, code, reason, _advice(*hints))
+
+
+def conclude_error(tally: Tally, state: State, error: TeamchatError) -> Conclusion:
+    """It could not go on; what ran and what waited is held."""
+    return tally.conclusion(state, error.code, str(error), _advice(*filter(None, (error.hint,))))
+
+
+def _advice(*hints: str) -> str:
+    return ", ".join([*hints, f"then {RESUME}" if hints else RESUME])

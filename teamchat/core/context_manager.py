@@ -69,6 +69,11 @@ class ContextManager:
     def get_latest_message(self) -> ConversationMessage | None:
         return self._messages.latest()
 
+    def get_latest_messages(self, count: int) -> list[ConversationMessage]:
+        """The newest `count` messages, oldest first, at a cost of O(count)."""
+        latest = self._messages.latest()
+        return [*self._messages.window(latest.id, count - 1), latest] if latest else []
+
     def get_message(self, message_id: str) -> ConversationMessage:
         """The message of that id; `KeyError` if there is none."""
         return self._messages.get(message_id)

@@ -1,4 +1,4 @@
-"""The coordinator performs what the engine decides: it stores messages, runs turns and stores what came of them.
+"""The coordinator performs what the engine decides: it stores messages, has turns run and stores what came of them.
 
 It holds no rule of its own. Every step is one transaction: the message, the queue after it and the turn are written
 together, so a process that is killed between two steps leaves a conversation that `resume` can go on with.
@@ -7,44 +7,67 @@ together, so a process that is killed between two steps leaves a conversation th
 from __future__ import annotations
 
 import contextlib
-import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
-from teamchat.core.actions import Action, Asked, Dropped, Paused, PauseKind, Queued, RunTurn, TurnFailed
+from teamchat.core.actions import (
+    Action,
+    Asked,
+    Deliver,
+    Dropped,
+    GroupFailed,
+    Paused,
+    Queued,
+    Refused,
+    RunGroup,
+    RunTurn,
+    TurnFailed,
+)
 from teamchat.core.addressing import Addressed, address, address_reply
-from teamchat.core.conclusion import Tally, conclude_failure, conclude_pause, conclude_waiting
+from teamchat.core.answering import Answering, NoAnswer
+from teamchat.core.conclusion import Tally, conclude_error, conclude_failures, conclude_pause, conclude_waiting
 from teamchat.core.context_manager import TASK_CUT, ContextManager
+from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.engine import Rules, State, decide
-from teamchat.core.engine_events import Event, HumanSpoke, Recovered, Resumed, ResumeMode, Stopped, TurnBegan, TurnEnded
+from teamchat.core.engine_events import (
+    Event,
+    GroupDelivered,
+    GroupRan,
+    HumanSpoke,
+    MemberAnswered,
+    Recovered,
+    Resumed,
+    ResumeMode,
+    Stopped,
+    TurnEnded,
+)
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, TeamchatError
 from teamchat.core.events import (
-    AgentSpoke,
     Conclusion,
     ConversationEvent,
     MessageStored,
+    Replied,
     RouteDropped,
     RouteQueued,
-    TurnFinished,
-    TurnStarted,
+    RouteRefused,
     Warned,
 )
-from teamchat.core.member_turn import REAL, FinishedTurn, Outside, ReadyTurn, new_scratch, ready, run
+from teamchat.core.grouping import run_together
+from teamchat.core.member_turn import REAL, Outside
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
-from teamchat.core.receipt import Outcome
+from teamchat.core.novelty import says_nothing_new
 from teamchat.core.recovery import recover_turns
 from teamchat.core.route import Route
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state, save_state
-from teamchat.core.store.turns import NewTurn, Turn, TurnStatus, begin_turn, end_turn
+from teamchat.core.store.turns import Turn, deliver_turn, get_turn, partial_of
 from teamchat.core.team import Member, Team
-from teamchat.runners.base import FailureKind
 from teamchat.runners.turn import Stopper
+
+LOOK_BACK = 24  # messages in which a speaker's own last reply is looked for
 
 
 def rules_of(team: Team) -> Rules:
@@ -54,6 +77,9 @@ def rules_of(team: Team) -> Rules:
         lead=team.lead,
         max_turns=team.limits.turns,
         max_seconds=team.limits.minutes * 60,
+        max_tokens=team.limits.tokens,
+        max_cost_usd=team.limits.cost_usd,
+        max_stale=2 * team.limits.rounds,
     )
 
 
@@ -64,12 +90,6 @@ def manager_of(team: Team, db: Database, session: int) -> ContextManager:
         max_bytes=team.max_bytes,
         target_bytes=team.max_prompt_tokens * BYTES_PER_TOKEN,
     )
-
-
-def _status(outcome: Outcome) -> TurnStatus:
-    if outcome.failure is None:
-        return "done"
-    return "interrupted" if outcome.failure.kind is FailureKind.INTERRUPTED else "failed"
 
 
 class ConversationCoordinator:
@@ -88,12 +108,28 @@ class ConversationCoordinator:
         stopper: Stopper,
         emit: Callable[[ConversationEvent], None],
         outside: Outside = REAL,
+        cooldowns: Cooldowns | None = None,
     ) -> None:
-        self.team, self.db, self.session = team, db, session
-        self.folder, self.stopper, self.emit, self.outside = folder, stopper, emit, outside
+        self.team, self.db, self.session, self.stopper, self.emit = team, db, session, stopper, emit
+        self.outside = outside
         self.manager = manager_of(team, db, session)
         self.tally = Tally()
         self.state: State = load_state(db, session, rules_of(team))
+        self.answering = Answering(
+            team,
+            db,
+            session,
+            self.manager,
+            folder,
+            stopper,
+            emit,
+            outside,
+            transaction=self._transaction,
+            note=self._decide,
+            tally=self.tally,
+            budget=self._budget,
+            cooldowns=cooldowns,
+        )
 
     def recover(self) -> None:
         """Close what a killed process has left open. Nobody else may be running the session."""
@@ -156,7 +192,7 @@ class ConversationCoordinator:
             return self._decide(event)
 
     def _decide(self, event: Event) -> tuple[Action, ...]:
-        """Let the engine decide, and save the state it comes to; part of the caller's transaction."""
+        """Let the engine decide, and save the state that it comes to; part of the caller's transaction."""
         old = self.state
         self.state, actions = decide(old, event)
         dropped = [action.route for action in actions if isinstance(action, Dropped)]
@@ -169,23 +205,34 @@ class ConversationCoordinator:
             for action in actions[:-1]:
                 self._tell(action)
             last = actions[-1]
-            if not isinstance(last, RunTurn):
+            if not isinstance(last, RunTurn | RunGroup | Deliver):
                 return self._conclude(last)
-            if self.stopper.asked:
+            if self.stopper.asked and not isinstance(last, Deliver):
                 actions = self._step(Stopped(time.time()))
                 continue
             try:
-                actions = await self._turn(last.route)
+                actions = await self._perform(last)
             except NoRecording:
                 raise  # there is nothing to resume in a replay
-            except TeamchatError as error:  # known before anything was started: the route waits for a resume
-                self._step(TurnEnded(time.time(), last.route.number, None))
-                return conclude_failure(self.tally, self.state, error.code, str(error), error.hint)
+            except TeamchatError as error:  # the store failed, or the team has changed: what ran is held
+                self._step(Stopped(time.time()))
+                return conclude_error(self.tally, self.state, error)
+
+    async def _perform(self, action: RunTurn | RunGroup | Deliver) -> tuple[Action, ...]:
+        match action:
+            case RunTurn(route=route):
+                return await self._turn(route)
+            case RunGroup(routes=routes):
+                return await self._group(routes)
+            case Deliver(routes=routes):
+                return self._deliver(routes)
 
     def _conclude(self, action: Action) -> Conclusion:
         match action:
             case TurnFailed(route=route):
-                return self._failed(route)
+                return conclude_failures(self.tally, self.state, (route,), alone=True)
+            case GroupFailed(routes=routes, all_of_it=all_of_it):
+                return conclude_failures(self.tally, self.state, routes, alone=False, all_of_it=all_of_it)
             case Asked(route=route):
                 return conclude_waiting(self.tally, self.state, route, len(self.team.humans))
             case Paused(kind=kind, reason=reason):
@@ -194,72 +241,76 @@ class ConversationCoordinator:
                 return self.tally.conclusion(self.state, ExitCode.DONE)
 
     def _tell(self, action: Action) -> None:
-        if isinstance(action, Queued):
-            self.emit(RouteQueued(action.route))
-        elif isinstance(action, Dropped):
-            self.emit(RouteDropped(action.route))
+        match action:
+            case Queued(route=route):
+                self.emit(RouteQueued(route))
+            case Dropped(route=route):
+                self.emit(RouteDropped(route))
+            case Refused(route=route, limit=limit):
+                self.emit(RouteRefused(route, limit))
+            case _:
+                pass
 
     async def _turn(self, route: Route) -> tuple[Action, ...]:
-        scratch = new_scratch()
-        try:
-            prepared = ready(self.team, route, self.manager, self.outside, scratch=scratch)
-            self.outside.check(prepared)
-            turn = self._begin(prepared)
-            self.emit(TurnStarted(turn, route))
-            finished = await run(
-                prepared,
-                turn.folder,
-                self.outside.launcher,
-                self.stopper,
-                lambda event: self.emit(AgentSpoke(route.target, turn.number, event)),
-            )
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)  # the guardian does, but there may be none
-        actions = self._finish(prepared, turn, finished)
-        shutil.rmtree(turn.folder, ignore_errors=True)
-        return actions
-
-    def _begin(self, prepared: ReadyTurn) -> Turn:
-        with self._transaction():
-            self._decide(TurnBegan(time.time(), prepared.route.number, prepared.prompt.answers.id))
-            return begin_turn(
-                self.db,
-                NewTurn(
-                    session=self.session,
-                    route=prepared.route.number,
-                    member=prepared.member.name,
-                    agent=prepared.agent.name,
-                    like=prepared.agent.like,
-                    system_text=prepared.prompt.system_text,
-                    prompt=prepared.prompt.prepared.stdin,
-                    shown_through=prepared.prompt.answers.id,
-                    setup=prepared.setup,
-                    folder=self.folder / secrets.token_hex(8),
-                ),
-            )
-
-    def _finish(self, prepared: ReadyTurn, turn: Turn, finished: FinishedTurn) -> tuple[Action, ...]:
-        """Store what came of a turn, all of it or nothing: the reply, the receipt, the route and the new queue."""
-        outcome, route = finished.outcome, prepared.route
+        """One member's turn: its reply, its receipt, its route and the new queue are stored all at once."""
+        answer = await self.answering.answer(route)
+        if isinstance(answer, NoAnswer):
+            self.tally.fail(route, answer.error)
+            return self._step(TurnEnded(time.time(), route.number, None))
         reply: ConversationMessage | None = None
         with self._transaction():
-            if outcome.failure is None:
-                reply, ended = self._store_reply(prepared.member, turn, finished.text, route)
-                outcome = replace(outcome, reply=reply.id)
+            if answer.finished.outcome.failure is None:
+                reply, ended = self._store_reply(answer.member, answer.turn, answer.finished.text, route)
             else:
                 ended = TurnEnded(time.time(), route.number, None)
-            end_turn(
-                self.db,
-                turn,
-                _status(outcome),
-                outcome,
-                partial=finished.text if outcome.failure else "",
-                vendor_session=finished.vendor_session,
-                events=finished.events,
-            )
+            self.answering.end(answer, reply=reply.id if reply else None)
             actions = self._decide(ended)
-        self.tally.add(outcome, reply)
-        self.emit(TurnFinished(turn, outcome, reply, finished.text if outcome.failure else ""))
+        if reply:
+            self.tally.said(reply)
+            self.emit(Replied(answer.turn, reply))
+        self.answering.told(answer, reply.id if reply else None)
+        return actions
+
+    def _budget(self) -> float | None:
+        """What is left of it in US dollars: never nothing, which no CLI takes for a limit."""
+        limit = self.team.limits.cost_usd
+        return None if limit is None else max(limit - self.state.cost_usd, 0.0001)
+
+    async def _group(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
+        """The turns of a group at the same time; each is stored when it is over, the replies once all are."""
+        failed = await run_together(self.team, routes, self._member_of_group, self.stopper, self.emit)
+        return self._step(GroupRan(time.time(), failed))
+
+    async def _member_of_group(self, route: Route) -> bool:
+        """Whether the member has its reply, which its turn keeps."""
+        answer = await self.answering.answer(route)
+        if isinstance(answer, NoAnswer):
+            self.tally.fail(route, answer.error)
+            return False
+        failed = answer.finished.outcome.failure is not None
+        with self._transaction():
+            self.answering.end(answer, kept=not failed)
+            if not failed:
+                self._decide(MemberAnswered(time.time(), route.number, answer.turn.id))
+        self.answering.told(answer)
+        return not failed
+
+    def _deliver(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
+        """The replies that a group's turns have kept become messages, in the order in which the members were named."""
+        replies: list[tuple[Turn, ConversationMessage]] = []
+        ends: list[TurnEnded] = []
+        with self._transaction():
+            for route in routes:
+                assert route.answer is not None, route
+                turn = get_turn(self.db, route.answer)
+                reply, ended = self._store_reply(self.team.member(turn.member), turn, partial_of(self.db, turn), route)
+                deliver_turn(self.db, turn, reply.id)
+                replies.append((turn, reply))
+                ends.append(ended)
+            actions = self._decide(GroupDelivered(time.time(), tuple(ends)))
+        for turn, reply in replies:
+            self.tally.said(reply)
+            self.emit(Replied(turn, reply))
         return actions
 
     def _store_reply(
@@ -268,21 +319,26 @@ class ConversationCoordinator:
         reply = address_reply(text, self.team, member)
         for problem in reply.problems:
             self.emit(Warned(problem))
+        new = not says_nothing_new(text, self._said_since(), member.name, self.team.limits.similarity)
         message = self.manager.add_message(
             NewMessage(
                 text,
                 Speaker(member.name, member.name, member.title, type="ai"),
                 Routing(reply.names, reply.markers),
                 turn_id=turn.id,
+                stands_for=None if member.name == route.target else route.target,
             )
         )
-        return message, TurnEnded(time.time(), route.number, message.id, reply.requests, reply.drops)
+        ended = TurnEnded(
+            time.time(), route.number, message.id, reply.requests, reply.drops, speaker=member.name, new=new
+        )
+        return message, ended
 
-    def _failed(self, route: Route) -> Conclusion:
-        outcome = self.tally.last
-        assert outcome is not None
-        assert outcome.failure is not None
-        if outcome.failure.kind is FailureKind.INTERRUPTED:
-            return conclude_pause(self.tally, self.state, PauseKind.INTERRUPTED, f"{route.target} was interrupted")
-        reason = f"{route.target} {outcome.failure.reason}"
-        return conclude_failure(self.tally, self.state, outcome.code, reason, outcome.failure.hint)
+    def _said_since(self) -> list[tuple[str, str]]:
+        """What agents said since the last human message, newest first."""
+        said: list[tuple[str, str]] = []
+        for message in reversed(self.manager.get_latest_messages(LOOK_BACK)):
+            if message.speaker.type == "human":
+                break
+            said.append((message.speaker.role_name, message.content))
+        return said

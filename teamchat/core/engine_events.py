@@ -36,13 +36,52 @@ class TurnBegan:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The turn of a route is over. `reply` is the stored message; None is a failure."""
+    """The turn of a route is over. `reply` is the stored message; None is a failure.
+
+    `speaker` answered in place of the route's target. `new` is False for a reply that says nothing new.
+    """
 
     now: float
     route: int
     reply: str | None
     requests: tuple[RouteRequest, ...] = ()
     drops: tuple[str, ...] | None = ()
+    speaker: str | None = None
+    new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a turn cost, whether it succeeded or not; what is not known counts nothing."""
+
+    now: float
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAnswered:
+    """A member of a group has its reply, which the turn `answer` keeps until the group is over."""
+
+    now: float
+    route: int
+    answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRan:
+    """Every turn that was started for a group is over; those of the routes `failed` have no reply."""
+
+    now: float
+    failed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDelivered:
+    """The replies of a group were stored as messages: their ends, in the order in which the members were named."""
+
+    now: float
+    ends: tuple[TurnEnded, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +106,15 @@ class Recovered:
     now: float
 
 
-Event = HumanSpoke | TurnBegan | TurnEnded | Resumed | Stopped | Recovered
+Event = (
+    HumanSpoke
+    | TurnBegan
+    | TurnEnded
+    | Spent
+    | MemberAnswered
+    | GroupRan
+    | GroupDelivered
+    | Resumed
+    | Stopped
+    | Recovered
+)

@@ -10,6 +10,7 @@
     ├── SessionBusy           13   another process runs this conversation
     ├── PromptTooLarge        12   the input is over a limit before anything was run
     ├── AgentMissing          11   the agent's program is not installed
+    ├── Interrupted          130   stopped before anything was run
     └── NoRecording           10   a replay came to a turn that was not recorded
 
 How a *turn* ends is not an exception but an outcome (`core/outcome.py`), with a code of the same table.
@@ -85,6 +86,10 @@ class PromptTooLarge(TeamchatError):
 
 class AgentMissing(TeamchatError):
     code = ExitCode.AGENT_UNAVAILABLE
+
+
+class Interrupted(TeamchatError):
+    code = ExitCode.INTERRUPTED
 
 
 class NoRecording(TeamchatError):

@@ -29,6 +29,14 @@ class RouteDropped:
 
 
 @dataclass(frozen=True, slots=True)
+class RouteRefused:
+    """Not queued: there are as many waiting as may wait."""
+
+    route: Route
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
 class TurnStarted:
     turn: Turn
     route: Route
@@ -44,12 +52,19 @@ class AgentSpoke:
 
 
 @dataclass(frozen=True, slots=True)
+class Replied:
+    """The reply of a turn was stored as a message; those of a group come together, after all its turns."""
+
+    turn: Turn
+    message: ConversationMessage
+
+
+@dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """`message` is the stored reply; `partial` what there was of one when the turn failed."""
+    """A turn is over; `partial` is what there was of a reply when it failed."""
 
     turn: Turn
     outcome: Outcome
-    message: ConversationMessage | None
     partial: str = ""
 
 
@@ -60,7 +75,17 @@ class Warned:
     text: str
 
 
-ConversationEvent = MessageStored | RouteQueued | RouteDropped | TurnStarted | AgentSpoke | TurnFinished | Warned
+ConversationEvent = (
+    MessageStored
+    | RouteQueued
+    | RouteDropped
+    | RouteRefused
+    | TurnStarted
+    | AgentSpoke
+    | Replied
+    | TurnFinished
+    | Warned
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Without it real agents never learn the protocol, and the request is forgotten on
 
 from __future__ import annotations
 
+from teamchat.core.history import name_of
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.route import Route
 from teamchat.core.team import Member, Team
@@ -46,9 +47,10 @@ def _listed(others: list[Member], room: int) -> str:
     return f"The others: {', '.join(names[:fitting] + more)}."
 
 
-def turn_note(route: Route, request: ConversationMessage, current: ConversationMessage) -> str:
-    """Which human message this turn serves, and from whom to whom the message below goes."""
+def turn_note(route: Route, member: Member, request: ConversationMessage, current: ConversationMessage) -> str:
+    """Which human message this turn serves, from whom to whom the message below goes, and in whose place."""
     serves = f"This turn serves the request of {request.speaker.role_name} ({request.id})."
     if current.id == request.id:
         serves = f"This turn serves the message below ({request.id})."
-    return f"{serves} The message below is from {current.speaker.role_name} to {route.target}."
+    instead = "" if member.name == route.target else f" You answer in place of {route.target}, who can not."
+    return f"{serves} The message below is from {name_of(current)} to {route.target}.{instead}"

@@ -91,9 +91,15 @@ def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:
         page = log.window(page[0].id, page_size)
 
 
+def name_of(message: ConversationMessage) -> str:
+    """Who said it, and in whose place."""
+    name = message.speaker.role_name
+    return f"{name} (for {message.stands_for})" if message.stands_for else name
+
+
 def _in_prompt(said: Said) -> PromptContextMessage:
     return PromptContextMessage(
-        from_=said.message.speaker.role_name,
+        from_=name_of(said.message),
         to=format_addressees(said.message.routing.resolved_addressees),
         content=said.text,
     )

@@ -5,33 +5,73 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from teamchat.core.errors import SessionBusy, StoreError
 
+POLL_S = 0.1
+_PROCESS = re.compile(r"process (\d+) ")
+
 
 @contextlib.contextmanager
-def session_lock(path: Path, command: str) -> Iterator[None]:
-    """Hold the lock at `path` while `command` runs. Raises `SessionBusy` and names the holder when it is taken.
+def session_lock(path: Path, command: str, waits: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Hold the lock at `path` while `command` runs.
 
-    The operating system lets go of it when the process ends, however it ends.
+    When it is taken, `waits` is told once by whom, and the lock is waited for; without it `SessionBusy` is raised.
+    The operating system lets go of the lock when its process ends, however it ends.
     """
+    file = _open(path)
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise StoreError(f"the lock {path} can not be opened: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.read(file, 4096).decode(errors="replace").strip() or "another process"
-            raise SessionBusy(
-                f"this conversation is being run by {holder}",
-                "wait for it to end, or begin another one: teamchat send --new ...",
-            ) from error
+        told = False
+        while not _take(file):
+            if waits is None:
+                raise SessionBusy(
+                    f"this conversation is being run by {_holder(file)}",
+                    "wait for it to end, teamchat stop, or begin another one: teamchat send --new ...",
+                )
+            if not told:
+                waits(_holder(file))
+                told = True
+            time.sleep(POLL_S)
         os.ftruncate(file, 0)
-        os.write(file, f"process {os.getpid()} ({command})\n".encode())
+        os.pwrite(file, f"process {os.getpid()} ({command})\n".encode(), 0)
         yield
     finally:
         os.close(file)
+
+
+def holder_of(path: Path) -> tuple[int, str] | None:
+    """The process that holds the lock at `path`, and what it says of itself; None when nobody does."""
+    if not path.exists():
+        return None
+    file = _open(path)
+    try:
+        if _take(file):
+            return None
+        holder = _holder(file)
+    finally:
+        os.close(file)
+    found = _PROCESS.match(holder)
+    return (int(found[1]), holder) if found else None
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StoreError(f"the lock {path} can not be opened: {error.strerror}") from error
+
+
+def _take(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(file: int) -> str:
+    return os.pread(file, 4096, 0).decode(errors="replace").strip() or "another process"

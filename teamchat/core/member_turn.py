@@ -32,7 +32,7 @@ from teamchat.runners.base import (
 )
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.process import Identity, Launch, Launcher, SpawnFailed, launch
-from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
+from teamchat.runners.turn import NO_LIMITS, Clocks, Stopper, TurnEnd, run_turn
 
 SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
 
@@ -75,12 +75,23 @@ class Outside:
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
 
-def ready(team: Team, route: Route, manager: ContextManager, outside: Outside, *, scratch: Path = SCRATCH) -> ReadyTurn:
+def ready(
+    team: Team,
+    route: Route,
+    manager: ContextManager,
+    outside: Outside,
+    *,
+    member: Member | None = None,
+    scratch: Path = SCRATCH,
+    budget_usd: float | None = None,
+) -> ReadyTurn:
     """Settle everything about the turn of `route`; nothing is started and nothing written.
+
+    `member` answers in place of the route's target. `budget_usd` is the most that the turn may cost.
 
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
     """
-    member = team.member(route.target)
+    member = member or team.member(route.target)
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
     inherited = outside.env
@@ -96,6 +107,7 @@ def ready(team: Team, route: Route, manager: ContextManager, outside: Outside, *
         args=member.args,
         project_settings=member.project_settings,
         env={**inherited, **member.env},
+        budget_usd=budget_usd,
     )
     command = runner.command(job)
     env = environment(
@@ -120,7 +132,7 @@ def ready(team: Team, route: Route, manager: ContextManager, outside: Outside, *
             cwd=str(member.cwd),
             access=member.access,
             access_note=runner.access_note(member.access),
-            why=f"{route.by} asked for {route.target} in {route.parent}",
+            why=why(route, member),
             answers=prompt.answers.id,
             request=route.request,
             attempt=route.attempt + 1,
@@ -132,6 +144,11 @@ def ready(team: Team, route: Route, manager: ContextManager, outside: Outside, *
         ),
         scratch=scratch,
     )
+
+
+def why(route: Route, member: Member) -> str:
+    stands_in = "" if member.name == route.target else f"; {member.name} answers in its place"
+    return f"{route.by} asked for {route.target} in {route.parent}{stands_in}"
 
 
 def check_runnable(turn: ReadyTurn) -> None:
@@ -188,9 +205,17 @@ class _Collector:
 
 
 async def run(
-    turn: ReadyTurn, folder: Path, launcher: Launcher, stopper: Stopper, emit: Callable[[AgentEvent], None]
+    turn: ReadyTurn,
+    folder: Path,
+    launcher: Launcher,
+    stopper: Stopper,
+    emit: Callable[[AgentEvent], None],
+    patience: Mapping[FailureKind, int] = NO_LIMITS,
 ) -> FinishedTurn:
-    """Start the member's program, follow it to its end and judge it. `folder` gets its stdout and stderr."""
+    """Start the member's program, follow it to its end and judge it. `folder` gets its stdout and stderr.
+
+    `patience` is how many retries of its own, by their kind, the CLI may report before it is ended.
+    """
     collector = _Collector(emit)
     member = turn.member
     program = shutil.which(turn.command.argv[0], path=turn.env.get("PATH", os.defpath)) or turn.command.argv[0]
@@ -212,7 +237,7 @@ async def run(
         failure = Failure(FailureKind.MISSING, f"could not be started: {error}")
         return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
     clocks = Clocks(member.first_byte_s, member.stall_s or turn.runner.stall_s, member.timeout_s)
-    end = await run_turn(process, turn.runner.parser(), clocks, stopper, collector)
+    end = await run_turn(process, turn.runner.parser(), clocks, stopper, collector, patience)
     return FinishedTurn(_outcome(turn, end, collector), end.text, end.vendor_session, tuple(collector.events))
 
 

@@ -34,13 +34,17 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message that no log has given an id yet; `turn_id` is the turn that it came from, if any."""
+    """A message that no log has given an id yet; `turn_id` is the turn that it came from, if any.
+
+    `stands_for` is the member in whose place the speaker answered.
+    """
 
     content: str
     speaker: Speaker
     routing: Routing = Routing()
     timestamp: int = field(default_factory=now_ms)
     turn_id: int | None = None
+    stands_for: str | None = None
 
     def stored_as(self, message_id: str) -> ConversationMessage:
         return ConversationMessage(
@@ -50,6 +54,7 @@ class NewMessage:
             routing=self.routing,
             timestamp=self.timestamp,
             turn_id=self.turn_id,
+            stands_for=self.stands_for,
         )
 
 

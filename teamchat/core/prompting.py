@@ -51,7 +51,7 @@ def build_prompt(
         instruction_file_text=member.instruction_file_text,
         up_to=answers.id,
         framework=framework_text(team, member),
-        turn_note=turn_note(route, request, answers),
+        turn_note=turn_note(route, member, request, answers),
         request=None if request.id in shown else text_of(request),
     )
     try:

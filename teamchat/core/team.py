@@ -61,6 +61,7 @@ INSTALL: Mapping[str, str] = MappingProxyType(
 class Limits:
     """The guards: `turns` and `minutes` are per human message, `tokens` and `cost_usd` per session; None is no limit.
 
+    Replies that are as alike as `similarity` (0 to 1; 0 is off) say nothing new, and after `rounds` of them it pauses.
     `cost_usd` is None unless the team file says it: only Claude reports a cost to be held against it.
     """
 
@@ -68,13 +69,16 @@ class Limits:
     minutes: float = 60.0
     tokens: int | None = 2_000_000
     cost_usd: float | None = None
+    similarity: float = 0.9
+    rounds: int = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
     """One who takes part. `cwd` is absolute; `agent`, as written, is None for a human, who has only name and title.
 
-    Times are seconds; `stall_s` None is the runner's own default.
+    Times are seconds; `stall_s` None is the runner's own default. `fallback` are members that answer in its place, in
+    order, when it has no quota, no login or no program.
     """
 
     name: str
@@ -95,6 +99,8 @@ class Member:
     env: Mapping[str, str] = field(default_factory=dict)
     env_keep: tuple[str, ...] = ()
     project_settings: bool = False
+    retries: int = 0
+    fallback: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
     if all(member.type == "ai" for member in members):
         members.append(default_human(login, members, root))
     settings = file.team
+    _check_fallbacks(members)
     return Team(
         name=settings.name or folder_name(path.parent if path.name == "teamchat.toml" else path.with_suffix("")),
         members=tuple(members),
@@ -130,6 +131,8 @@ def _member(table: MemberTable, agents: Mapping[str, AgentSpec], folder: Path, r
         env=MappingProxyType(dict(table.env)),
         env_keep=tuple(table.env_keep),
         project_settings=table.project_settings,
+        retries=table.retries,
+        fallback=tuple(table.fallback),
     )
 
 
@@ -175,6 +178,17 @@ def _lead(written: str | None, members: Iterable[Member]) -> str | None:
     raise Mistake(f"team: lead: no AI member {written!r}, {nearest(written, names)}")
 
 
+def _check_fallbacks(members: Iterable[Member]) -> None:
+    names = [member.name for member in members if member.type == "ai"]
+    for member in members:
+        for written in member.fallback:
+            if written not in names or written == member.name:
+                others = [name for name in names if name != member.name]
+                raise Mistake(
+                    f"members {member.name!r}: fallback: no other AI member {written!r}, {nearest(written, others)}"
+                )
+
+
 def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, AgentSpec]) -> Limits:
     """Only Claude reports what a turn cost; a limit that can not be kept for every member is refused."""
     if table.cost_usd is not None:
@@ -182,4 +196,4 @@ def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, 
             if member.agent is not None and agents[normalize_agent_type(member.agent)].like != "claude":
                 silent = f"member {member.name!r} ({member.agent}) reports none"
                 raise Mistake(f"team.limits: cost_usd: expected only where every member reports its cost; {silent}")
-    return Limits(table.turns, table.minutes, table.tokens, table.cost_usd)
+    return Limits(table.turns, table.minutes, table.tokens, table.cost_usd, table.similarity, table.rounds)

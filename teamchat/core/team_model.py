@@ -114,6 +114,10 @@ class LimitsTable(Table):
     """Per session."""
     cost_usd: float | None = Field(default=None, gt=0)
     """Per session; refused when a member reports no cost."""
+    similarity: float = Field(default=0.9, ge=0, le=1)
+    """How alike replies must be to say nothing new; 0 switches this guard off."""
+    rounds: int = Field(default=2, ge=1)
+    """How many rounds may say nothing new."""
 
 
 class TeamTable(Table):
@@ -170,6 +174,10 @@ class MemberTable(Table):
     """Other vendors' keys that this agent may see."""
     project_settings: bool = False
     """Lets the CLI run the project's own hooks and MCP commands."""
+    retries: int = Field(default=0, ge=0, le=10)
+    """Further tries after what the CLI reports as rate limit, overload or network."""
+    fallback: list[Name] = []
+    """Members that answer in its place, in order, on quota, rate limit, missing login or missing CLI."""
 
 
 class AgentTable(Table):

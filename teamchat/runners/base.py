@@ -198,7 +198,7 @@ class Job:
     """One turn, as far as a runner needs to know it.
 
     `scratch` is the turn's own folder for files of the command; `env` the user's environment, which says where the CLI
-    has its settings.
+    has its settings. `budget_usd` is the most the turn may cost, where the CLI can bound that.
     """
 
     program: tuple[str, ...]
@@ -211,6 +211,7 @@ class Job:
     args: tuple[str, ...] = ()
     project_settings: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
+    budget_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

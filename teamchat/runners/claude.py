@@ -66,6 +66,8 @@ class ClaudeRunner:
             env["CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"] = "1"
         if job.model:
             argv += ("--model", job.model)
+        if job.budget_usd is not None:
+            argv += ("--max-budget-usd", f"{job.budget_usd:.4f}")
         return Command((*argv, *job.args), env, files)
 
     def parser(self) -> EventParser:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from teamchat.runners.base import (
     AgentEvent,
@@ -31,6 +33,7 @@ from teamchat.runners.base import (
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import Chunk, Running
 
+NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
 TAIL_BYTES = 64 * 1024
 TICK_S = 0.1
 LATE_S = 0.5  # a look that comes later than this finds output that nobody had the time to read yet
@@ -58,6 +61,12 @@ class Stopper:
 
     def request(self) -> None:
         self.asked += 1
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep, but no longer than until a stop is requested."""
+        until = time.monotonic() + seconds
+        while not self.asked and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110 (a signal sets it)
+            await asyncio.sleep(min(left, TICK_S))
 
 
 @dataclass(slots=True)
@@ -116,7 +125,10 @@ class _Turn:
         clocks: Clocks,
         stopper: Stopper,
         emit: Callable[[AgentEvent], None],
+        patience: Mapping[FailureKind, int],
     ) -> None:
+        self.patience = {FailureKind.LOGIN: 1, **patience}
+        self.retries: Counter[FailureKind] = Counter()
         self.process, self.parser, self.clocks, self.stopper, self.emit = process, parser, clocks, stopper, emit
         self.facts = _Facts()
         self.framers = {"out": LineFramer(), "err": LineFramer()}
@@ -164,9 +176,14 @@ class _Turn:
         for event in events:
             self.facts.learn(event)
             self._emit(event)
-            if isinstance(event, Retry) and event.kind is FailureKind.LOGIN:
-                # a rejected login does not heal by trying again, which Claude does for three minutes
-                self._end_process(Failure(FailureKind.LOGIN, event.reason))
+            if isinstance(event, Retry):
+                self._retries(event)
+
+    def _retries(self, event: Retry) -> None:
+        """A rejected login does not heal by trying again, which Claude does for three minutes."""
+        self.retries[event.kind] += 1
+        if self.retries[event.kind] == self.patience.get(event.kind):
+            self._end_process(Failure(event.kind, event.reason))
 
     def _lives(self) -> None:
         self.alive = self.noted = time.monotonic()
@@ -251,7 +268,8 @@ class _Turn:
             return verdict.failure
         if verdict.failure is None:
             return None if self.facts.done else self.cut
-        same = self.cut.kind is verdict.failure.kind is FailureKind.LOGIN  # in its own words, with the hint
+        retried = self.cut.kind in self.patience  # then its own words say it best, with a hint
+        same = retried and self.cut.kind is verdict.failure.kind
         return verdict.failure if same or self.failed_before_cut else self.cut
 
 
@@ -266,6 +284,10 @@ async def run_turn(
     clocks: Clocks,
     stopper: Stopper,
     emit: Callable[[AgentEvent], None],
+    patience: Mapping[FailureKind, int] = NO_LIMITS,
 ) -> TurnEnd:
-    """Follow `process` to its end and judge it; `emit` gets every event as it comes."""
-    return await _Turn(process, parser, clocks, stopper, emit).run()
+    """Follow `process` to its end and judge it; `emit` gets every event as it comes.
+
+    `patience` is how many retries of its own, by their kind, the CLI may report before it is ended.
+    """
+    return await _Turn(process, parser, clocks, stopper, emit, patience).run()

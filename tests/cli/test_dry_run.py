@@ -29,6 +29,7 @@ def test_it_shows_the_routing_the_command_and_the_prompt(world: Path, made: Crew
         "[NEXT: max, sarah] at 0: counts\n"
         "speaking: max, then sarah\n"
         "guards: 12 turns and 60 minutes for this message\n"
+        "guards: 2,000,000 of 2,000,000 tokens are left in this session\n"
         "\n"
         f"max would run: {sys.executable} -I -S {SCRIPTED} {world}/scripts max plain\n"
         f"in {world}/work, access read: not enforced: teamchat can not bound what another program does\n"
@@ -85,6 +86,7 @@ def test_a_message_to_a_person_or_to_nobody(world: Path) -> None:
     crew(world, {"max": []}, humans=("kailai", "mia"))
     assert run_here("send", "--dry-run", "[NEXT: mia] Hi").out == (
         "[NEXT: mia] at 0: counts\nspeaking: mia\nguards: 12 turns and 60 minutes for this message\n"
+        "guards: 2,000,000 of 2,000,000 tokens are left in this session\n"
     )
     assert "speaking: nobody\n" in run_here("send", "--dry-run", "[TEAM_TASK: x]").out
 

@@ -62,8 +62,8 @@ def test_the_log_as_json_has_the_text_untouched() -> None:
     time = one.pop("time_ms")
     assert isinstance(time, int)
     assert one == {
-        "v": 1, "type": "message", "id": "msg-1", "from": "kailai", "kind": "human", "to": ["max"], "text": "Go  on\n",
-        "turn": None,
+        "v": 1, "type": "message", "id": "msg-1", "from": "kailai", "kind": "human", "stands_for": None,
+        "to": ["max"], "text": "Go  on\n", "turn": None,
     }  # fmt: skip
     assert (two["text"], two["turn"], two["kind"]) == ("Plan:\n\n  think\n[NEXT: sarah]", 1, "ai")
 

@@ -315,13 +315,13 @@ def test_a_second_process_on_the_session_is_refused_and_told_of_the_first(pids: 
         pids.await_count(1)
         before = rows()
         for command in (("send", "Me, too"), ("resume",), ("send", "--json", "Me, too")):
-            ran = cli(*command)
+            ran = cli(*command, "--no-wait")
             assert (ran.code, ran.out) == (13, "")
             told = [line for line in ran.err.splitlines() if not line.startswith("· ")]
             holder = f"process {first.pid} (teamchat send --to max 'Hi\\nthere')"
             assert told == [
                 f"teamchat: this conversation is being run by {holder}",
-                "  try: wait for it to end, or begin another one: teamchat send --new ...",
+                "  try: wait for it to end, teamchat stop, or begin another one: teamchat send --new ...",
             ]
         assert {**rows(), "sessions": []} == {**before, "sessions": []}  # when it was used last has changed
         assert eventually(lambda: cli("log").out.startswith("msg-1 kailai -> max:"))

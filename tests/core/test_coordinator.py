@@ -11,7 +11,15 @@ import pytest
 from teamchat.core.actions import PauseKind
 from teamchat.core.engine_events import ResumeMode
 from teamchat.core.errors import AgentMissing, ExitCode, NothingToResume, StoreError, UnknownName, UsageError
-from teamchat.core.events import AgentSpoke, MessageStored, RouteDropped, RouteQueued, TurnFinished, TurnStarted
+from teamchat.core.events import (
+    AgentSpoke,
+    MessageStored,
+    Replied,
+    RouteDropped,
+    RouteQueued,
+    TurnFinished,
+    TurnStarted,
+)
 from teamchat.core.member_turn import ReadyTurn
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.turns import events_of, partial_of, prompt_of, system_of
@@ -147,8 +155,8 @@ def test_everything_is_told_in_the_order_in_which_it_happens(stage: Stage) -> No
     stage.says = {"max": ["[DROP: carol] [NEXT: sarah] Hi"]}
     stage.send("Hi", to="max,carol")
     told = [type(event) for event in stage.events if not isinstance(event, AgentSpoke)]
-    begin = [MessageStored, RouteQueued, RouteQueued, TurnStarted, TurnFinished]
-    assert told == [*begin, RouteDropped, RouteQueued, TurnStarted, TurnFinished]
+    begin = [MessageStored, RouteQueued, RouteQueued, TurnStarted, Replied, TurnFinished]
+    assert told == [*begin, RouteDropped, RouteQueued, TurnStarted, Replied, TurnFinished]
 
 
 # --- the receipt
@@ -260,7 +268,7 @@ def test_the_partial_text_of_a_failed_turn_is_on_its_receipt_and_in_no_prompt(st
     assert turn.outcome.failure is not None
     assert (turn.outcome.failure.kind, turn.outcome.exit_code) == (FailureKind.AGENT, 1)
     finished = next(event for event in stage.events if isinstance(event, TurnFinished))
-    assert (finished.message, finished.partial) == (None, "half a rep [NEXT: carol]")
+    assert (finished.outcome.reply, finished.partial) == (None, "half a rep [NEXT: carol]")
     stage.send("Hi", to="sarah")
     assert "half" not in stage.prompts[-1]
     assert stage.spoke == ["max", "sarah"]

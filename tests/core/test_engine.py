@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.actions import Asked, Dropped, Idle, Paused, PauseKind, Queued, RunTurn, TurnFailed
-from teamchat.core.engine import Rules, State, default_target
-from teamchat.core.engine_events import ResumeMode, TurnBegan
+from teamchat.core.actions import Asked, Dropped, Idle, Paused, PauseKind, Queued, Refused, RunTurn, TurnFailed
+from teamchat.core.engine import MAX_WAITING, Rules, State, default_target
+from teamchat.core.engine_events import HumanSpoke, ResumeMode, TurnBegan
 from teamchat.core.route import Route, Status
-from tests.core.talk import AI, HUMANS, Talk
+from tests.core.talk import AI, HUMANS, Talk, wishes
 
 
 @pytest.fixture
@@ -79,12 +79,11 @@ def test_a_route_says_who_asked_for_it_in_which_message_and_for_which_request(ta
     assert talk.actions[0] == Queued(Route("msg-2", "max", "msg-1", 2, "sarah", 1))
 
 
-def test_the_group_of_a_request_is_kept_on_its_route(talk: Talk) -> None:
-    from teamchat.core.engine_events import HumanSpoke
-    from teamchat.core.routing import RouteRequest
-
-    talk.take(HumanSpoke(0.0, "msg-1", "kailai", (RouteRequest("max", group=0), RouteRequest("sarah", group=0))))
-    assert [route.group for route in talk.state.queue] == [0, 0]
+def test_one_that_answers_in_place_of_another_is_who_asks_and_who_spoke(talk: Talk) -> None:
+    talk.says("max").replies("carol", speaker="sarah")
+    assert isinstance(talk.ending, RunTurn)
+    assert talk.ending.route.by == "sarah"
+    assert talk.state.last_ai == "sarah"
 
 
 def test_a_turn_that_begins_fixes_what_it_answers_and_counts_the_attempt(talk: Talk) -> None:
@@ -94,6 +93,61 @@ def test_a_turn_that_begins_fixes_what_it_answers_and_counts_the_attempt(talk: T
     assert talk.actions == ()
     assert (talk.state.queue[0].as_of, talk.state.queue[0].attempt) == ("msg-1", 1)
     assert talk.state.queue[1] == before
+
+
+# --- how much may wait
+
+
+def crowd(size: int) -> Rules:
+    return Rules(tuple(f"a{number}" for number in range(size)), HUMANS)
+
+
+def test_fifty_may_wait_and_what_is_over_is_refused() -> None:
+    rules = crowd(52)
+    talk = Talk(rules).says(*rules.ai)
+    assert talk.refused == ["a50", "a51"]
+    assert len(talk.state.queue) == MAX_WAITING == 50
+    assert talk.actions[-2] == Refused(Route("msg-1", "kailai", "msg-1", 52, "a51"), 50)
+
+
+def test_one_more_may_wait_while_one_runs_and_the_most_urgent_is_refused_like_others() -> None:
+    rules = crowd(55)
+    talk = Talk(rules).says(*rules.ai[:50]).replies("a51", "a52!1", "a53")
+    assert [action.route.target for action in talk.actions if isinstance(action, Queued)] == ["a51"]
+    assert talk.refused == ["a52", "a53"]
+
+
+def test_what_is_held_or_asked_counts() -> None:
+    rules = crowd(52)
+    talk = Talk(rules).says("kailai", *rules.ai[:48], by="bob").says("a50", "a51", by="bob")
+    assert talk.refused == ["a51"]
+    assert len(talk.stop().state.held) == 49
+    assert talk.says("a50").refused == []
+    assert len(talk.fails().state.held) == 50
+    assert talk.says("a51").refused == ["a51"]
+
+
+def test_numbers_of_refused_routes_are_not_used_again() -> None:
+    rules = crowd(52)
+    talk = Talk(rules).says(*rules.ai).replies("a51")
+    assert max(route.number for route in talk.state.queue) == 53
+
+
+def test_room_is_made_by_what_is_done() -> None:
+    rules = crowd(52)
+    talk = Talk(rules).says(*rules.ai).replies("a50").replies("a51")
+    assert talk.refused == []
+    assert len(talk.state.queue) == 50
+
+
+def test_what_waits_for_a_message_already_is_not_queued_again(talk: Talk) -> None:
+    talk.says("max", "sarah")
+    talk.take(HumanSpoke(talk.now, "msg-1", "kailai", wishes("sarah", "carol", "max")))
+    assert [action.route.target for action in talk.actions if isinstance(action, Queued)] == ["carol"]
+
+
+def test_the_same_member_may_wait_for_two_messages(talk: Talk) -> None:
+    assert talk.says("max", "sarah").replies("sarah").rest() == ["sarah", "sarah"]
 
 
 # --- drop
@@ -344,7 +398,77 @@ def test_a_person_is_asked_whatever_the_guards_say() -> None:
 
 
 def test_a_guard_does_not_pause_a_conversation_that_is_over() -> None:
-    assert Talk(Rules(AI, HUMANS, max_turns=1)).says("max").replies().ending == Idle()
+    rules = Rules(AI, HUMANS, max_turns=1, max_tokens=1, max_cost_usd=0.1, max_stale=1)
+    assert Talk(rules).says("max").spends(9, 9.0).replies(new=False).ending == Idle()
+
+
+def test_what_a_turn_costs_is_remembered_and_nothing_follows_from_it(talk: Talk) -> None:
+    talk.says("max").spends(70, 0.5).spends(30, 0.25)
+    assert talk.actions == ()
+    assert (talk.state.tokens, talk.state.cost_usd) == (100, 0.75)
+
+
+BUDGETS = pytest.mark.parametrize(
+    ("rules", "kind", "reason"),
+    [
+        (Rules(AI, HUMANS, max_tokens=1000), PauseKind.TOKENS, "1,000 tokens are spent (limits.tokens)"),
+        (Rules(AI, HUMANS, max_cost_usd=1.5), PauseKind.COST, "$1.50 are spent (limits.cost_usd)"),
+    ],
+)
+
+
+@BUDGETS
+def test_a_budget_pauses_with_the_queue_intact_and_resume_grants_it_again(
+    rules: Rules, kind: PauseKind, reason: str
+) -> None:
+    talk = Talk(rules).says("max", "sarah", "carol").spends(999, 1.49).replies().spends(1, 0.01)
+    assert talk.replies().ending == Paused(kind, reason)
+    assert talk.queue == ["carol held"]
+    assert talk.resume().speaking == "carol"
+    assert (talk.state.tokens, talk.state.cost_usd)[kind is PauseKind.COST] == 0
+
+
+@BUDGETS
+def test_a_message_of_a_person_grants_no_budget(rules: Rules, kind: PauseKind, reason: str) -> None:
+    talk = Talk(rules).says("max").spends(1000, 1.5).replies()
+    assert talk.says("sarah").ending == Paused(kind, reason)
+    assert talk.queue == ["sarah held"]
+
+
+@BUDGETS
+def test_resume_leaves_a_budget_that_is_not_used_up_as_it_is(rules: Rules, kind: PauseKind, reason: str) -> None:
+    del kind, reason
+    talk = Talk(rules).says("max").spends(600, 0.75).fails().resume()
+    assert (talk.state.tokens, talk.state.cost_usd) == (600, 0.75)
+
+
+def test_failed_turns_cost_too() -> None:
+    talk = Talk(Rules(AI, HUMANS, max_tokens=100)).says("max", "sarah").spends(100).fails().resume()
+    assert talk.state.tokens == 0
+    talk.spends(100)
+    assert isinstance(talk.replies().ending, Paused)
+
+
+def test_without_a_limit_nothing_is_too_much(talk: Talk) -> None:
+    assert talk.says("max", "sarah").spends(10**12, 10.0**9).replies(new=False).speaking == "sarah"
+
+
+def test_the_loop_guard_pauses_when_nobody_says_anything_new() -> None:
+    talk = Talk(Rules(AI, HUMANS, max_stale=2)).says("max").replies("sarah", new=False).replies("max", new=False)
+    assert talk.ending == Paused(PauseKind.LOOP, "the last 2 replies said nothing new (limits.rounds)")
+    assert talk.queue == ["max held"]
+    assert talk.resume().replies("sarah", new=False).speaking == "sarah"
+    assert isinstance(talk.replies("max", new=False).ending, Paused)
+
+
+def test_something_new_ends_the_loop() -> None:
+    talk = Talk(Rules(AI, HUMANS, max_stale=2)).says("max").replies("sarah", new=False).replies("max")
+    assert talk.replies("sarah", new=False).speaking == "sarah"
+
+
+def test_a_person_ends_the_loop() -> None:
+    talk = Talk(Rules(AI, HUMANS, max_stale=2)).says("max").replies(new=False).says("sarah").replies("max", new=False)
+    assert talk.speaking == "max"
 
 
 # --- interruption and crash

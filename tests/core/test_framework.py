@@ -103,4 +103,10 @@ def test_the_note_of_a_turn_says_whom_it_serves_and_who_is_heard(
     request_id: str, current_id: str, current_by: str, note: str
 ) -> None:
     route = Route("msg-2", "sarah", request_id, 1, "max")
-    assert turn_note(route, said(request_id, "kailai"), said(current_id, current_by)) == note
+    assert turn_note(route, MAX, said(request_id, "kailai"), said(current_id, current_by)) == note
+
+
+def test_the_note_tells_a_member_in_whose_place_it_answers() -> None:
+    route = Route("msg-2", "sarah", "msg-1", 1, "sarah")
+    note = turn_note(route, MAX, said("msg-1", "kailai"), said("msg-1", "kailai"))
+    assert note.endswith("from kailai to sarah. You answer in place of sarah, who can not.")

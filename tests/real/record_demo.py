@@ -61,7 +61,7 @@ SECOND = """*** Begin Patch
 -    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 +    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
 +    return re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
-*** End Patch"""
+*** End Patch""".replace("{blank}", " ")  # in a patch every line of context begins with a space
 PLAN = (
     "The plan:\n\n"
     "1. `slug(title)` in `slug.py`: lower case, words joined by `-`.\n"

@@ -11,8 +11,10 @@ from teamchat.core.events import (
     Conclusion,
     ConversationEvent,
     MessageStored,
+    Replied,
     RouteDropped,
     RouteQueued,
+    RouteRefused,
     TurnFinished,
     TurnStarted,
     Warned,
@@ -45,9 +47,11 @@ class JsonOutput:
                 )
             case AgentSpoke():
                 self._agent(event)
-            case TurnFinished(turn=turn, outcome=outcome, message=message, partial=partial):
-                if message:
-                    write("message", **message_fields(message), turn=turn.number)
+            case RouteRefused(route=route, limit=limit):
+                write("refused", **route_fields(route), limit=limit)
+            case Replied(turn=turn, message=message):
+                write("message", **message_fields(message), turn=turn.number)
+            case TurnFinished(turn=turn, outcome=outcome, partial=partial):
                 write("turn_finished", turn=turn.number, member=turn.member, **outcome_fields(outcome), partial=partial)
             case Warned(text=text):
                 write("warning", text=text)
@@ -102,6 +106,7 @@ def message_fields(message: ConversationMessage) -> dict[str, Any]:
         "id": message.id,
         "from": speaker.role_name,
         "kind": speaker.type,
+        "stands_for": message.stands_for,
         "to": list(message.routing.resolved_addressees),
         "text": message.content,
         "time_ms": message.timestamp,

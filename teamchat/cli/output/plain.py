@@ -8,36 +8,48 @@ from teamchat.core.events import (
     AgentSpoke,
     Conclusion,
     ConversationEvent,
+    Replied,
     RouteDropped,
+    RouteRefused,
     TurnFinished,
     TurnStarted,
     Warned,
 )
+from teamchat.core.history import name_of
 from teamchat.core.markers import strip_markers
-from teamchat.runners.base import Denied, Note, Retry
+from teamchat.runners.base import AgentEvent, Denied, Note, Retry
 
 
 class PlainOutput:
     def __call__(self, event: ConversationEvent) -> None:
         match event:
-            case TurnFinished(turn=turn, outcome=outcome, message=message, partial=partial):
-                if message:
-                    print(block(turn.member, message.content), flush=True)
+            case Replied(message=message):
+                print(block(name_of(message), message.content), flush=True)
+            case TurnFinished(turn=turn, outcome=outcome, partial=partial):
                 note(turn_line(turn.member, outcome))
                 if partial.strip():
                     note(f"what {turn.member} had said is in: teamchat show {turn.number}")
             case RouteDropped(route=route):
                 note(f"dropped: {called(route)}")
+            case RouteRefused(route=route, limit=limit):
+                note(f"{route.target} was not queued: {limit} are waiting already")
             case TurnStarted(turn=turn):
                 note(f"{turn.member} begins (turn {turn.number})")
-            case AgentSpoke(member=member, event=Denied(tool=tool, detail=detail)):
-                note(clean(f"{member} was denied {tool}: {detail}"))
-            case AgentSpoke(member=member, event=Retry(reason=reason)):
-                note(clean(f"{member} tries again: {reason}"))
-            case AgentSpoke(member=member, event=Note(text=text)):
-                note(clean(f"{member}: {text}"))
+            case AgentSpoke(member=member, event=agent_event):
+                self._agent(member, agent_event)
             case Warned(text=text):
                 note(clean(text))
+            case _:
+                pass
+
+    def _agent(self, member: str, event: AgentEvent) -> None:
+        match event:
+            case Denied(tool=tool, detail=detail):
+                note(clean(f"{member} was denied {tool}: {detail}"))
+            case Retry(reason=reason):
+                note(clean(f"{member} tries again: {reason}"))
+            case Note(text=text):
+                note(clean(f"{member}: {text}"))
             case _:
                 pass
 

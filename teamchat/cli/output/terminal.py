@@ -1,6 +1,11 @@
-"""On a terminal: text as it streams, one colour per member, one line per tool call, one at each turn's end."""
+"""On a terminal: text as it streams, one colour per member, one line per tool call, one at each turn's end.
+
+Where several speak at the same time each line begins with its speaker, and is shown when it is whole.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.text import Text as RichText
@@ -11,14 +16,32 @@ from teamchat.core.events import (
     AgentSpoke,
     Conclusion,
     ConversationEvent,
+    Replied,
     RouteDropped,
+    RouteRefused,
     TurnFinished,
     TurnStarted,
     Warned,
 )
+from teamchat.core.history import name_of
 from teamchat.runners.base import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_cyan", "bright_magenta")
+
+
+@dataclass(slots=True)
+class Voice:
+    """What one turn has shown: `block` since its last line of another kind, `last` the block before that."""
+
+    member: str
+    colour: str
+    cleaner: Cleaner = field(default_factory=Cleaner)
+    block: str = ""
+    last: str = ""
+    pending: str = ""  # the beginning of a line that is not shown yet
+
+    def has_shown(self, text: str) -> bool:
+        return text.strip() in (self.block.strip(), self.last.strip())
 
 
 class TerminalOutput:
@@ -27,79 +50,117 @@ class TerminalOutput:
     def __init__(self, members: tuple[str, ...], console: Console | None = None) -> None:
         self.console = console or Console(highlight=False, soft_wrap=True)
         self.colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(members)}
-        self.cleaner = Cleaner()
-        self.block = ""  # the text shown since the last line of another kind
+        self.voices: dict[int, Voice] = {}
+        self.speaking: set[int] = set()
+        self.together = False
         self.open_line = False
 
     def __call__(self, event: ConversationEvent) -> None:
         match event:
             case TurnStarted(turn=turn):
-                self._line(f"{turn.member}", f"bold {self._colour(turn.member)}")
-            case AgentSpoke(member=member, event=agent_event):
-                self._agent(member, agent_event)
-            case TurnFinished(turn=turn, outcome=outcome, message=message):
-                if message:
-                    self._finished_text(message.content)
+                self._start(turn.number, turn.member)
+            case AgentSpoke(turn=number, event=agent_event):
+                self._agent(self.voices[number], agent_event)
+            case Replied(turn=turn, message=message):
+                voice = self.voices.get(turn.number) or self._voice(turn.number, name_of(message))
+                self._whole(voice, message.content)
+            case TurnFinished(turn=turn, outcome=outcome):
+                self._finish(turn.number)
                 self._line(turn_line(turn.member, outcome), "dim")
                 self.console.line()
             case RouteDropped(route=route):
                 self._line(f"· dropped: {called(route)}", "yellow")
             case Warned(text=text):
                 self._line(f"· {clean(text)}", "yellow")
+            case RouteRefused(route=route, limit=limit):
+                self._line(f"· {route.target} was not queued: {limit} are waiting already", "yellow")
             case _:
                 pass
 
-    def _agent(self, member: str, event: AgentEvent) -> None:
+    def _voice(self, number: int, member: str) -> Voice:
+        self.voices[number] = Voice(member, self.colours.get(member, "white"))
+        return self.voices[number]
+
+    def _start(self, number: int, member: str) -> None:
+        if self.speaking and not self.together:
+            self._end_line()
+            self.together = True
+        self.speaking.add(number)
+        voice = self._voice(number, member)
+        self._line(member, f"bold {voice.colour}")
+
+    def _finish(self, number: int) -> None:
+        self._end_block(self.voices[number])
+        self.speaking.discard(number)
+        self.together = self.together and bool(self.speaking)
+
+    def _agent(self, voice: Voice, event: AgentEvent) -> None:
         match event:
             case TextDelta(text=text):
-                self._text(self.cleaner.push(text))
+                self._text(voice, voice.cleaner.push(text))
             case Text(text=text):
-                self._finished_text(text)
-                self._end_block()
+                self._whole(voice, text)
+                self._end_block(voice)
             case ToolCall(name=name, summary=summary):
-                self._line(clean(f"  {name} {summary}"), f"dim {self._colour(member)}")
+                self._aside(voice, f"{name} {summary}", f"dim {voice.colour}")
             case Denied(tool=tool, detail=detail):
-                self._line(clean(f"  denied: {tool} {detail}"), "red")
+                self._aside(voice, f"denied: {tool} {detail}", "red")
             case Retry(reason=reason):
-                self._line(clean(f"  tries again: {reason}"), "yellow")
+                self._aside(voice, f"tries again: {reason}", "yellow")
             case Note(text=text):
-                self._line(clean(f"  {text}"), "dim")
+                self._aside(voice, text, "dim")
             case _:
                 pass
 
-    def _text(self, text: str) -> None:
-        self.block += text
-        self.open_line = not self.block.endswith("\n") if self.block else False
-        self.console.print(RichText(text), end="")
-
-    def _finished_text(self, text: str) -> None:
-        """Show a finished text unless it is what was streamed; a different one replaces what was streamed."""
-        self._text(self.cleaner.flush())
-        final = clean(text)
-        if final.strip() in (self.block.strip(), self.last.strip()):
+    def _text(self, voice: Voice, text: str) -> None:
+        if not text:
             return
-        if self.block.strip():
-            self._line("  (the text above was replaced:)", "dim")
-        self.block = ""
-        self._text(final)
+        voice.block += text
+        if self.together:
+            *whole, voice.pending = (voice.pending + text).split("\n")
+            for line in whole:
+                self._prefixed(voice, line)
+        else:
+            self.open_line = not text.endswith("\n")
+            self.console.print(RichText(text), end="")
 
-    last = ""
+    def _prefixed(self, voice: Voice, line: str) -> None:
+        self.console.print(RichText.assemble((f"{voice.member} │ ", voice.colour), line))
 
-    def _end_block(self) -> None:
+    def _whole(self, voice: Voice, text: str) -> None:
+        """Show a finished text unless it is what was shown; a different one replaces what was streamed."""
+        self._text(voice, voice.cleaner.flush())
+        final = clean(text)
+        if voice.has_shown(final):
+            return
+        if voice.block.strip():
+            self._aside(voice, "(the text above was replaced:)", "dim")
+        self._text(voice, final)
+        self._end_block(voice)
+
+    def _end_block(self, voice: Voice) -> None:
         """What follows is another text; this one may still come again as the reply."""
-        if self.block.strip():
-            self.last = self.block
+        self._text(voice, voice.cleaner.flush())
+        if voice.pending:
+            self._prefixed(voice, voice.pending)
+        if voice.block.strip():
+            voice.last = voice.block
+        voice.block = voice.pending = ""
+        self._end_line()
+
+    def _aside(self, voice: Voice, text: str, style: str) -> None:
+        self._end_block(voice)
+        who = f"{voice.member} │ " if self.together else "  "
+        self._line(clean(who + text), style)
+
+    def _end_line(self) -> None:
         if self.open_line:
             self.console.line()
-        self.block, self.open_line = "", False
+        self.open_line = False
 
     def _line(self, text: str, style: str) -> None:
-        self._text(self.cleaner.flush())
-        self._end_block()
+        self._end_line()
         self.console.print(RichText(text, style=style))
-
-    def _colour(self, member: str) -> str:
-        return self.colours.get(member, "white")
 
     def finish(self, conclusion: Conclusion) -> None:
         for line in ending(conclusion):

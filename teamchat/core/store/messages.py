@@ -45,10 +45,10 @@ class SqliteLog:
         speaker, routing = message.speaker, message.routing
         self._db.execute(
             "INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_title,"
-            " speaker_type, routing, turn, timestamp) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " speaker_type, routing, turn, timestamp, stands_for) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self.session, message.id, number, message.content, speaker.role_id, speaker.role_name, speaker.role_title,
             speaker.type, json.dumps([routing.resolved_addressees, routing.raw_next_markers]), message.turn_id,
-            message.timestamp,
+            message.timestamp, message.stands_for,
         )  # fmt: skip
 
     def latest(self, up_to: str | None = None) -> ConversationMessage | None:
@@ -96,4 +96,5 @@ def _message(row: sqlite3.Row) -> ConversationMessage:
         routing=Routing(tuple(addressees), tuple(markers)),
         timestamp=row["timestamp"],
         turn_id=row["turn"],
+        stands_for=row["stands_for"],
     )

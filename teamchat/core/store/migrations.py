@@ -28,7 +28,10 @@ INITIAL = (
         next_route INTEGER NOT NULL DEFAULT 1,
         turns INTEGER NOT NULL DEFAULT 0, -- AI turns since the last human message
         since REAL NOT NULL DEFAULT 0,    -- when that was
-        last_ai TEXT
+        last_ai TEXT,
+        tokens INTEGER NOT NULL DEFAULT 0, -- spent since a budget was granted
+        cost_usd REAL NOT NULL DEFAULT 0,
+        stale INTEGER NOT NULL DEFAULT 0   -- replies in a row that said nothing new
     ) STRICT""",
     # append-only: undo sets hidden, and content stays what was said
     """CREATE TABLE messages (
@@ -44,6 +47,7 @@ INITIAL = (
         routing TEXT NOT NULL, -- JSON
         turn INTEGER REFERENCES turns,
         timestamp INTEGER NOT NULL,
+        stands_for TEXT,       -- the member in whose place the speaker answered
         hidden INTEGER NOT NULL DEFAULT 0,
         UNIQUE (session, message)
     ) STRICT""",
@@ -67,6 +71,7 @@ INITIAL = (
         as_of TEXT,
         status TEXT NOT NULL,
         attempt INTEGER NOT NULL,
+        answer INTEGER REFERENCES turns, -- whose reply is kept until its group is over
         PRIMARY KEY (session, number)
     ) STRICT""",
     """CREATE TABLE turns (

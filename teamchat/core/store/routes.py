@@ -13,7 +13,7 @@ from teamchat.core.store.database import Database
 
 def load_state(db: Database, session: int, rules: Rules) -> State:
     """The state as it was last saved."""
-    row = db.row("SELECT next_route, turns, since, last_ai FROM sessions WHERE id = ?", session)
+    row = db.row("SELECT * FROM sessions WHERE id = ?", session)
     assert row is not None, session
     return State(
         rules=rules,
@@ -22,6 +22,9 @@ def load_state(db: Database, session: int, rules: Rules) -> State:
         turns=row["turns"],
         since=row["since"],
         last_ai=row["last_ai"],
+        tokens=row["tokens"],
+        cost_usd=row["cost_usd"],
+        stale=row["stale"],
     )
 
 
@@ -43,14 +46,16 @@ def _route(row: sqlite3.Row) -> Route:
         as_of=row["as_of"],
         status=Status(row["status"]),
         attempt=row["attempt"],
+        answer=row["answer"],
     )
 
 
 def save_state(db: Database, session: int, old: State, new: State, dropped: Collection[Route] = ()) -> None:
     """Write what changed. Of the routes that left the queue those in `dropped` were taken out, the others are done."""
     db.execute(
-        "UPDATE sessions SET next_route = ?, turns = ?, since = ?, last_ai = ? WHERE id = ?",
-        new.next_route, new.turns, new.since, new.last_ai, session,
+        "UPDATE sessions SET next_route = ?, turns = ?, since = ?, last_ai = ?, tokens = ?, cost_usd = ?, stale = ?"
+        " WHERE id = ?",
+        new.next_route, new.turns, new.since, new.last_ai, new.tokens, new.cost_usd, new.stale, session,
     )  # fmt: skip
     kept = {route.number for route in new.queue}
     for route in old.queue:
@@ -65,9 +70,9 @@ def save_state(db: Database, session: int, old: State, new: State, dropped: Coll
 
 def _write(db: Database, session: int, route: Route, place: int | None) -> None:
     db.execute(
-        "INSERT OR REPLACE INTO routes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO routes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         session, route.number, place, route.target, route.priority, route.group, route.parent, route.by,
-        route.request, route.as_of, route.status.value, route.attempt,
+        route.request, route.as_of, route.status.value, route.attempt, route.answer,
     )  # fmt: skip
 
 

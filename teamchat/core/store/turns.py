@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 LARGEST = 2**63 - 1  # that SQLite holds
-TurnStatus = Literal["running", "done", "failed", "interrupted"]
+TurnStatus = Literal["running", "answered", "done", "failed", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,13 @@ def end_turn(
         )
 
 
+def deliver_turn(db: Database, turn: Turn, reply: str) -> None:
+    """The reply that an answered turn has kept is a message now."""
+    assert turn.outcome is not None, turn
+    outcome = dataclasses.replace(turn.outcome, reply=reply)
+    db.execute("UPDATE turns SET status = 'done', outcome = ?, text = NULL WHERE id = ?", _dump(outcome), turn.id)
+
+
 def _dump(value: Any) -> str:
     # surrogates can not be stored; JSON escapes keep them
     return json.dumps(dataclasses.asdict(value), ensure_ascii=True, default=list)
@@ -175,6 +182,13 @@ def find_turn(db: Database, session: int, number: int | None = None) -> Turn | N
         session, None if number is None else min(number, LARGEST),
     )  # fmt: skip
     return _turn(row) if row else None
+
+
+def get_turn(db: Database, turn: int) -> Turn:
+    """The turn of that id, as a route keeps it."""
+    row = db.row("SELECT * FROM turns WHERE id = ?", turn)
+    assert row is not None, turn
+    return _turn(row)
 
 
 def turns_of(db: Database, session: int) -> list[Turn]:

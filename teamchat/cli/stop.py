@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from teamchat.cli.options import SessionOption, TeamOption
+
+PATIENCE_S = 15.0
+
+
+def stop(team: TeamOption = None, session: SessionOption = None) -> None:
+    """Stop a conversation that runs in another terminal: its turn ends cleanly, and the queue is kept."""
+    import os
+    import signal
+    import time
+
+    from teamchat.cli.conversation import lock_file
+    from teamchat.cli.output.words import note
+    from teamchat.cli.place import find_root, open_store
+    from teamchat.core.errors import TeamchatError
+    from teamchat.core.lock import holder_of
+    from teamchat.core.store.sessions import need_session
+
+    root = find_root(team)
+    with open_store(root) as db:
+        chosen = need_session(db, session)
+    lock = lock_file(root, chosen.id)
+    holder = holder_of(lock)
+    if holder is None:
+        note(f"nobody runs session {chosen.name}")
+        return
+    os.kill(holder[0], signal.SIGTERM)
+    until = time.monotonic() + PATIENCE_S
+    while (still := holder_of(lock)) and still[0] == holder[0]:
+        if time.monotonic() > until:
+            raise TeamchatError(
+                f"{holder[1]} has not ended {PATIENCE_S:g} s after it was asked to", f"kill -9 {holder[0]}"
+            )
+        time.sleep(0.05)
+    note(f"stopped {holder[1]}; teamchat resume goes on")

@@ -1,0 +1,219 @@
+"""Getting an answer for a route: the member's turn, its retries, and those who answer in its place.
+
+Every turn that is run is stored with a receipt of its own. The last one is handed back open, so that the coordinator
+ends it together with the reply and the queue.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from teamchat.core.conclusion import Tally
+from teamchat.core.context_manager import ContextManager
+from teamchat.core.cooldowns import Cooldowns
+from teamchat.core.engine_events import Event, Spent, TurnBegan
+from teamchat.core.errors import AgentMissing, Interrupted, NoRecording, TeamchatError
+from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.member_turn import FinishedTurn, Outside, ReadyTurn, new_scratch, ready, run
+from teamchat.core.route import Route
+from teamchat.core.store.database import Database
+from teamchat.core.store.turns import NewTurn, Turn, TurnStatus, begin_turn, end_turn
+from teamchat.core.team import Member, Team
+from teamchat.runners.base import AgentEvent, Failure, FailureKind, Usage
+from teamchat.runners.turn import Stopper
+
+RETRYABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)
+REPLACEABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.LOGIN, FailureKind.MISSING)
+# with somebody to answer in its place, a CLI that asks again by itself is waited for only so often
+PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 3}
+BACKOFF_S = 2.0
+LONGEST_BACKOFF_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The last turn of a route, which is still open. `member` may be another than the route's target."""
+
+    route: Route
+    member: Member
+    turn: Turn
+    finished: FinishedTurn
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Why nothing was run: known before anything was started, or interrupted by then."""
+
+    route: Route
+    error: TeamchatError
+
+
+@dataclass(slots=True)
+class Answering:
+    """Runs the turns of one session's routes, and adds them up in `tally`.
+
+    `note` lets the engine remember something, in the caller's transaction; `budget` is what the next turn may cost.
+    """
+
+    team: Team
+    db: Database
+    session: int
+    manager: ContextManager
+    folder: Path
+    stopper: Stopper
+    emit: Callable[[ConversationEvent], None]
+    outside: Outside
+    transaction: Callable[[], AbstractContextManager[None]]
+    note: Callable[[Event], object]
+    tally: Tally
+    budget: Callable[[], float | None]
+    cooldowns: Cooldowns | None = None
+
+    async def answer(self, route: Route) -> Answer | NoAnswer:
+        """An answer to `route`, or the failure of the last turn that was tried."""
+        candidates = self._candidates(route)
+        while True:
+            member, *others = candidates
+            result = await self._tries(route, member, replaceable=bool(others))
+            kind = _kind(result)
+            if kind is FailureKind.RATE_LIMIT and self.cooldowns:
+                self.cooldowns.start(self._vendor(member))
+            if kind not in REPLACEABLE or self.stopper.asked or not others:
+                return result
+            if isinstance(result, Answer):
+                self._end_failed(result)
+            self.emit(Warned(f"{_reason(result)}; {others[0].name} answers in its place"))
+            route, candidates = result.route, others
+
+    def _candidates(self, route: Route) -> list[Member]:
+        """The member and those who may stand in, but for those whose vendor cools down while another is left."""
+        member = self.team.member(route.target)
+        everybody = [member, *(self.team.member(name) for name in member.fallback)]
+        warm = [one for one in everybody if not (self.cooldowns and self.cooldowns.left(self._vendor(one)))]
+        if warm and warm[0] is not member:
+            self.emit(
+                Warned(f"{member.name}'s vendor cools down after a rate limit; {warm[0].name} answers in its place")
+            )
+        return warm or everybody
+
+    def _vendor(self, member: Member) -> str:
+        return self.team.agent_of(member).name
+
+    async def _tries(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
+        """The member's turn, again as often as `retries` says after what may pass by itself."""
+        tries = 0
+        while True:
+            result = await self._turn(route, member, replaceable=replaceable)
+            if _kind(result) not in RETRYABLE or tries >= member.retries or self.stopper.asked:
+                return result
+            assert isinstance(result, Answer)
+            self._end_failed(result)
+            route = result.route
+            pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S) * random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
+            self.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s"))
+            await self.stopper.sleep(pause)
+            tries += 1
+
+    async def _turn(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
+        if self.stopper.asked:
+            return NoAnswer(route, Interrupted(f"{member.name} was interrupted before its turn began"))
+        scratch = new_scratch()
+        try:
+            prepared = ready(
+                self.team, route, self.manager, self.outside, member=member, scratch=scratch, budget_usd=self.budget()
+            )
+            self.outside.check(prepared)
+            turn = self._begin(prepared)
+            self.emit(TurnStarted(turn, route))
+
+            def tell(event: AgentEvent) -> None:
+                self.emit(AgentSpoke(member.name, turn.number, event))
+
+            patience = PATIENCE if replaceable else {}
+            finished = await run(prepared, turn.folder, self.outside.launcher, self.stopper, tell, patience)
+        except NoRecording:
+            raise  # a replay ends here: there is nothing to resume
+        except TeamchatError as error:
+            return NoAnswer(route, error)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)  # the guardian does, but there may be none
+        begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
+        return Answer(begun, member, turn, finished)
+
+    def _begin(self, prepared: ReadyTurn) -> Turn:
+        with self.transaction():
+            self.note(TurnBegan(time.time(), prepared.route.number, prepared.prompt.answers.id))
+            return begin_turn(
+                self.db,
+                NewTurn(
+                    session=self.session,
+                    route=prepared.route.number,
+                    member=prepared.member.name,
+                    agent=prepared.agent.name,
+                    like=prepared.agent.like,
+                    system_text=prepared.prompt.system_text,
+                    prompt=prepared.prompt.prepared.stdin,
+                    shown_through=prepared.prompt.answers.id,
+                    setup=prepared.setup,
+                    folder=self.folder / secrets.token_hex(8),
+                ),
+            )
+
+    def _end_failed(self, answer: Answer) -> None:
+        """A turn that failed and is followed by another for the same route."""
+        with self.transaction():
+            self.end(answer)
+        self.told(answer)
+
+    def end(self, answer: Answer, *, reply: str | None = None, kept: bool = False) -> None:
+        """Complete the turn of an answer, in the caller's transaction; `kept` for a group that is not over."""
+        finished, failure = answer.finished, answer.finished.outcome.failure
+        end_turn(
+            self.db,
+            answer.turn,
+            _status(failure, kept=kept),
+            replace(finished.outcome, reply=reply),
+            partial=finished.text if failure or kept else "",
+            vendor_session=finished.vendor_session,
+            events=finished.events,
+        )
+        self.note(_spent(finished.outcome.usage))
+
+    def told(self, answer: Answer, reply: str | None = None) -> None:
+        """Say that the turn is over, and forget its output files."""
+        outcome = replace(answer.finished.outcome, reply=reply)
+        self.tally.add(answer.turn, outcome)
+        self.emit(TurnFinished(answer.turn, outcome, answer.finished.text if outcome.failure else ""))
+        shutil.rmtree(answer.turn.folder, ignore_errors=True)
+
+
+def _status(failure: Failure | None, *, kept: bool) -> TurnStatus:
+    if failure is None:
+        return "answered" if kept else "done"
+    return "interrupted" if failure.kind is FailureKind.INTERRUPTED else "failed"
+
+
+def _spent(usage: Usage | None) -> Spent:
+    used = usage or Usage()
+    return Spent(time.time(), (used.input_tokens or 0) + (used.output_tokens or 0), used.cost_usd or 0.0)
+
+
+def _kind(result: Answer | NoAnswer) -> FailureKind | None:
+    if isinstance(result, NoAnswer):
+        return FailureKind.MISSING if isinstance(result.error, AgentMissing) else None
+    failure = result.finished.outcome.failure
+    return failure.kind if failure else None
+
+
+def _reason(result: Answer | NoAnswer) -> str:
+    if isinstance(result, NoAnswer):
+        return str(result.error)
+    failure = result.finished.outcome.failure
+    return f"{result.member.name} {failure.reason if failure else ''}"

@@ -1,0 +1,86 @@
+"""Running the members of a group at the same time, but for what must not be at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+
+from teamchat.core.events import ConversationEvent, Warned
+from teamchat.core.route import Route
+from teamchat.core.team import Team
+from teamchat.runners.turn import Stopper
+
+# CLIs of one vendor that start together corrupt each other's state, or are refused as a burst (field notes, 1.11)
+STAGGER_S = 0.25
+
+
+async def run_together(
+    team: Team,
+    routes: tuple[Route, ...],
+    speak: Callable[[Route], Awaitable[bool]],
+    stopper: Stopper,
+    emit: Callable[[ConversationEvent], None],
+) -> tuple[int, ...]:
+    """Let all of them speak; the numbers of those that failed. One failing does not stop the others, an error does."""
+    lines = in_lines(team, routes)
+    for line in lines:
+        if len(line) > 1:
+            names = ", ".join(route.target for route in line)
+            emit(Warned(f"{names} may write in the same folder: one after the other"))
+
+    async def in_turn(line: list[Route], wait: float) -> list[int]:
+        await stopper.sleep(wait)
+        return [route.number for route in line if not await speak(route)]
+
+    waits = staggered(team, lines)
+    tasks = [asyncio.create_task(in_turn(line, wait)) for line, wait in zip(lines, waits, strict=True)]
+    try:
+        return tuple(number for failed in await asyncio.gather(*tasks) for number in failed)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)  # nobody goes on behind an error
+
+
+def in_lines(team: Team, routes: Iterable[Route]) -> list[list[Route]]:
+    """The routes in lines that may run side by side; within a line two may write in one folder. All in their order."""
+    lines: list[list[Route]] = []
+    for route in routes:
+        touching = [line for line in lines if any(_collide(team, route, other) for other in line)]
+        for line in touching:
+            lines.remove(line)
+        lines.append(sorted((*(other for line in touching for other in line), route), key=_number))
+    return sorted(lines, key=lambda line: line[0].number)
+
+
+def _number(route: Route) -> int:
+    return route.number
+
+
+def _collide(team: Team, one: Route, other: Route) -> bool:
+    return any(
+        mine.is_relative_to(theirs) or theirs.is_relative_to(mine)
+        for mine in _written(team, one)
+        for theirs in _written(team, other)
+    )
+
+
+def _written(team: Team, route: Route) -> list[Path]:
+    """The folders in which the target, or one who answers in its place, may write."""
+    target = team.member(route.target)
+    everybody = (target, *map(team.member, target.fallback))
+    return [member.cwd.resolve() for member in everybody if member.access != "read"]
+
+
+def staggered(team: Team, lines: list[list[Route]]) -> list[float]:
+    """How many seconds each line waits before it starts: those of one vendor start a little apart."""
+    started: dict[str, int] = {}
+    waits = []
+    for line in lines:
+        like = team.agent_of(team.member(line[0].target)).like
+        before = started.get(like, 0) if like != "plain" else 0
+        started[like] = before + 1
+        waits.append(before * STAGGER_S * random.uniform(1.0, 1.5))  # noqa: S311 (no secret)
+    return waits

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.crew import crew
+from tests.program import cli, ended, start
+
+
+@pytest.fixture
+def busy(world: Path) -> None:
+    """A member that says something and then takes long, and one that is quick."""
+    crew(world, {"max": [{"say": "Half", "hang": 30}, "Whole"], "sarah": ["Hi"] * 3})
+
+
+def running() -> None:
+    """Wait until the first turn has begun."""
+    until = time.monotonic() + 15
+    while "running: max" not in cli("log").err:
+        assert time.monotonic() < until
+
+
+@pytest.mark.usefixtures("busy")
+def test_stop_ends_a_conversation_of_another_terminal_and_keeps_the_queue() -> None:
+    with start("send", "--to", "max,sarah", "Go") as first:
+        running()
+        stopped = cli("stop")
+        assert (stopped.code, stopped.out) == (0, "")
+        assert f"stopped process {first.pid} (teamchat send --to max,sarah Go)" in stopped.err
+        assert ended(first).code == 143
+    assert "held: max" in cli("log").err
+    resumed = cli("resume")
+    assert (resumed.code, resumed.out) == (0, "max:\nWhole\n\nsarah:\nHi\n\n")
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_second_process_waits_and_says_for_whom() -> None:
+    with start("send", "--to", "max", "Go") as first:
+        running()
+        with start("send", "--to", "sarah", "Me, too") as second:
+            time.sleep(1.0)
+            assert second.poll() is None
+            assert cli("stop").code == 0
+            ended(first)
+            done = ended(second)
+    assert (done.code, done.out) == (0, "sarah:\nHi\n\n")
+    assert f"waiting for process {first.pid} (teamchat send --to max Go)" in done.err
+
+
+@pytest.mark.usefixtures("busy")
+def test_stopping_what_nobody_runs_is_said() -> None:
+    assert cli("send", "--to", "sarah", "Hi").code == 0
+    stopped = cli("stop")
+    assert (stopped.code, stopped.err) == (0, "· nobody runs session s1\n")
+
+
+def test_stop_without_a_conversation() -> None:
+    assert cli("stop").code == 4
