@@ -59,16 +59,17 @@ def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> 
 
     A named one is created if missing; `new` begins another, under that name if one is given.
     """
-    found = None if new and not name else find_session(db, name) if name else last_session(db)
-    if found and new:
-        raise UsageError(
-            f"there is a session {name!r} already", f"teamchat send --session {shlex.quote(found.name)} ..."
-        )
-    if found:
-        touch_session(db, found.id)
-        return found, f"session {found.name} goes on (--new begins another)"
-    session = create_session(db, team.name, team.task, name)
-    return session, f"session {session.name} begins"
+    with db.transaction():  # or two commands at once would both find it missing
+        found = None if new and not name else find_session(db, name) if name else last_session(db)
+        if found and new:
+            raise UsageError(
+                f"there is a session {name!r} already", f"teamchat send --session {shlex.quote(found.name)} ..."
+            )
+        if found:
+            touch_session(db, found.id)
+            return found, f"session {found.name} goes on (--new begins another)"
+        session = create_session(db, team.name, team.task, name)
+        return session, f"session {session.name} begins"
 
 
 def trust_store() -> TrustStore:

@@ -1,8 +1,8 @@
 """An agent that says what its script holds: `scripted.py FOLDER MEMBER LIKE`.
 
 `FOLDER/MEMBER.json` has its replies, one a turn; a reply is the text alone, or an object of `say`, `err` (for stderr),
-`exit`, `hang` (seconds, after speaking) and `touch` (a file, before speaking). The nth prompt that it got is
-`FOLDER/MEMBER.n`. LIKE (plain, claude, codex, gemini) says whose events it speaks in.
+`exit`, `hang` (seconds, after speaking), and before speaking `touch` (a file) and `wait` (until that file is there).
+The nth prompt that it got is `FOLDER/MEMBER.n`. LIKE (plain, claude, codex, gemini) says whose events it speaks in.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ def main(folder: Path, member: str, like: str) -> int:
     step = {"say": reply} if isinstance(reply, str) else reply
     if "touch" in step:
         Path(step["touch"]).touch()
+    while "wait" in step and not Path(step["wait"]).exists():
+        time.sleep(0.02)
     sys.stdout.write(spoken(like, step["say"]) if "say" in step else "")
     sys.stdout.flush()
     sys.stderr.write(step.get("err", ""))

@@ -109,10 +109,10 @@ HINTS = {
 }
 
 
-def _hint(error: sqlite3.DatabaseError, path: Path) -> str:
-    if isinstance(error, sqlite3.OperationalError):
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to tell cases apart
-        return HINTS.get(code, WRITABLE)
-    # the whole folder: what is left of a write-ahead log must not get into the next store
-    folder = shlex.quote(str(path.parent))
-    return f"mv {folder} {folder}.broken  # a new store begins then"
+def _hint(error: sqlite3.DatabaseError, path: Path) -> str | None:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to tell cases apart
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        # the whole folder: what is left of a write-ahead log must not get into the next store
+        folder = shlex.quote(str(path.parent))
+        return f"mv {folder} {folder}.broken  # a new store begins then"
+    return HINTS.get(code, WRITABLE if isinstance(error, sqlite3.OperationalError) else None)

@@ -1,0 +1,55 @@
+"""What a user sees who asks for help, or types something that is not there."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import pytest
+
+from teamchat.cli.app import BEHIND, COMMANDS, FRONT
+from tests.cli.scene import refused
+from tests.program import Result, cli, run_here
+
+
+def test_help_lists_every_command_in_its_row() -> None:
+    ran = cli("--help")
+    assert (ran.code, ran.err) == (0, "")
+    assert cli("-h") == ran
+    head, front, behind = ran.out.replace(f"─ {BEHIND} ─", f"─ {FRONT} ─").split(f"─ {FRONT} ─")
+    assert "Usage: teamchat [OPTIONS] COMMAND [ARGS]..." in head
+    for row, text in ((FRONT, front), (BEHIND, behind)):
+        listed = [line.split()[1] for line in text.splitlines() if line.startswith("│ ") and line[2] != " "]
+        assert listed == [name for name, place in COMMANDS.items() if place == row]
+
+
+def test_without_arguments_the_help_is_the_answer_and_the_code_says_that_nothing_was_done() -> None:
+    ran = run_here()
+    assert (ran.code, ran.err) == (2, "")
+    assert ran.out.strip() == run_here("--help").out.strip()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_within_the_width_of_a_terminal(command: str) -> None:
+    ran = run_here(command, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    assert f" Usage: teamchat {command} " in ran.out
+    assert max(len(line) for line in ran.out.splitlines()) <= 80
+    assert run_here(command, "-h") == ran
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert run_here("--version") == Result(0, f"teamchat {version('teamchat-cli')}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (["sned", "Hi"], "there is no command 'sned': did you mean send?"),
+        (["nonsense"], "there is no command 'nonsense'"),
+        (["send", "--qiet", "Hi"], "no such option: --qiet (perhaps --quiet, --to)"),
+        (["send", "Hi", "there"], "too many arguments: there (a text with spaces needs quotes)"),
+    ],
+)
+def test_what_is_not_there_is_one_line(args: list[str], error: str) -> None:
+    ran = run_here(*args)
+    assert (ran.code, refused(ran)) == (2, error)
