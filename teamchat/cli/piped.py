@@ -10,6 +10,7 @@ import sys
 
 from teamchat.cli.output.words import note
 from teamchat.core.errors import UsageError
+from teamchat.core.markdown import open_fence
 
 WAIT_NOTE_S = 3.0
 
@@ -23,7 +24,7 @@ def message_text(text: str) -> str:
     if not _is_piped():
         return text
     piped = _read()
-    return f"{text}\n\n{fenced(piped)}" if piped.strip() else text
+    return with_piped(text, piped) if piped.strip() else text
 
 
 def _is_piped() -> bool:
@@ -44,6 +45,12 @@ def _read() -> str:
     except (OSError, ValueError) as error:
         raise UsageError(f"standard input can not be read: {error}") from error
     return data.decode(errors="replace")
+
+
+def with_piped(text: str, piped: str) -> str:
+    """The message with the piped text behind it, also when its own last code fence was never closed."""
+    closing = open_fence(text)
+    return f"{text}\n{closing}\n\n{fenced(piped)}" if closing else f"{text}\n\n{fenced(piped)}"
 
 
 def fenced(text: str) -> str:

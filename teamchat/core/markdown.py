@@ -174,6 +174,14 @@ class _Blocks:
             self.paragraph = None
 
 
+def open_fence(text: str) -> str | None:
+    """What would close the code fence that the text leaves open; None when the next paragraph is out of any."""
+    blocks = _Blocks(text)
+    blocks.read()
+    # one in a list item ends with the item
+    return blocks.fence.run if blocks.fence and not blocks.fence.base else None
+
+
 def _code_spans(text: str, start: int, end: int) -> list[Span]:
     """Inline code of one paragraph: a run of backticks up to the next run of the same length."""
     runs = [found.span() for found in _BACKTICKS.finditer(text, start, end)]

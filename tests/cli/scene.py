@@ -53,7 +53,7 @@ def refused(ran: Result) -> str:
 
 def objects(ran: Result) -> list[dict[str, object]]:
     """The lines of `--json`."""
-    return [json.loads(line) for line in ran.out.splitlines()]
+    return [json.loads(line) for line in ran.out.split("\n") if line]
 
 
 def actors(
@@ -78,11 +78,21 @@ def actors(
 
 def rows() -> dict[str, list[tuple[object, ...]]]:
     """Everything that the store of this workspace holds, table by table."""
-    with sqlite3.connect(f"file:{store_file(Path.cwd())}?mode=ro", uri=True) as db:
-        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        found = {name: db.execute(f'SELECT * FROM "{name}"').fetchall() for name in tables}  # noqa: S608 (our own)
-    db.close()
-    return found
+    tables = [str(name) for (name,) in _select("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return {name: _select(f'SELECT * FROM "{name}"') for name in tables}  # noqa: S608 (our own names)
+
+
+def queue() -> list[tuple[object, ...]]:
+    """Who waits and how (waiting, running, held, ...), in the order of speaking."""
+    return _select("SELECT target, status FROM routes WHERE place IS NOT NULL ORDER BY session, place")
+
+
+def _select(sql: str) -> list[tuple[object, ...]]:
+    db = sqlite3.connect(f"file:{store_file(Path.cwd())}?mode=ro", uri=True)
+    try:
+        return db.execute(sql).fetchall()
+    finally:
+        db.close()
 
 
 def said() -> list[tuple[object, object]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.place import store_file
-from tests.cli.scene import FILE, actors, refused, rows
+from tests.cli.scene import FILE, actors, queue, refused, rows
 from tests.crew import SCRIPTED, Crew, crew
 from tests.program import Result, cli, ended, run_here, start
 from tests.runners.processes import Pids, eventually
@@ -142,7 +142,7 @@ def test_a_session_that_another_process_runs_is_looked_at_and_not_disturbed(pids
     actors({"max": ["reply", "half", "+", "sleep", "1", "+", "reply", "whole"]})
     running = start("send", "--quiet", "Hi")
     pids.await_count(1)
-    assert eventually(lambda: any(row[7] == "running" for row in rows()["turns"]))
+    assert eventually(lambda: queue() == [("max", "running")])
     before = rows()
     ran = run_here("send", "--dry-run", "More")
     assert ran.code == 0

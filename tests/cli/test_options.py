@@ -1,0 +1,82 @@
+"""What the program says to commands and options that are none, and to any message at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.cli.scene import refused
+from tests.crew import crew
+from tests.program import Result, cli, run_here
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "hint"),
+    [
+        (["sned", "Hi"], "there is no command 'sned': did you mean send?", "teamchat --help"),
+        (["xyzzy"], "there is no command 'xyzzy'", "teamchat --help"),
+        ([""], "there is no command ''", "teamchat --help"),
+        (["a\x1b[2J\n"], r"there is no command 'a\x1b[2J\n'", "teamchat --help"),
+        (["\udcff"], r"there is no command '\udcff'", "teamchat --help"),
+        (["--frob"], "no such option: --frob", "teamchat --help"),
+        (["log", "--frob"], "no such option: --frob", "teamchat log --help"),
+        (["log", "--sesion", "x"], "no such option: --sesion (perhaps --json, --session)", "teamchat log --help"),
+        (["send"], "missing argument 'text'", "teamchat send --help"),
+        (["log", "a", "b"], "too many arguments: a b (a text with spaces needs quotes)", "teamchat log --help"),
+        (["log", "-n", "x"], "invalid value for '-n': 'x' is not a whole number", "teamchat log --help"),
+        (["log", "-n", "-1"], "invalid value for '-n': -1 is not in the range x>=0", "teamchat log --help"),
+        (["show", "one"], "invalid value for '[TURN]': 'one' is not a whole number", "teamchat show --help"),
+        (["demo", "--speed", "x"], "invalid value for '--speed': 'x' is not a number", "teamchat demo --help"),
+        (["log", "--json=1"], "option '--json' does not take a value", "teamchat --help"),
+        (["send", "--to"], "option '--to' requires an argument", "teamchat --help"),
+    ],
+)  # fmt: skip
+def test_what_is_no_command_or_option_is_one_line_and_a_hint(args: list[str], error: str, hint: str) -> None:
+    assert run_here(*args) == Result(2, "", f"teamchat: {error}\n  try: {hint}\n")
+
+
+@pytest.mark.parametrize("name", ["TEAMCHAT_SESSION", "--session"])
+def test_a_session_needs_a_name_that_can_be_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name.startswith("--"):
+        ran = run_here("log", "--session", "a\nb")
+    else:
+        monkeypatch.setenv(name, "a\nb")
+        ran = run_here("log")
+    assert ran.code == 2
+    assert refused(ran).endswith(r"expected a name of printable characters, got 'a\nb'")
+
+
+# --- whatever is typed
+
+TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=30)
+BYTES = st.binary(max_size=8).map(lambda raw: raw.replace(b"\0", b"?").decode("utf-8", "surrogateescape"))
+WORDS = st.sampled_from(
+    ["max", "sarah", "kailai", "bob", "max,sarah", "max+bob", "[NEXT: max]", "[NEXT: bob]", "[FROM: max] x",
+     "[NEXT: max",
+     "[DROP: ALL]", "[TEAM_TASK] x", "1", "0", "-1", "99999999999999999999", "5s", ".", "/", "nope.toml"]
+)  # fmt: skip
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.one_of(TEXT, BYTES, st.lists(WORDS, min_size=1, max_size=4).map(" ".join)).filter(str.strip))
+@example("\udcff")
+@example("[NEXT: max] \u202e\x1b]0;x\x07\r\n\x85\u2028")
+def test_any_message_is_said_and_answered_or_refused(world: Path, text: str) -> None:
+    made = crew(world, {"max": [], "sarah": []})
+    made.say("max", *["Yes."] * 99)
+    made.say("sarah", *["No."] * 99)
+    ran = run_here("send", "--new", "--quiet", "--", text)
+    assert ran.code in (0, 2, 4, 9), ran
+    assert "Traceback" not in ran.err
+    assert (ran.out in ("Yes.\n", "No.\n")) or ran.code or "[" in text, ran
+    assert run_here("log").code in (0, 4)
+
+
+def test_arguments_that_are_no_utf_8_reach_the_real_program(world: Path) -> None:
+    crew(world, {"max": ["Yes."]})
+    ran = cli("send", "--quiet", "a\udcff\udcfeb")
+    assert ran == Result(0, "Yes.\n", "")
+    assert '"text": "a\ufffd\ufffdb"' in cli("log", "--json").out

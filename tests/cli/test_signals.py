@@ -1,0 +1,145 @@
+"""Being stopped, on the real program: what was said stays, what was running is held, and no process is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scene import actors, notes, queue, said, steady, turn
+from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
+from tests.runners.processes import Pids, eventually
+
+SAID_SO = "what max had said is in: teamchat show 1"
+PAUSED = ("paused: max was interrupted; held: max, sarah", "try: teamchat resume")
+GOES_ON = "session s1 goes on"
+
+
+def begin(pids: Pids, *args: str) -> subprocess.Popen[bytes]:
+    """Start a conversation; returns when max has said half of his answer and all his processes run."""
+    actors({"max": ["reply", "half", "+", "tool", "+", "sleep", "30"], "sarah": []})
+    process = start("send", *args, "[NEXT: max, sarah] Go")
+    pids.await_count(3)
+    return process
+
+
+def goes_on() -> None:
+    """What was running runs again, once, and nothing of the half answer is in the conversation."""
+    actors({"max": ["reply", "Whole."], "sarah": ["reply", "Me."]})
+    ran = run_here("resume", "--quiet")
+    assert (ran.code, ran.out) == (0, "Me.\n")
+    assert said() == [("kailai", "[NEXT: max, sarah] Go"), ("max", "Whole."), ("sarah", "Me.")]
+    assert "attempt 2\n" in run_here("show", "2").out
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)],
+    ids=str,
+)
+def test_a_signal_ends_the_turn_and_keeps_everything(pids: Pids, number: signal.Signals, code: int) -> None:
+    process = begin(pids)
+    process.send_signal(number)
+    ran = steady(ended(process))
+    assert ran == Result(code, "", notes("session s1 begins", *turn("max", 1), SAID_SO, *PAUSED))
+    assert pids.alive() == []
+    assert queue() == [("max", "held"), ("sarah", "held")]
+    assert run_here("show").out.endswith("  partial text (never a message, never in a prompt):\n  | half\n")
+    goes_on()
+
+
+def test_json_and_the_exit_agree_on_how_it_ended(pids: Pids) -> None:
+    process = begin(pids, "--json")
+    process.terminate()
+    ran = ended(process)
+    assert ran.code == 143
+    assert '"code": 143, "outcome": "terminated", "text": ""' in ran.out.splitlines()[-1]
+
+
+def test_a_second_ctrl_c_does_not_wait_for_an_agent_that_ignores_the_first(pids: Pids) -> None:
+    actors({"max": ["deaf", "+", "tool", "+", "sleep", "30"]})
+    process = start("send", "Hi")
+    pids.await_count(3)
+    started = time.monotonic()
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)  # two at once are one to the system
+    ran = ended(process)
+    assert ran.code == 130
+    assert "Traceback" not in ran.err
+    assert time.monotonic() - started < 4
+    assert pids.alive() == []
+    assert queue() == [("max", "held")]
+
+
+def test_many_signals_at_once_are_as_good_as_one(pids: Pids) -> None:
+    process = begin(pids)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        process.send_signal(number)
+    ran = ended(process)
+    assert ran.code in {130, 143}
+    assert "Traceback" not in ran.err
+    assert pids.alive() == []
+    goes_on()
+
+
+def test_a_signal_to_the_whole_group_is_as_good_as_one(pids: Pids) -> None:
+    """As a terminal sends it: to teamchat and to every process that is in the foreground with it."""
+    process = begin(pids)
+    os.killpg(process.pid, signal.SIGINT)
+    assert ended(process).code == 130
+    assert pids.alive() == []
+    goes_on()
+
+
+def test_kill_9_leaves_no_process_and_loses_nothing(pids: Pids) -> None:
+    process = begin(pids)
+    assert eventually(lambda: queue()[:1] == [("max", "running")])
+    process.kill()
+    assert ended(process).code == -signal.SIGKILL
+    assert eventually(lambda: pids.alive() == [])
+    shown = cli("log")  # looking does not touch what was running
+    assert shown.err == notes("running: max, called by kailai in msg-1", "waiting: sarah, called by kailai in msg-1")
+    assert run_here("show").out.startswith("turn 1 · max (max-agent) · running\n")
+    actors({"max": ["reply", "Whole."], "sarah": ["reply", "Me."]})
+    killed = "turn 1 (max) was running when teamchat was killed; what it had said is in: teamchat show 1"
+    ran = steady(run_here("resume"))
+    assert ran == Result(
+        0, "max:\nWhole.\n\nsarah:\nMe.\n\n", notes(GOES_ON, killed, *turn("max", 2), *turn("sarah", 3))
+    )
+    receipt = run_here("show", "1").out
+    assert receipt.startswith("turn 1 · max (max-agent) · interrupted\n")
+    assert receipt.endswith("  partial text (never a message, never in a prompt):\n  | half\n")
+    assert list(Path(os.environ["TMPDIR"]).iterdir()) == []
+
+
+def test_a_message_after_kill_9_leaves_what_was_running(pids: Pids) -> None:
+    process = begin(pids)
+    assert eventually(lambda: queue()[:1] == [("max", "running")])
+    process.kill()
+    ended(process)
+    actors({"max": ["reply", "Whole."], "sarah": ["reply", "Me."]})
+    ran = run_here("send", "--to", "sarah", "Hello?")
+    assert (ran.code, ran.out) == (0, "sarah:\nMe.\n\n")
+    assert "· still held from before: max, sarah (teamchat resume goes on with them)\n" in ran.err
+    assert queue() == [("max", "held"), ("sarah", "held")]
+
+
+def test_a_closed_terminal_loses_nothing(pids: Pids) -> None:
+    """The terminal that all three streams are is gone, and SIGHUP comes."""
+    actors({"max": ["reply", "half", "+", "tool", "+", "sleep", "30"], "sarah": []})
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        argv("send", "[NEXT: max, sarah] Go"), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    pids.await_count(3)
+    os.close(ours)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(TIMEOUT_S) == 143
+    assert pids.alive() == []
+    goes_on()
