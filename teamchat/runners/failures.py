@@ -103,7 +103,8 @@ def failure(voice: Voice, message: str, status: int | None = None, kind: Failure
     """The failure that the CLI reports with `message`."""
     kind = kind or classify(message, status)
     said = plain(message)
-    reason = f"{_LEADS.get(kind, 'failed')}: {said}" if said else _LEADS.get(kind, "failed and gave no reason")
+    lead = _LEADS.get(kind, "reported an error" if said else "failed and gave no reason")
+    reason = f"{lead}: {said}" if said else lead
     return Failure(kind, reason, voice.login if kind is FailureKind.LOGIN else None)
 
 

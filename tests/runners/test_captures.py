@@ -153,18 +153,18 @@ def test_a_failure_says_one_clean_line_and_how_to_log_in(cli: Cli, name: str) ->
     ("cli", "name", "reason"),
     [
         ("claude", "noauth", "is not logged in, or the login was refused: Not logged in · Please run /login"),
-        ("claude", "badflag", "failed: unknown option '--nope'"),
-        ("claude", "max_turns", "failed: Reached maximum number of turns (1)"),
+        ("claude", "badflag", "reported an error: unknown option '--nope'"),
+        ("claude", "max_turns", "reported an error: Reached maximum number of turns (1)"),
         ("claude", "empty_reply", "finished without an answer"),
         ("claude", "sig_stream_SIGTERM_pid", "was ended by SIGTERM before it had finished its answer"),
         ("claude", "sig_tool_SIGINT_pid", "was interrupted"),
-        ("codex", "e400", "failed: mock says 400"),
+        ("codex", "e400", "reported an error: mock says 400"),
         ("codex", "connrefused", "got no answer from its model's service: Connection failed: error sending request"),
         ("codex", "sig_stream_SIGKILL_pid", "was ended by SIGKILL before it had finished its answer"),
         ("gemini", "e429_forever", "reached a rate limit or quota: mock says 429"),
         ("gemini", "e500_forever", "got no answer from its model's service: mock says 500"),
-        ("gemini", "badflag", "failed: Unknown argument: nope"),
-        ("gemini", "loop_detected_short", "failed: Loop detected, stopping execution"),
+        ("gemini", "badflag", "reported an error: Unknown argument: nope"),
+        ("gemini", "loop_detected_short", "reported an error: Loop detected, stopping execution"),
     ],
 )
 def test_reasons_read_on_after_the_name_of_the_member(cli: Cli, name: str, reason: str) -> None:

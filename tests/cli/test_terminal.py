@@ -1,0 +1,289 @@
+"""What a person sees, and is asked, at a real terminal (a pty)."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.cli.scene import FILE, actors, queue, said, steady
+from tests.crew import Crew, crew
+from tests.program import Result, argv, run_here
+from tests.runners.processes import Pids
+
+WIDTH, HEIGHT = 80, 24
+ESCAPE = "\x1b"
+XTERM = "xterm-256color"
+QUESTION = "Trust it? [y/N] "
+
+
+@contextmanager
+def terminal(*args: str, kind: str = "dumb", no_color: str = "") -> Iterator[pexpect.spawn]:
+    """The program at a terminal of its own; one that is not dumb gets styles, and colours without NO_COLOR."""
+    env = {**os.environ, "TERM": kind, "NO_COLOR": no_color}
+    program, *rest = argv(*args)
+    child = pexpect.spawn(program, rest, env=env, dimensions=(HEIGHT, WIDTH), timeout=20, echo=False, encoding="utf-8")
+    try:
+        yield child
+    finally:
+        child.close(force=True)
+
+
+def seen(child: pexpect.spawn) -> Result:
+    """All that is still to come, with plain line ends, and how it ended."""
+    child.expect(pexpect.EOF)
+    text = str(child.before).replace("\r\n", "\n")
+    child.wait()
+    return steady(Result(child.exitstatus, text, ""))
+
+
+def at_terminal(*args: str, kind: str = "dumb", no_color: str = "") -> Result:
+    with terminal(*args, kind=kind, no_color=no_color) as child:
+        return seen(child)
+
+
+def claude(*steps: str) -> list[str]:
+    """The steps of a turn of Claude Code that ends well."""
+    return ["claude-init", *(word for step in steps for word in ("+", *step.split(" ", 1)))]
+
+
+TURN = claude(
+    "claude-delta One ",
+    "claude-delta two.",
+    "claude-text One two.",
+    "claude-tool Bash",
+    "claude-tool-end ok",
+    "claude-delta Do",
+    "claude-delta ne.",
+    "claude-text Done.",
+    "claude-result Done.",
+)
+
+
+def test_text_tools_and_the_end_of_each_turn_are_lines_of_their_own() -> None:
+    actors({"max": TURN, "sarah": ["claude-like", "Me."]}, like="claude")
+    assert at_terminal("send", "[NEXT: max, bob, sarah] Hi") == Result(
+        0,
+        "· session s1 begins\n"
+        "· nobody is called 'bob'\n"
+        "max\n"
+        "One two.\n"
+        "  Bash make test\n"
+        "Done.\n"
+        "max · N.Ns · 21 tokens · $0.00 · 0 denied\n"
+        "\n"
+        "sarah\n"
+        "Me.\n"
+        "sarah · N.Ns · 21 tokens · $0.00 · 0 denied\n"
+        "\n",
+        "",
+    )
+
+
+def test_text_is_shown_while_the_agent_still_speaks() -> None:
+    actors({"max": claude("claude-delta One ", "sleep 20", "claude-result One two.")}, like="claude")
+    with terminal("send", "Hi") as child:
+        child.expect_exact("max\r\nOne ")
+        child.sendintr()
+        ended = seen(child)
+    assert ended.code == 130
+    assert "paused: max was interrupted; held: max\ntry: teamchat resume\n" in ended.out
+
+
+def test_a_final_text_that_differs_replaces_what_was_streamed() -> None:
+    actors({"max": claude("claude-delta A draft", "claude-text The text.", "claude-result The text.")}, like="claude")
+    shown = at_terminal("send", "Hi").out
+    assert "max\nA draft\n  (the text above was replaced:)\nThe text.\nmax · " in shown
+
+
+def test_a_program_on_a_pipe_is_shown_line_by_line_and_no_line_is_cut_or_wrapped() -> None:
+    long = "word " * 60
+    actors({"max": ["reply", f"first\n{long}\n", "+", "say", "no newline"]})
+    shown = at_terminal("send", "Hi").out
+    assert (
+        shown
+        == f"· session s1 begins\nmax\nfirst\n{long}\n\nno newline\nmax · N.Ns · tokens unknown · denied unknown\n\n"
+    )
+
+
+def test_why_it_stopped_is_told_at_the_end(world: Path) -> None:
+    crew(world, {"max": [{"say": "half", "err": "no ideas", "exit": 3}, "May I? [NEXT: kailai]"], "sarah": []})
+    failed = at_terminal("send", "[NEXT: max] Hi")
+    assert failed.code == 1
+    assert failed.out.endswith(
+        "half\nmax · N.Ns · tokens unknown · denied unknown\n\n"
+        "failed: max ended with exit code 3: no ideas; held: max\ntry: teamchat resume\n"
+    )
+    asked = at_terminal("resume")
+    assert asked.code == 9
+    assert asked.out.endswith('waiting: max asks kailai\nanswer: teamchat send "..."\n')
+
+
+def test_a_group_is_told_apart_by_the_beginning_of_each_line(world: Path) -> None:
+    crew(world, {"max": [{"say": "One\nline\n", "hang": 0.6}], "sarah": [{"say": "Two", "hang": 0.6}]})
+    shown = at_terminal("send", "[NEXT: max + sarah] Hi")
+    assert shown.code == 0
+    lines = shown.out.splitlines()
+    assert [line for line in lines if line.startswith("max │ ")] == ["max │ One", "max │ line"]
+    assert [line for line in lines if line.startswith("sarah │ ")] == ["sarah │ Two"]
+
+
+class TestColours:
+    def test_each_member_has_its_own_in_every_turn(self) -> None:
+        actors({"max": TURN, "sarah": ["claude-like", "Me."]}, like="claude")
+        shown = at_terminal("send", "[NEXT: max, sarah] Hi", kind=XTERM).out
+        assert f"{ESCAPE}[1;35mmax{ESCAPE}[0m\n" in shown
+        assert f"{ESCAPE}[2;35m  Bash make test{ESCAPE}[0m\n" in shown
+        assert f"{ESCAPE}[1;32msarah{ESCAPE}[0m\n" in shown
+        again = at_terminal("send", "[NEXT: sarah] Hi", kind=XTERM).out
+        assert f"{ESCAPE}[1;32msarah{ESCAPE}[0m\n" in again
+
+    def test_there_are_none_with_no_color(self) -> None:
+        actors({"max": TURN, "sarah": ["claude-like", "[NEXT: kailai]"]}, like="claude")
+        shown = at_terminal("send", "[NEXT: max, sarah] Hi", kind=XTERM, no_color="1")
+        assert shown.code == 9
+        assert set(re.findall(rf"{ESCAPE}\[([0-9;]*)m", shown.out)) <= {"", "0", "1", "2"}  # bold and dim are none
+
+    def test_there_are_none_in_json_and_in_a_quiet_reply(self, world: Path) -> None:
+        crew(world, {"max": ["One.", "Two."]})
+        assert at_terminal("send", "--quiet", "Hi", kind=XTERM) == Result(0, "One.\n", "")
+        assert ESCAPE not in at_terminal("send", "--json", "Hi", kind=XTERM).out
+
+
+REPAINTING = [
+    "\x1b[2J",
+    "\x1b[1;1H",
+    "\x1b]0;title\x07",
+    "\x1b]52;c;ZXZpbA==\x1b\\",
+    "\x9b2J",
+    "\x1bc",
+    "\x07",
+    "\x08\x08",
+]
+
+
+@pytest.mark.parametrize("sequence", REPAINTING)
+def test_nothing_an_agent_says_can_write_over_the_screen(sequence: str) -> None:
+    """Also where it comes in pieces, or in the name of a tool, or on stderr."""
+    half, rest = sequence[:1], sequence[1:]
+    name = sequence.replace("\x9b", "\x1b[")
+    steps = [
+        "claude-tool", f"Ba{name}sh", "+", "claude-tool-end", "ok",
+        "+", "claude-delta", f"safe{half}", "+", "claude-delta", f"{rest}text",
+        "+", "claude-text", f"safe{sequence}text", "+", "err", f"x{name}y", "+", "claude-result", f"safe{sequence}text",
+    ]  # fmt: skip
+    actors({"max": steps}, like="claude")
+    shown = at_terminal("send", "Hi").out
+    assert "\nsafetext\n" in shown
+    assert not set(shown) & {chr(code) for code in (*range(0x0A), *range(0x0B, 0x20), *range(0x7F, 0xA0))}, shown
+    assert not re.search(r"title|ZXZ", at_terminal("log").out)
+
+
+class TestTrust:
+    @pytest.fixture
+    def made(self, world: Path) -> Crew:
+        made = crew(world, {"max": ["Here.", "Again."]})
+        (world / "state" / "trust.json").unlink()
+        return made
+
+    def asked(self, child: pexpect.spawn, made: Crew) -> None:
+        """The question tells what would run, before anything has."""
+        child.expect_exact(QUESTION)
+        before = str(child.before).replace("\r\n", "\n")
+        assert before.startswith(f"{made.file} wants more than reading:\n  max runs ")
+        assert made.prompts("max") == []
+
+    @pytest.mark.parametrize("answer", ["y", " YES "])
+    def test_yes_runs_and_is_remembered(self, made: Crew, answer: str) -> None:
+        with terminal("send", "--quiet", "Hi") as child:
+            self.asked(child, made)
+            child.sendline(answer)
+            assert seen(child) == Result(0, "Here.\n", "")
+        assert at_terminal("send", "--quiet", "Hi") == Result(0, "Again.\n", "")
+
+    @pytest.mark.parametrize("answer", ["n", "", "yy"])
+    def test_anything_else_runs_nothing(self, made: Crew, answer: str) -> None:
+        with terminal("send", "Hi") as child:
+            self.asked(child, made)
+            child.sendline(answer)
+            ended = seen(child)
+        assert ended.code == 5
+        assert ended.out.startswith(f"teamchat: {made.file} is not trusted yet; with it\n")
+        assert made.prompts("max") == []
+        assert run_here("sessions", "--json").out == ""
+        assert run_here("send", "Hi").code == 5
+
+    def test_the_end_of_input_is_no_yes(self, made: Crew) -> None:
+        with terminal("send", "Hi") as child:
+            self.asked(child, made)
+            child.sendeof()
+            assert seen(child).code == 5
+
+    def test_ctrl_c_is_no_yes(self, made: Crew) -> None:
+        with terminal("send", "Hi") as child:
+            self.asked(child, made)
+            child.sendintr()
+            ended = seen(child)
+        assert ended.code == 130
+        assert "Traceback" not in ended.out
+        assert made.prompts("max") == []
+
+    def test_what_is_asked_can_not_repaint_the_question(self) -> None:
+        FILE.write_text(
+            '[[members]]\nname = "max"\nagent = "own"\n'
+            '[agents.own]\ncommand = ["sh", "-c", "evil\\u001b[2K\\u001b[1A\\u202e"]\n'
+        )
+        with terminal("send", "Hi") as child:
+            child.expect_exact(QUESTION)
+            assert "evil\\x1b[2K\\x1b[1A\\u202e" in str(child.before)
+            assert ESCAPE not in str(child.before)
+
+
+def test_a_message_can_be_typed(world: Path) -> None:
+    crew(world, {"max": ["Here."]})
+    with terminal("send", "--quiet", "-") as child:
+        child.expect_exact("· reading the message from standard input; Ctrl-D ends it\r\n")
+        child.sendline("[NEXT: max] Hi")
+        child.sendline("there")
+        child.sendeof()
+        assert seen(child) == Result(0, "Here.\n", "")
+    assert said()[0] == ("kailai", "[NEXT: max] Hi\nthere\n")
+
+
+def test_ctrl_c_at_a_terminal_reaches_everything_and_stops_it_once(pids: Pids) -> None:
+    actors({"max": ["reply", "half", "+", "tool", "+", "sleep", "30"]})
+    with terminal("send", "Hi") as child:
+        child.expect_exact("half\r\n")
+        pids.await_count(3)
+        child.sendintr()
+        assert seen(child).code == 130
+    assert pids.alive() == []
+    assert queue() == [("max", "held")]
+
+
+def test_a_terminal_that_is_closed_stops_it_and_loses_nothing(pids: Pids) -> None:
+    actors({"max": ["reply", "half", "+", "tool", "+", "sleep", "30"]})
+    with terminal("send", "Hi") as child:
+        child.expect_exact("half\r\n")
+        pids.await_count(3)
+        child.kill(signal.SIGHUP)
+        child.wait()
+        assert child.exitstatus == 143
+    assert pids.alive() == []
+    assert queue() == [("max", "held")]
+
+
+def test_a_team_file_that_is_looked_at_does_not_write_to_the_terminal() -> None:
+    FILE.write_text(
+        '[[members]]\nname = "max"\nagent = "own"\nsystem_instruction = "Be\\u001b[2J brief"\n'
+        '[agents.own]\ncommand = ["sh", "-c", "evil\\u001b[2J"]\n'
+    )
+    shown = at_terminal("send", "--dry-run", "Hi").out
+    assert ESCAPE not in shown
+    assert "Be brief" in shown
