@@ -1,6 +1,6 @@
 """After a crash: turns that were running when their process died become interrupted ones, with their partial text.
 
-An agent's output goes to files, so what it had said by then is still there; its guardian has ended it long since.
+An agent's output goes to files, so what it had said by then is still there; its guardian is waited for to end it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.turns import TimedEvent, Turn, end_turn, running_turns
 from teamchat.runners.base import Failure, FailureKind
 from teamchat.runners.framing import LineFramer
+from teamchat.runners.process import settle
 
 REASON = "was running when teamchat was killed"
 
@@ -38,6 +39,7 @@ def _partial(turn: Turn) -> tuple[str, list[TimedEvent]]:
     framer = LineFramer()
     events: list[TimedEvent] = []
     try:
+        settle(turn.folder)
         with (turn.folder / "stdout").open("rb") as file:
             while data := file.read(1 << 20):
                 events += [TimedEvent(0.0, event) for line in framer.push(data) for event in parser.feed(line)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -28,6 +29,7 @@ from teamchat.runners.base import StopRule
 
 POLL_S = 0.01
 READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
+SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
 START_S = 30.0  # for the guardian to start the agent; it takes milliseconds
 MAX_OUTPUT_BYTES = 2 * 1024**3  # an agent that writes without end is killed before it fills the disk
 
@@ -155,6 +157,7 @@ class Process:
         """A new file for a stream, to be written; O_APPEND, so that children never write over each other."""
         path = self._launch.folder / f"std{stream}"
         descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # inherited, so held until the whole tree has ended: `settle`
         self._readers[stream] = path.open("rb", buffering=0)
         return os.fdopen(descriptor, "ab")
 
@@ -296,6 +299,20 @@ def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: f
             child.wait()
         out.seek(0)
         return code, out.read(READ_BYTES)
+
+
+def settle(folder: Path) -> None:
+    """Wait until the processes of the turn whose output is in `folder` have ended, when teamchat was killed over them.
+
+    Their guardian ends them; what they still write and do in its grace must not meet a second try. Blocks.
+    """
+    until = time.monotonic() + SETTLE_S
+    with (folder / "stdout").open("rb") as file:
+        while time.monotonic() < until:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return
+            time.sleep(POLL_S)
 
 
 def launch(what: Launch) -> Running:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -25,7 +26,8 @@ from tests.core.stage import Hangs, Stage, team_of
 from tests.core.store.test_stored_turns import SETUP
 from tests.crew import crew
 from tests.fakes.scripted import spoken
-from tests.program import ROOT, cli
+from tests.program import ROOT, cli, ended, start
+from tests.runners.processes import eventually
 
 KILLED = ROOT / "tests" / "fakes" / "killed.py"
 
@@ -195,6 +197,33 @@ def dead_turn(stage: Stage, output: bytes | None, like: Like = "plain") -> Turn:
 
 
 # --- a real process, really killed
+
+STUBBORN = """\
+trap '' TERM
+echo $$ begins >> "$HOME/log"
+echo half
+test -e "$HOME/killed" && exit
+touch "$HOME/running"
+while true; do echo $$ >> "$HOME/log"; sleep 0.05; done
+"""
+
+
+def test_a_second_try_waits_until_the_first_is_really_over(world: Path) -> None:
+    """An agent that ignores its signal lives on for a second when teamchat is killed."""
+    Path("agent.sh").write_text(STUBBORN)
+    Path("teamchat.toml").write_text(
+        '[[members]]\nname = "max"\nagent = "own"\n[agents.own]\ncommand = ["sh", "agent.sh"]\n'
+    )
+    process = start("send", "--trust", "go")
+    assert eventually((world / "home" / "running").exists)
+    os.kill(process.pid, signal.SIGKILL)
+    ended(process)
+    (world / "home" / "killed").touch()
+    assert cli("resume").code == 0
+    lines = (world / "home" / "log").read_text().splitlines()
+    first, second = (line.split()[0] for line in lines if line.endswith("begins"))
+    assert lines[-1] == f"{second} begins"
+    assert first in lines
 
 
 @pytest.mark.parametrize("steps", [3, 14, 21, 28])
