@@ -12,7 +12,7 @@ from teamchat.core.route import Route
 from teamchat.core.team import Team
 from teamchat.runners.turn import Stopper
 
-# CLIs of one vendor that start together corrupt each other's state, or are refused as a burst (field notes, 1.11)
+# CLIs of one vendor that start together corrupt each other's state, or are refused as a burst
 STAGGER_S = 0.25
 
 
