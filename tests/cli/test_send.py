@@ -218,3 +218,42 @@ def test_what_an_agent_leaves_behind_is_ended(pids: Pids) -> None:
     assert run_here("send", "Hi").code == 0
     assert len(pids.all()) == 2
     assert pids.alive() == []
+
+
+class TestAGroup:
+    def test_one_that_fails_stops_nobody_else_of_it_and_is_held(self, world: Path) -> None:
+        crew(world, {"max": ["One."], "sarah": [{"say": "half", "exit": 3}, "Two."], "carol": ["Three."]})
+        ran = run_here("send", "--to", "max+sarah,carol", "Hi")
+        assert (ran.code, ran.out) == (6, "max:\nOne.\n\n")
+        assert ran.err.endswith(
+            notes("failed: sarah ended with exit code 3; held: sarah, carol", "try: teamchat resume")
+        )
+        assert run_here("resume").out == "sarah:\nTwo.\n\ncarol:\nThree.\n\n"
+
+    def test_all_of_it_failing_is_a_failure_as_of_one(self, world: Path) -> None:
+        crew(world, {"max": [{"exit": 3}], "sarah": [{"exit": 4}]})
+        both = "failed: max ended with exit code 3; sarah ended with exit code 4; held: max, sarah"
+        assert run_here("send", "--quiet", "--to", "max+sarah", "Hi") == Result(
+            1, "", notes(both, "try: teamchat resume")
+        )
+
+    def test_its_replies_come_in_the_order_named(self, world: Path) -> None:
+        crew(world, {"max": [{"say": "Slow.", "hang": 0.3}], "sarah": ["Quick."]})
+        assert run_here("send", "[NEXT: max + sarah] Hi").out == "max:\nSlow.\n\nsarah:\nQuick.\n\n"
+
+
+def test_a_spent_budget_pauses_it_and_resume_grants_as_much_again(world: Path) -> None:
+    crew(world, {"max": ["One.", "Two.", "Three."]}, like={"max": "claude"}, limits={"cost_usd": 0.4})
+    assert run_here("send", "Hi").code == run_here("send", "Hi").code == 0
+    ran = run_here("send", "--quiet", "Hi")
+    assert ran == Result(8, "", notes("paused: $0.50 are spent (limits.cost_usd); held: max", "try: teamchat resume"))
+    assert run_here("resume", "--quiet").out == "Three.\n"
+
+
+def test_a_pair_that_says_nothing_new_is_stopped_before_its_turns_are_used_up(world: Path) -> None:
+    crew(world, {"max": ["Ping [NEXT: sarah]"] * 9, "sarah": ["Pong [NEXT: max]"] * 9})
+    ran = run_here("send", "--quiet", "[NEXT: max] Go")
+    assert ran.code == 7
+    assert ran.err == notes(
+        "paused: the last 4 replies said nothing new (limits.rounds); held: max", "try: teamchat resume"
+    )

@@ -64,15 +64,13 @@ def test_a_second_ctrl_c_does_not_wait_for_an_agent_that_ignores_the_first(pids:
     actors({"max": ["deaf", "+", "tool", "+", "sleep", "30"]})
     process = start("send", "Hi")
     pids.await_count(3)
-    started = time.monotonic()
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.3)  # two at once are one to the system
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)  # two at once are one to the system
+    process.send_signal(signal.SIGINT)
+    assert eventually(lambda: pids.alive() == [], within=1.2)  # by itself it would take 2 s from the first
     ran = ended(process)
     assert ran.code == 130
     assert "Traceback" not in ran.err
-    assert time.monotonic() - started < 4
-    assert pids.alive() == []
     assert queue() == [("max", "held")]
 
 
