@@ -32,6 +32,7 @@ real: $(VENV)/ready
 # Times and ratios, never asserted by tests.
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/group.py
 
 # Makes the session that `teamchat demo` plays, with the real CLIs and a scripted model.
 record-demo: $(VENV)/ready
