@@ -32,6 +32,7 @@ from tests.runners.processes import eventually
 KILLED = ROOT / "tests" / "fakes" / "killed.py"
 
 MESSAGE = "[NEXT: max, sarah] go"
+GROUP = "[NEXT: max + sarah] go"
 SAYS = {"max": ["to carol [NEXT: carol]"], "sarah": ["done"], "carol": ["for kailai [NEXT: kailai]", "thanks"]}
 SAID = [f"kailai: {MESSAGE}", "max: to carol [NEXT: carol]", "sarah: done", "carol: for kailai [NEXT: kailai]"]
 
@@ -94,10 +95,10 @@ def live(stage: Stage, steps: int, do: Callable[[], object]) -> int:
     return life.steps
 
 
-def go_on(stage: Stage) -> None:
+def go_on(stage: Stage, message: str = MESSAGE) -> None:
     """What a person does who finds the conversation as it is: send what is not there, resume what is held."""
     if not stage.log:
-        stage.send(MESSAGE)
+        stage.send(message)
     for _ in range(10):
         if not stage.open().state.held:
             return
@@ -122,6 +123,24 @@ def test_a_resume_that_is_killed_before_any_of_its_steps_loses_nothing(tmp_path:
         live(stage, last, stage.resume)
         go_on(stage)
         check_whole(stage, f"resume killed before step {last}")
+
+
+def test_a_group_that_is_killed_before_any_of_its_steps_loses_nothing(tmp_path: Path) -> None:
+    whole = a_stage(tmp_path / "whole")
+    steps = live(whole, 10**9, lambda: whole.send(GROUP))
+    assert steps > 60
+    for last in range(1, steps + 1):
+        stage = a_stage(tmp_path / str(last))
+        live(stage, last, partial(stage.send, GROUP))
+        go_on(stage, GROUP)
+        when = f"killed before step {last}"
+        assert stage.said == [f"kailai: {GROUP}", "max: to carol [NEXT: carol]", "sarah: done", SAID[-1]], when
+        assert [turn.status for turn in stage.turns if turn.status != "interrupted"] == ["done"] * 3, when
+        assert all(
+            name == "carol" or "done" not in prompt for name, prompt in zip(stage.spoke, stage.prompts, strict=True)
+        )
+        for name in SAYS:
+            assert stage.spoke.count(name) <= sum(turn.member == name for turn in stage.turns), when
 
 
 def check_whole(stage: Stage, when: str) -> None:
