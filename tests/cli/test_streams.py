@@ -249,6 +249,15 @@ def test_a_folder_whose_name_is_no_utf8_is_a_workspace_like_any_other(world: Pat
         assert (shown.code, shown.err) == (0, ""), shown.err
 
 
+def test_a_state_folder_whose_name_is_no_utf8_keeps_what_is_said(world: Path) -> None:
+    crew(world, {"max": ["Hi."]})
+    home = os.fsdecode(os.fsencode(world) + b"/caf\xe9")
+    ran = cli("send", "--trust", "Go", env={"TEAMCHAT_HOME": home})
+    assert (ran.code, ran.out) == (0, "max:\nHi.\n\n")
+    for command in (["log"], ["show"], ["resume"]):
+        assert "Traceback" not in cli(*command, env={"TEAMCHAT_HOME": home}).err
+
+
 @pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8"])
 def test_every_script_is_sent_and_shown_whatever_the_locale(world: Path, locale: str) -> None:
     made = crew(world, {"max": ["水 🙂 é"]})

@@ -88,7 +88,7 @@ INITIAL = (
         prompt TEXT NOT NULL REFERENCES texts, -- the exact bytes of stdin
         shown_through TEXT NOT NULL,           -- the newest message this prompt shows
         setup TEXT NOT NULL,                   -- JSON: argv, environment changes, access, what the budget cut, ...
-        folder TEXT NOT NULL,                  -- where stdout and stderr are while it runs
+        folder TEXT NOT NULL,                  -- JSON: where stdout and stderr are while it runs
         text TEXT REFERENCES texts,            -- the partial text of a turn that failed
         outcome TEXT,                          -- JSON: exit code, failure, usage, denials, files, timings, ...
         vendor_session TEXT,

@@ -83,7 +83,7 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
             VALUES (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns WHERE session = ?1),
                 ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id, number""",
             new.session, new.route, new.member, new.agent, new.like, started, system,
-            prompt, new.shown_through, _dump(new.setup), str(new.folder),
+            prompt, new.shown_through, _dump(new.setup), json.dumps(str(new.folder)),
         )  # fmt: skip
     assert row is not None
     return Turn(
@@ -166,7 +166,7 @@ def _turn(row: sqlite3.Row) -> Turn:
         started_at=row["started_at"],
         shown_through=row["shown_through"],
         setup=_adapter(Setup).validate_python(setup),
-        folder=Path(row["folder"]),
+        folder=Path(json.loads(row["folder"])),
         outcome=_adapter(Outcome).validate_python(outcome) if outcome else None,
         vendor_session=row["vendor_session"],
         prompt_key=row["prompt"],
