@@ -62,7 +62,7 @@ def send(
     from teamchat.cli.place import choose_session, find_team, need_trust, open_store
     from teamchat.core.addressing import address
     from teamchat.core.coordinator import rules_of
-    from teamchat.core.engine import State
+    from teamchat.core.engine_state import State
 
     found = find_team(team, timeout)
     if not dry_run:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from teamchat.core.engine import State, default_target
+from teamchat.core.engine import default_target
+from teamchat.core.engine_state import State
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.markers import Marker, MarkerKind, scan, strip_markers
 from teamchat.core.messages import well_formed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from teamchat.core.actions import PauseKind
-from teamchat.core.engine import State
+from teamchat.core.engine_state import State
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.events import Conclusion
 from teamchat.core.messages import ConversationMessage

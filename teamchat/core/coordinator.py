@@ -30,7 +30,7 @@ from teamchat.core.answering import Answering, NoAnswer
 from teamchat.core.conclusion import Tally, conclude_error, conclude_failures, conclude_pause, conclude_waiting
 from teamchat.core.context_manager import TASK_CUT, ContextManager
 from teamchat.core.cooldowns import Cooldowns
-from teamchat.core.engine import Rules, State, decide
+from teamchat.core.engine import decide
 from teamchat.core.engine_events import (
     Event,
     GroupDelivered,
@@ -43,6 +43,7 @@ from teamchat.core.engine_events import (
     Stopped,
     TurnEnded,
 )
+from teamchat.core.engine_state import Rules, State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, TeamchatError
 from teamchat.core.events import (
     Conclusion,

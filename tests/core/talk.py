@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from teamchat.core.actions import Action, Deliver, Dropped, Refused, RunGroup, RunTurn
-from teamchat.core.engine import Rules, State, decide
+from teamchat.core.engine import decide
 from teamchat.core.engine_events import (
     Event,
     GroupDelivered,
@@ -22,6 +22,7 @@ from teamchat.core.engine_events import (
     TurnBegan,
     TurnEnded,
 )
+from teamchat.core.engine_state import Rules, State
 from teamchat.core.route import Route, Status
 from teamchat.core.routing import RouteRequest
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.addressing import address, address_reply
-from teamchat.core.engine import Rules, State
+from teamchat.core.engine_state import Rules, State
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UsageError
 from teamchat.core.route import Route, Status
 from teamchat.core.routing import RouteRequest

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from teamchat.core.actions import Asked, Dropped, Idle, Paused, PauseKind, Queued, Refused, RunTurn, TurnFailed
-from teamchat.core.engine import MAX_WAITING, Rules, State, default_target
+from teamchat.core.engine import default_target
+from teamchat.core.engine_draft import MAX_WAITING
 from teamchat.core.engine_events import HumanSpoke, ResumeMode, TurnBegan
+from teamchat.core.engine_state import Rules, State
 from teamchat.core.route import Route, Status
 from tests.core.talk import AI, HUMANS, Talk, wishes
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from teamchat.core.actions import Asked, Deliver, GroupFailed, Idle, Paused, PauseKind, Queued, RunGroup, RunTurn
-from teamchat.core.engine import Rules
 from teamchat.core.engine_events import ResumeMode
+from teamchat.core.engine_state import Rules
 from teamchat.core.route import Status
 from tests.core.talk import AI, HUMANS, Talk
 

@@ -28,7 +28,8 @@ from teamchat.core.actions import (
     RunTurn,
     TurnFailed,
 )
-from teamchat.core.engine import MAX_WAITING, Rules, State, decide
+from teamchat.core.engine import decide
+from teamchat.core.engine_draft import MAX_WAITING
 from teamchat.core.engine_events import (
     Event,
     GroupDelivered,
@@ -43,6 +44,7 @@ from teamchat.core.engine_events import (
     TurnBegan,
     TurnEnded,
 )
+from teamchat.core.engine_state import Rules, State
 from teamchat.core.route import Route, Status
 from teamchat.core.routing import RouteRequest
 from teamchat.core.store.database import Database
