@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from teamchat.core.scripted.home import environment as home_for
+
 PINNED = {
     "@anthropic-ai/claude-code": "2.1.197",
     "@openai/codex": "0.169.0",
@@ -24,8 +26,6 @@ PINNED = {
 }
 CACHE = Path(os.environ.get("TEAMCHAT_REAL_CACHE") or Path.home() / ".cache" / "teamchat-real")
 INSTALL_TIMEOUT_S = 600
-MODELS = {"claude": "claude-opus-4-8", "codex": "gpt-5.5", "gemini": "gemini-2.5-flash"}
-"""Models each CLI knows, so that it makes no extra calls and prints no warnings about an unknown one."""
 
 
 class Unavailable(Exception):
@@ -59,50 +59,7 @@ def _install() -> None:
 
 def environment(home: Path, url: str, programs: Path) -> dict[str, str]:
     """A whole environment for all three CLIs, whose homes it also writes settings into; the model is at `url`."""
-    _configure(home, url)
-    temporary = home / "tmp"
-    temporary.mkdir(exist_ok=True)
-    return {
-        "HOME": str(home),
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "LANG": os.environ.get("LANG", "C.UTF-8"),
-        "TERM": os.environ.get("TERM", "dumb"),
-        "TMPDIR": str(temporary),
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": "dummy-anthropic-key",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "DISABLE_TELEMETRY": "1",
-        "DISABLE_ERROR_REPORTING": "1",
-        "DISABLE_AUTOUPDATER": "1",
-        "OPENAI_API_KEY": "dummy-openai-key",
-        "GEMINI_API_KEY": "dummy-gemini-key",
-        "GOOGLE_GEMINI_BASE_URL": url,
-        "NO_COLOR": "1",
-    }
-
-
-def _configure(home: Path, url: str) -> None:
-    codex = f"""
-model_provider = "mock"
-model = "{MODELS["codex"]}"
-analytics.enabled = false
-check_for_update_on_startup = false
-
-[model_providers.mock]
-name = "mock"
-base_url = "{url}/v1"
-wire_api = "responses"
-env_key = "OPENAI_API_KEY"
-"""
-    gemini = {
-        "security": {"auth": {"selectedType": "gemini-api-key"}},
-        "privacy": {"usageStatisticsEnabled": False},
-        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
-        "model": {"name": MODELS["gemini"]},
-    }
-    for path, text in {".codex/config.toml": codex, ".gemini/settings.json": json.dumps(gemini)}.items():
-        (home / path).parent.mkdir(parents=True, exist_ok=True)
-        (home / path).write_text(text)
+    return home_for(home, url, f"{programs}:{os.environ['PATH']}")
 
 
 @dataclass(frozen=True, slots=True)

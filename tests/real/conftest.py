@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.scripted.server import ModelServer
 from tests.real import clis
-from tests.real.model_server import ModelServer
 from tests.real.world import World
 
 

@@ -7,9 +7,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from teamchat.core.scripted.reply import Reply, ToolUse
+from teamchat.core.scripted.server import ModelServer
 from tests.real import clis
-from tests.real.model_server import ModelServer
-from tests.real.reply import Reply, ToolUse
 
 TEAM = """
 [team]

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tests.real.protocol import Vendor
-from tests.real.reply import Reply, ToolUse
+from teamchat.core.scripted.protocol import Vendor
+from teamchat.core.scripted.reply import Reply, ToolUse
 from tests.real.world import World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real

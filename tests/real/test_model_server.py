@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.clis import MODELS, Finished, run
-from tests.real.model_server import ModelServer, prompt, system_text, tool_results
-from tests.real.protocol import Vendor
-from tests.real.reply import Reply, use
+from teamchat.core.scripted.home import MODELS
+from teamchat.core.scripted.protocol import Vendor
+from teamchat.core.scripted.reply import Reply, use
+from teamchat.core.scripted.server import ModelServer, prompt, system_text, tool_results
+from tests.real.clis import Finished, run
 
 pytestmark = pytest.mark.real
 

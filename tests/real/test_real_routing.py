@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tests.real.protocol import Vendor
-from tests.real.reply import Reply
+from teamchat.core.scripted.protocol import Vendor
+from teamchat.core.scripted.reply import Reply
 from tests.real.world import MEMBERS, PANEL, World
 
 pytestmark = pytest.mark.real

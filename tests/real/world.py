@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.real.model_server import ModelServer, prompt, system_text
-from tests.real.protocol import Request, Vendor
+from teamchat.core.scripted.protocol import Request, Vendor
+from teamchat.core.scripted.server import ModelServer, prompt, system_text
 
 TIMEOUT_S = 90
 PANEL = """

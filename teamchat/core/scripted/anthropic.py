@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from threading import Event
 
-from tests.real.protocol import Body, Message, objects, sse, string
-from tests.real.reply import Reply, ToolUse
+from teamchat.core.scripted.protocol import Body, Message, objects, sse, string
+from teamchat.core.scripted.reply import Reply, ToolUse
 
 _numbers = count(1)
 _ERROR_TYPES = {

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from threading import Event
 
-from tests.real.protocol import Body, Message, objects, sse, string
-from tests.real.reply import Reply
+from teamchat.core.scripted.protocol import Body, Message, objects, sse, string
+from teamchat.core.scripted.reply import Reply
 
 _STATUSES = {
     400: "INVALID_ARGUMENT",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from http.client import HTTPConnection, RemoteDisconnected
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.real.model_server import ModelServer, prompt, system_text, tool_results
-from tests.real.protocol import Vendor
-from tests.real.reply import Ending, Reply, Tokens, ToolUse
+from teamchat.core.scripted.protocol import Vendor
+from teamchat.core.scripted.reply import Ending, Reply, Tokens, ToolUse
+from teamchat.core.scripted.server import ModelServer, prompt, system_text, tool_results
 
 PATHS: dict[Vendor, str] = {
     "claude": "/v1/messages?beta=true",
@@ -19,6 +20,12 @@ PATHS: dict[Vendor, str] = {
 }
 LAST = {"claude": "message_stop", "codex": "response.completed", "gemini": '"finishReason": "STOP"'}
 VENDORS = list(PATHS)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
 
 
 class Client:

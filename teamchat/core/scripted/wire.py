@@ -12,11 +12,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event
 from typing import Protocol
 
-from tests.real.anthropic import Anthropic
-from tests.real.gemini import Gemini
-from tests.real.protocol import Request, Vendor, VendorProtocol
-from tests.real.reply import Broken, Reply
-from tests.real.responses import Responses
+from teamchat.core.scripted.anthropic import Anthropic
+from teamchat.core.scripted.gemini import Gemini
+from teamchat.core.scripted.protocol import Request, Vendor, VendorProtocol
+from teamchat.core.scripted.reply import Broken, Reply
+from teamchat.core.scripted.responses import Responses
 
 PROTOCOLS: dict[Vendor, VendorProtocol] = {"claude": Anthropic(), "codex": Responses(), "gemini": Gemini()}
 
