@@ -78,10 +78,13 @@ class Answering:
 
     async def answer(self, route: Route) -> Answer | NoAnswer:
         """An answer to `route`, or the failure of the last turn that was tried."""
-        candidates = self._candidates(route)
+        target = self.team.member(route.target)
+        everybody = [target, *map(self.team.member, target.fallback)]
+        member, *others = sorted(everybody, key=self._cools)  # in their order, those that cool down last
+        if member is not target:
+            self.emit(Warned(f"{target.name}'s vendor cools down after a rate limit; {_instead(member, target)}"))
         while True:
-            member, *others = candidates
-            result = await self._tries(route, member, replaceable=bool(others))
+            result = await self._tries(route, member, replaceable=not all(map(self._cools, others)))
             kind = _kind(result)
             if kind is FailureKind.RATE_LIMIT and self.cooldowns:
                 self.cooldowns.start(self._vendor(member))
@@ -89,19 +92,13 @@ class Answering:
                 return result
             if isinstance(result, Answer):
                 self._end_failed(result)
-            self.emit(Warned(f"{_reason(result)}; {others[0].name} answers in its place"))
-            route, candidates = result.route, others
+            route = result.route
+            member, *others = sorted(others, key=self._cools)
+            self.emit(Warned(f"{_reason(result)}; {_instead(member, target)}"))
 
-    def _candidates(self, route: Route) -> list[Member]:
-        """The member and those who may stand in, but for those whose vendor cools down while another is left."""
-        member = self.team.member(route.target)
-        everybody = [member, *(self.team.member(name) for name in member.fallback)]
-        warm = [one for one in everybody if not (self.cooldowns and self.cooldowns.left(self._vendor(one)))]
-        if warm and warm[0] is not member:
-            self.emit(
-                Warned(f"{member.name}'s vendor cools down after a rate limit; {warm[0].name} answers in its place")
-            )
-        return warm or everybody
+    def _cools(self, member: Member) -> bool:
+        """Whether the member's vendor asked to be left alone; then it is asked when all others could not answer."""
+        return bool(self.cooldowns and self.cooldowns.left(self._vendor(member)))
 
     def _vendor(self, member: Member) -> str:
         return self.team.agent_of(member).name
@@ -210,6 +207,10 @@ def _kind(result: Answer | NoAnswer) -> FailureKind | None:
         return FailureKind.MISSING if isinstance(result.error, AgentMissing) else None
     failure = result.finished.outcome.failure
     return failure.kind if failure else None
+
+
+def _instead(member: Member, target: Member) -> str:
+    return f"{member.name} {'is asked all the same' if member is target else 'answers in its place'}"
 
 
 def _reason(result: Answer | NoAnswer) -> str:
