@@ -83,8 +83,10 @@ class Marker:
 
 def scan(text: str, author: Author) -> tuple[Marker, ...]:
     """Everything in a message that looks like a marker, in order of its start, obeyed or not."""
-    places = Places(text)
     heads = list(_HEAD.finditer(text))
+    if not heads:
+        return ()  # most texts have none, and reading a large one as Markdown takes much time and memory
+    places = Places(text)
     found: list[Marker] = []
     for head, following in zip_longest(heads, heads[1:]):
         marker = _read(text, head, following.start("open") if following else len(text))

@@ -26,6 +26,8 @@ def remove(text: str, edits: Sequence[Edit]) -> str:
     In a tidied line runs of spaces become one and the ends are trimmed, but for the indentation of a line that begins
     with text; when nothing is left the line goes. Lines that an edit joins are one line.
     """
+    if not edits:
+        return _trim_blank_lines(text)
     kept: list[str] = []
     waiting = iter(edits)
     edit = next(waiting, None)

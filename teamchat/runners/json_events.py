@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from teamchat.runners.base import (
     AgentEvent,
+    Error,
     Failure,
     FailureKind,
     Note,
@@ -38,7 +39,7 @@ class JsonEvents(ABC):
         self.error: str | None = None
         self.status: int | None = None
         self.kind: FailureKind | None = None
-        self._retry: Retry | None = None
+        self._trouble: Retry | Error | None = None
         self._junk: list[str] = []
 
     @abstractmethod
@@ -88,11 +89,11 @@ class JsonEvents(ABC):
         return Retry(one_line(reason), classify(reason, status), attempt)
 
     def _watch(self, event: AgentEvent) -> None:
-        """Remember a retry until something follows it: it is the reason if the turn ends there."""
-        if isinstance(event, Retry):
-            self._retry = event
+        """Remember a retry or an error until something follows it: it is the reason if the turn ends there."""
+        if isinstance(event, Retry | Error):
+            self._trouble = event
         elif isinstance(event, TextDelta | Text | Thinking | ToolCall):
-            self._retry = None
+            self._trouble = None
 
     def _note_junk(self, line: bytes) -> Iterable[AgentEvent]:
         text = one_line(line.decode("utf-8", "replace"), 500)
@@ -101,13 +102,16 @@ class JsonEvents(ABC):
             yield Note(f"printed a line that is no event: {text}")
 
     def _failure(self, exit_code: int, stderr_tail: str) -> Failure | None:
-        if self._retry and not self.done and (self.error is None or self.kind is FailureKind.INTERRUPTED):
-            return failure(self.voice, self._retry.reason, kind=self._retry.kind)
+        untold = self.error is None or self.kind is FailureKind.INTERRUPTED
+        if isinstance(self._trouble, Retry) and not self.done and untold:
+            return failure(self.voice, self._trouble.reason, kind=self._trouble.kind)
         if self.error is not None:
             return failure(self.voice, self.error, self.status, self.kind)
         if self.done and exit_code == 0:
             return None if self.reply.strip() else Failure(FailureKind.AGENT, "finished without an answer")
         signalled = ending(exit_code).startswith("was ended")
+        if isinstance(self._trouble, Error) and not self.done and not signalled:
+            return failure(self.voice, self._trouble.text, self.status)
         words = "" if signalled or exit_code == 0 else last_words(stderr_tail, self.voice) or "".join(self._junk[-1:])
         if words and not self.done:
             return failure(self.voice, words, self.status)

@@ -31,7 +31,7 @@ POLL_S = 0.01
 READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
 SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
 START_S = 30.0  # for the guardian to start the agent; it takes milliseconds
-MAX_OUTPUT_BYTES = 2 * 1024**3  # an agent that writes without end is killed before it fills the disk
+MAX_OUTPUT_BYTES = 1024**3  # an agent that writes without end is killed before it fills the disk
 
 
 @dataclass(frozen=True, slots=True)

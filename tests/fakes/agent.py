@@ -69,17 +69,17 @@ def words(delay: str, text: str) -> None:
 
 
 @step
-def split(text: str) -> None:
-    """The text byte by byte, slowly enough for a reader to see the pieces."""
-    for byte in text.encode():
-        write(bytes([byte]))
-        time.sleep(0.02)
-
-
-@step
 def raw(digits: str) -> None:
     """Any bytes, given in hexadecimal: invalid UTF-8, NULs, escape sequences."""
     write(bytes.fromhex(digits))
+
+
+@step
+def trickle(digits: str) -> None:
+    """The same byte by byte, slowly enough for a reader to see the pieces."""
+    for byte in bytes.fromhex(digits):
+        write(bytes([byte]))
+        time.sleep(0.002)
 
 
 @step
@@ -94,6 +94,12 @@ def junk(count: str) -> None:
 @step
 def one_line(megabytes: str) -> None:
     write(b"x" * (int(megabytes) * MEGABYTE) + b"\n")
+
+
+@step
+def inflated(digits: str, megabytes: str) -> None:
+    """What `raw` would write, with so many megabytes of text in the place of each `@@`."""
+    write(bytes.fromhex(digits).replace(b"@@", b"x" * (int(megabytes) * MEGABYTE)))
 
 
 @step
@@ -203,13 +209,13 @@ def close_stdin() -> None:
 
 @step
 def read_slowly(delay: str) -> None:
-    """Reads its prompt in ten pieces."""
+    """Reads its prompt in ten pieces, and says on stderr how much there was."""
     size = os.fstat(0).st_size // 10 + 1
     total = 0
     while data := os.read(0, size):
         total += len(data)
         time.sleep(float(delay))
-    reply(f"read {total}")
+    err(f"read {total}")
 
 
 # --- its children

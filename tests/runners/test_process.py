@@ -56,8 +56,8 @@ def test_stdin_is_a_regular_file_with_exactly_the_prompt_and_its_end(start: Star
 @pytest.mark.parametrize(
     ("steps", "answer"),
     [
-        (("reply", "unread"), b"unread\n"),
-        (("close-stdin", "+", "reply", "closed"), b"closed\n"),
+        (("err", "unread"), b"unread\n"),
+        (("close-stdin", "+", "err", "closed"), b"closed\n"),
         (("read-slowly", "0.02"), b"read 10000000\n"),
     ],
 )
@@ -65,7 +65,7 @@ def test_an_agent_that_does_not_drain_its_prompt_blocks_nobody(
     start: Start, steps: tuple[str, ...], answer: bytes
 ) -> None:
     ran = follow(start(agent(*steps), stdin=bytes(10_000_000)))
-    assert (ran.out, ran.end) == (answer, (0, ()))
+    assert (ran.err, ran.end) == (answer, (0, ()))
 
 
 def test_the_environment_is_exactly_the_one_given(start: Start) -> None:
@@ -158,7 +158,7 @@ def test_the_agent_works_in_its_folder(start: Start, tmp_path: Path) -> None:
 
 def test_bytes_arrive_as_they_were_written(start: Start) -> None:
     raw = b"\xff\xfe\0\x1b[2J\r\n\xc3"
-    ran = follow(start(agent("split", "ä€🎉", "+", "raw", raw.hex(), "+", "say", "no end")))
+    ran = follow(start(agent("trickle", "ä€🎉".encode().hex(), "+", "raw", raw.hex(), "+", "say", "no end")))
     assert (ran.out, ran.err) == ("ä€🎉".encode() + raw + b"no end", b"")
 
 

@@ -418,48 +418,12 @@ def test_whole_turns_of_each_kind_of_agent(real: Real, like: str, parser: Callab
     assert streams == (like != "codex-like")
 
 
-@pytest.mark.parametrize(
-    ("steps", "reason"),
-    [
-        (("exit-with", "0"), "finished without an answer"),
-        (("say", " \n\t"), "finished without an answer"),
-        (("reply", "text", "+", "exit-with", "3"), "ended with exit code 3"),
-        (("reply", "text", "+", "die", "SIGSEGV"), "was ended by SIGSEGV"),
-        (("err", "no model llama3", "+", "exit-with", "1"), "ended with exit code 1: no model llama3"),
-        (("flood-err", "2", "+", "err", "bad key", "+", "exit-with", "1"), "ended with exit code 1: bad key"),
-    ],
-)
-def test_programs_on_a_pipe_fail_in_words(real: Real, steps: tuple[str, ...], reason: str) -> None:
-    assert take(real(*steps), PipeOutput()).failure.reason == reason
-
-
-@pytest.mark.parametrize("parser", [PipeOutput, ClaudeEvents, CodexEvents, GeminiEvents])
-def test_no_output_breaks_a_turn(real: Real, parser: Callable[[], EventParser]) -> None:
-    taken = take(real("junk", "50", "+", "raw", "00ff0a1b5b", "+", "one-line", "2", "+", "say", '{"type":'), parser())
-    assert taken.end.exit_code == 0
-    assert (taken.end.failure is None) == (parser is PipeOutput)
-
-
 def test_a_program_that_dies_politely_has_not_answered(real: Real) -> None:
     steps = ("reply", "half an answer", "+", "obey", "0", "+", "hang")
     taken = take(real(*steps), PipeOutput(), stop_on=TextDelta("ready\n"))
     assert taken.failure == Failure(FailureKind.INTERRUPTED, "was interrupted")
     assert taken.end.exit_code == 0
     assert taken.end.text == "half an answer\nready\ncaught SIGTERM"
-
-
-def test_a_hang_before_the_first_byte_ends_with_its_whole_tree(real: Real, pids: Pids) -> None:
-    taken = take(real("tool", "+", "daemon", "+", "hang"), PipeOutput(), replace(LONG, first_byte_s=1.0))
-    assert taken.failure.reason == "wrote nothing in its first 1 s (first_byte)"
-    assert pids.all()
-    assert pids.alive() == []
-
-
-def test_a_claude_that_hangs_after_its_result_is_ended(real: Real) -> None:
-    clocks = replace(LONG, exit_s=SHORT)
-    taken = take(real("claude-like", "All done.", "+", "hang"), ClaudeEvents(), clocks)
-    assert taken.failure == Failure(FailureKind.TIMEOUT, "did not exit within 0.2 s after its result")
-    assert taken.end.text == "All done."
 
 
 def test_a_claude_whose_login_is_refused_is_told_to_log_in(real: Real) -> None:
@@ -470,12 +434,6 @@ def test_a_claude_whose_login_is_refused_is_told_to_log_in(real: Real) -> None:
 def test_a_claude_that_runs_a_tool_may_be_silent(real: Real) -> None:
     steps = ("claude-tool", "Bash", "+", "sleep", "1", "+", "claude-tool-end", "ok", "+", "claude-like", "Yes")
     assert take(real(*steps), ClaudeEvents(), replace(LONG, stall_s=0.5)).end.failure is None
-
-
-def test_an_endless_writer_is_killed_at_its_limit(real: Real) -> None:
-    taken = take(real("endless", max_output=20 * 1024**2), PipeOutput())
-    assert taken.failure == Failure(FailureKind.AGENT, "wrote more than 20 MiB and was stopped")
-    assert taken.end.exit_code == -9
 
 
 def test_an_endless_writer_can_be_interrupted(real: Real) -> None:

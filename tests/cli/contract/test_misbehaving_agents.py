@@ -1,0 +1,278 @@
+"""The contract of all runners: however an agent misbehaves, it ends, its tree is gone, and nobody is told a lie.
+
+Each test is the whole way of a turn, from `teamchat send` to the store, of a fake program that speaks as each kind of
+agent does. What failed is run again in the end, as a retry that its receipt names.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from teamchat.core import member_turn
+from teamchat.runners.process import Launch
+from teamchat.runners.turn import Clocks
+from tests.cli.contract.voices import ANSWER, EVENTFUL, GONE, HALF, VOICES, Voice, lines, raw
+from tests.cli.scene import actors, objects, queue, rows, said
+from tests.program import Result, run_here
+from tests.runners.processes import Pids
+
+BOUND_S = 20.0  # seconds, within which any turn here is over; most take an instant
+MIB = 1 << 20
+every = pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.like)
+eventful = pytest.mark.parametrize("voice", EVENTFUL, ids=lambda voice: voice.like)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where the member max is an agent that misbehaves."""
+
+    pids: Pids
+    folder: Path
+
+    def send(self, voice: Voice, *steps: str, message: str = "Hi", **keys: object) -> Result:
+        """Let max, whose table in the team file has these keys, do these steps; nothing of him is left behind."""
+        actors({"max": steps}, like=voice.like, members={"max": keys}, team="[team]\nmax_bytes = 12000000")
+        began = time.monotonic()
+        ran = run_here("send", message)
+        assert time.monotonic() - began < BOUND_S
+        assert self.pids.all()
+        assert self.pids.alive() == []
+        assert list(Path(os.environ["TMPDIR"]).iterdir()) == []
+        assert [path for path in self.folder.rglob("turns/*") if path.is_dir()] == []
+        return ran
+
+    def answered(self, ran: Result, text: str, *, note: str | None = None) -> None:
+        """The whole text was stored as the reply, and shown."""
+        assert ran.code == 0, ran.err
+        assert [words for name, words in said() if name == "max"] == [text]
+        assert queue() == []
+        assert (note or "") in run_here("show").out
+        assert objects(run_here("show", "--json"))[0]["partial"] == ""
+
+    def failed(self, ran: Result, voice: Voice, code: int, reason: str, partial_text: str = "") -> None:
+        """It is told, with the code and in words, and nothing of it is a message; the partial text is kept."""
+        assert (ran.code, ran.out) == (code, "")
+        assert f"failed: max {reason}; held: max\n" in ran.err
+        assert ran.err.endswith("try: teamchat resume\n")
+        assert [name for name, _ in said()] == ["kailai"]
+        assert queue() == [("max", "held")]
+        (receipt,) = objects(run_here("show", "--json"))
+        assert (receipt["status"], receipt["partial"]) == ("failed", partial_text)
+        shown = run_here("show").out
+        assert f"  failed    {reason} [exit code {code}]\n" in shown
+        assert ("partial text (never a message, never in a prompt):" in shown) == bool(partial_text.strip())
+        self._tried_again(voice)
+
+    def _tried_again(self, voice: Voice) -> None:
+        (first,) = rows()["turns"]
+        actors({"max": raw(voice.whole())}, like=voice.like)
+        assert run_here("resume", "--retry", "--quiet").code == 0
+        assert said()[1:] == [("max", ANSWER)]
+        assert ", attempt 2\n" in run_here("show").out
+        assert rows()["turns"][0] == first  # with its partial text
+
+
+@pytest.fixture
+def scene(pids: Pids, world: Path) -> Scene:
+    return Scene(pids, world / "state")
+
+
+@pytest.fixture
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock that no key sets: from the CLI's own result to its exit."""
+    monkeypatch.setattr(member_turn, "Clocks", partial(Clocks, exit_s=0.3))
+
+
+# --- it hangs
+
+
+@every
+def test_it_hangs_before_its_first_byte(scene: Scene, voice: Voice) -> None:
+    ran = scene.send(voice, "tool", "+", "daemon", "+", "hang", first_byte="0.3s")
+    scene.failed(ran, voice, 3, "wrote nothing in its first 0.3 s (first_byte)")
+
+
+@every
+def test_it_hangs_in_the_middle_of_its_answer(scene: Scene, voice: Voice) -> None:
+    ran = scene.send(voice, *raw(voice.half), "+", "hang", stall="0.3s")
+    scene.failed(ran, voice, 3, "gave no sign of life for 0.3 s (stall)", HALF)
+
+
+@eventful
+@pytest.mark.usefixtures("_soon")
+def test_it_hangs_after_its_result(scene: Scene, voice: Voice) -> None:
+    ran = scene.send(voice, *raw(voice.whole()), "+", "hang")
+    scene.failed(ran, voice, 3, "did not exit within 0.3 s after its result", ANSWER)
+
+
+@every
+def test_it_ignores_every_polite_signal(scene: Scene, voice: Voice) -> None:
+    steps = ("tool", "+", "daemon", "+", *raw(voice.half, b"\n"), "+", "deaf", "+", "hang")
+    ran = scene.send(voice, *steps, timeout="1s")
+    heard = HALF if voice in EVENTFUL else f"{HALF}\ndeaf"
+    scene.failed(ran, voice, 3, "was still running after 1 s (its timeout)", heard)
+
+
+# --- it leaves something behind
+
+
+@every
+@pytest.mark.parametrize("child", ["child", "daemon", "tool"])
+def test_it_leaves_a_child_behind(scene: Scene, voice: Voice, child: str) -> None:
+    ran = scene.send(voice, child, "+", *raw(voice.whole()))
+    scene.answered(ran, ANSWER, note="ended what it left behind: s")
+
+
+@eventful
+@pytest.mark.parametrize("child", ["grandchild", "chatterer"])
+def test_it_leaves_a_child_behind_that_holds_its_output(scene: Scene, voice: Voice, child: str) -> None:
+    ran = scene.send(voice, child, "+", "sleep", "0.1", "+", *raw(voice.whole()))
+    scene.answered(ran, ANSWER, note="ended what it left behind: s")
+
+
+# --- it exits without an answer
+
+
+@every
+def test_it_says_nothing_and_exits_with_0(scene: Scene, voice: Voice) -> None:
+    ran = scene.send(voice, "exit-with", "0")
+    early = "ended with exit code 0 before it had finished its answer"
+    scene.failed(ran, voice, 1, early if voice in EVENTFUL else "finished without an answer")
+
+
+@every
+@pytest.mark.parametrize("text", ["", " \n\t\n"])
+def test_its_answer_is_blank(scene: Scene, voice: Voice, text: str) -> None:
+    ran = scene.send(voice, *raw(voice.whole(text)))
+    scene.failed(
+        ran, voice, 1, "finished without an answer", voice.heard(voice.whole(text)) if voice not in EVENTFUL else ""
+    )
+
+
+@eventful
+def test_it_exits_with_0_in_the_middle_of_its_answer(scene: Scene, voice: Voice) -> None:
+    ran = scene.send(voice, *raw(voice.half))
+    scene.failed(ran, voice, 1, "ended with exit code 0 before it had finished its answer", HALF)
+
+
+@pytest.mark.parametrize(
+    ("voice", "events"),
+    [(voice, events) for voice in EVENTFUL for events in voice.failures],
+    ids=lambda value: value.like if isinstance(value, Voice) else str(len(value)),
+)
+@pytest.mark.parametrize("code", [0, 1])
+def test_it_says_itself_that_it_failed(scene: Scene, voice: Voice, events: tuple[dict[str, object]], code: int) -> None:
+    ran = scene.send(voice, *raw(voice.half, lines(events)), "+", "exit-with", str(code))
+    scene.failed(ran, voice, 1, f"reported an error: {GONE}", HALF)
+
+
+@every
+def test_it_dies_by_a_signal(scene: Scene, voice: Voice) -> None:
+    ran = scene.send(voice, *raw(voice.half), "+", "die", "SIGSEGV")
+    when = " before it had finished its answer" if voice in EVENTFUL else ""
+    scene.failed(ran, voice, 1, f"was ended by SIGSEGV{when}", HALF)
+
+
+@every
+def test_it_fails_with_its_reason_on_stderr(scene: Scene, voice: Voice) -> None:
+    ran = scene.send(voice, *raw(voice.half), "+", "err", "error: no such model", "+", "exit-with", "3")
+    reason = "reported an error: no such model" if voice in EVENTFUL else "ended with exit code 3: error: no such model"
+    scene.failed(ran, voice, 1, reason, HALF)
+
+
+@every
+def test_it_answers_and_fails_then(scene: Scene, voice: Voice) -> None:
+    ran = scene.send(voice, *raw(voice.whole()), "+", "exit-with", "3")
+    scene.failed(
+        ran, voice, 1, "ended with exit code 3" + (" after it had answered" if voice in EVENTFUL else ""), ANSWER
+    )
+
+
+# --- it says odd things, and answers
+
+
+JUNK = b"\x1b[2J\x1b]0;title\x07 no event \xff\x00 }{\n\n" + b'[1, 2]\n"text"\n3\nnull\n' + b'{"half": \n'
+NOVEL = lines([{"type": "never.heard.of", "text": "no"}, {"type": 7}, {"type": "result.new"}, {}, {"event": "x"}])
+
+
+@every
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(JUNK, JUNK), (NOVEL, NOVEL), (b"\r\n", b"\n" * 100), (b"", b"\0")],
+    ids=["junk", "unknown events", "blank lines", "a nul"],
+)
+def test_it_prints_more_than_its_events(scene: Scene, voice: Voice, before: bytes, after: bytes) -> None:
+    ran = scene.send(voice, *raw(before, voice.whole(), after))
+    scene.answered(ran, voice.heard(before, voice.whole(), after))
+    assert "\x1b" not in ran.out + ran.err
+
+
+@every
+def test_its_last_line_has_no_end(scene: Scene, voice: Voice) -> None:
+    scene.answered(scene.send(voice, *raw(voice.whole().removesuffix(b"\n"))), ANSWER)
+
+
+@every
+def test_its_output_comes_byte_by_byte(scene: Scene, voice: Voice) -> None:
+    scene.answered(scene.send(voice, "trickle", voice.whole().hex()), ANSWER)
+
+
+@every
+@pytest.mark.parametrize(
+    ("odd", "kept"),
+    [
+        (b"a\xffb\xc3", "a\ufffdb\ufffd"),
+        (b"\xed\xa0\x80", "\ufffd" * 3),
+        ("one\u2028two\u2029three\x85four".encode(), "one\u2028two\u2029three\x85four"),
+    ],
+    ids=["invalid UTF-8", "a surrogate in UTF-8", "line ends of Unicode"],
+)
+def test_its_answer_has_odd_bytes(scene: Scene, voice: Voice, odd: bytes, kept: str) -> None:
+    ran = scene.send(voice, *raw(voice.whole("@@").replace(b"@@", odd)))
+    scene.answered(ran, kept)
+
+
+@every
+def test_what_could_act_on_a_terminal_is_stored_and_not_shown(scene: Scene, voice: Voice) -> None:
+    text = "a\x00b \x1b[31mred\x1b[0m \x1b]0;title\x07\x1b]52;c;aGk=\x1b\\ \x9b2J end"
+    ran = scene.send(voice, *raw(voice.whole(text)))
+    scene.answered(ran, text)
+    assert ran.out == "max:\nab red   end\n\n"
+
+
+# --- what it does with its prompt
+
+
+@every
+@pytest.mark.parametrize("steps", ["", "close-stdin +", "read-slowly 0.02 +"])
+def test_it_does_not_read_its_prompt_as_it_should(scene: Scene, voice: Voice, steps: str) -> None:
+    ran = scene.send(voice, *steps.split(), *raw(voice.whole()), message="long " * 200_000)
+    scene.answered(ran, ANSWER)
+
+
+# --- it says too much
+
+
+@every
+def test_it_writes_without_end(scene: Scene, voice: Voice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member_turn, "Launch", partial(Launch, max_output=8 * MIB))
+    ran = scene.send(voice, *raw(voice.half), "+", "endless")
+    (receipt,) = objects(run_here("show", "--json"))
+    assert str(receipt["partial"]).startswith(HALF)
+    scene.failed(ran, voice, 1, "wrote more than 8 MiB and was stopped", str(receipt["partial"]))
+
+
+@pytest.mark.parametrize("voice", VOICES[:2], ids=lambda voice: voice.like)
+def test_it_floods_stderr(scene: Scene, voice: Voice) -> None:
+    scene.answered(scene.send(voice, "flood-err", "100", "+", *raw(voice.whole())), ANSWER)
+
+
+@pytest.mark.parametrize("voice", VOICES[:2], ids=lambda voice: voice.like)
+def test_its_answer_is_one_line_of_50_megabytes(scene: Scene, voice: Voice) -> None:
+    scene.answered(scene.send(voice, "inflated", voice.whole("@@").hex(), "50"), "x" * 50_000_000)

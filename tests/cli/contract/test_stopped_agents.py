@@ -1,0 +1,43 @@
+"""Being stopped, for each kind of agent: by its own soft signal first, with its whole tree; what it said stays."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.cli.contract.voices import ANSWER, HALF, VOICES, Voice, raw
+from tests.cli.scene import actors, queue, said
+from tests.program import ended, run_here, start
+from tests.runners.processes import Pids, eventually
+
+SOFT = {"plain": "SIGTERM", "claude": "SIGINT", "codex": "SIGTERM", "gemini": "SIGTERM"}
+every = pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.like)
+
+
+@every
+@pytest.mark.parametrize("patient", [True, False])
+def test_one_ctrl_c_is_the_agents_own_soft_signal_and_two_are_the_end(pids: Pids, voice: Voice, patient: bool) -> None:
+    obeys = ("obey", "0") if patient else ("deaf",)
+    actors({"max": ["tool", "+", "daemon", "+", *raw(voice.half, b"\n"), "+", *obeys, "+", "hang"]}, like=voice.like)
+    process = start("send", "--json", "--stream", "Hi")
+    assert process.stdout
+    for line in process.stdout:
+        if b"ready" in line or b"deaf" in line:
+            break
+    pids.await_count(5)
+    process.send_signal(signal.SIGINT)
+    if not patient:
+        assert not eventually(lambda: pids.alive() == [], within=0.3)
+        process.send_signal(signal.SIGINT)
+    assert eventually(lambda: pids.alive() == [], within=1.5)  # by itself a deaf one would take 2 s from the first
+    assert ended(process).code == 130
+    shown = run_here("show").out
+    assert f"  | {HALF}" in shown
+    assert (f"caught {SOFT[voice.like]}" in shown) == patient
+    assert "\n  failed    was interrupted [exit code 130]\n" in shown
+    assert queue() == [("max", "held")]
+    actors({"max": raw(voice.whole())}, like=voice.like)
+    assert run_here("resume", "--quiet").code == 0
+    assert said()[1:] == [("max", ANSWER)]
+    assert ", attempt 2\n" in run_here("show", "2").out
