@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test lint format real bench record-demo clean
+.PHONY: default demo test lint format real fuzz bench record-demo clean
 
 default: test lint
 
@@ -28,6 +28,10 @@ lint: $(VENV)/ready
 # The real CLIs at pinned versions from npm, against a scripted model server on loopback.
 real: $(VENV)/ready
 	$(BIN)/python -m pytest tests/real -m real
+
+# Ten times as many damaged streams as the tests try, and others each time; minutes.
+fuzz: $(VENV)/ready
+	$(BIN)/python -m pytest tests/runners/test_damaged_streams.py -n auto --hypothesis-profile=fuzz --timeout=0
 
 # Times and ratios, never asserted by tests.
 bench: $(VENV)/ready

@@ -107,12 +107,11 @@ class ClaudeEvents(JsonEvents):
                     yield from self._deny(tool, "tool", one_line(output))
 
     def _changed(self, tool: str, detail: object) -> tuple[str, ...]:
-        if tool not in self._paths:
-            return ()
+        asked = self._paths.pop(tool, None)  # a call ends once: what says so again repeats no path
         match detail:
-            case {"filePath": str(path)}:
+            case {"filePath": str(path)} if asked is not None:
                 return (path,)
-        return (self._paths[tool],)
+        return () if asked is None else (asked,)
 
     def _deny(self, tool: str, name: str, detail: str) -> Iterator[AgentEvent]:
         if tool not in self._denied:

@@ -7,13 +7,14 @@ this module has only what a pattern can not say.
 from __future__ import annotations
 
 import json
-import math
 import re
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_CONTROL = re.compile(
+_CONTROL = re.compile(  # and what turns the direction of the line around, or is a mark of byte order
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|[\x00-\x08\x0e-\x1b\x7f-\x9f]"
+    r"|[\u202a-\u202e\u2066-\u2069\ufeff]"
 )
+_TOO_MUCH = 10**15  # tokens or dollars
 _SUMMARY_KEYS = (
     "command",
     "file_path",
@@ -50,7 +51,7 @@ def decode(line: bytes) -> dict[str, object] | None:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """At most `limit` characters on one line, without control and escape sequences; what is cut ends in `…`."""
+    """At most `limit` characters on one line, without what could repaint it; what is cut ends in `…`."""
     short = " ".join(_CONTROL.sub("", text[: limit * 8]).split())
     return short if len(short) <= limit else short[: limit - 1] + "…"
 
@@ -78,19 +79,15 @@ def flat(content: object) -> str:
 
 
 def count(value: object) -> int | None:
-    """A number of tokens."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A number of tokens; one that no turn can use is no number, and what is stored can be summed."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TOO_MUCH else None
 
 
 def amount(value: object) -> float | None:
-    """An amount of money."""
+    """An amount of money, as `count` is a number of tokens."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
+    return float(value) if 0 <= value < _TOO_MUCH else None
 
 
 def total(*parts: int | None) -> int | None:

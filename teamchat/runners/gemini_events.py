@@ -79,7 +79,7 @@ class GeminiEvents(JsonEvents):
     def _tool_result(self, tool: str, event: dict[str, object]) -> Iterator[AgentEvent]:
         yield from self._segment()
         failed = event.get("status") != "success"
-        path = self._paths.get(tool)
+        path = self._paths.pop(tool, None)  # a call ends once: what says so again repeats no path
         yield ToolResult(tool, flat(event.get("output")), failed, () if failed or path is None else (path,))
         match event.get("error"):
             case {"type": str(kind)} if failed and _REFUSAL_TYPE.search(kind):

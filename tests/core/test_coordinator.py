@@ -26,6 +26,7 @@ from teamchat.core.store.turns import events_of, partial_of, prompt_of, system_o
 from teamchat.core.team import Limits
 from teamchat.runners.base import FailureKind, Usage
 from tests.core.stage import Fails, Hangs, Stage, team_of
+from tests.fakes.scripted import spoken
 
 TRIO = {"max": "claude", "sarah": "codex", "carol": "gemini"}
 
@@ -278,6 +279,16 @@ def test_a_reply_without_words_is_a_failure(stage: Stage) -> None:
     stage.says = {"max": [" \n "]}
     end = stage.send("Hi", to="max")
     assert (end.code, end.reason) == (ExitCode.MEMBER_FAILED, "max finished without an answer")
+
+
+@pytest.mark.parametrize("digits", [19, 4000])
+def test_a_reply_is_kept_whatever_its_agent_says_it_used(tmp_path: Path, digits: int) -> None:
+    stage = Stage(tmp_path, team_of(tmp_path, {"max": "codex"}))
+    printed = spoken("codex", "Hi from max").replace('"input_tokens": 100', f'"input_tokens": {"9" * digits}')
+    stage.says = {"max": [Fails(printed, code=0)]}
+    end = stage.send("Hi")
+    assert (end.code, end.text) == (ExitCode.DONE, "Hi from max")
+    assert end.usage == Usage(None, None, 20, None)
 
 
 def test_resume_runs_the_failed_turn_again_with_the_same_prompt(stage: Stage) -> None:

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from hypothesis import settings
 
 from teamchat.runners.base import StopRule
 from teamchat.runners.process import MAX_OUTPUT_BYTES, Launch, Process
 from tests.runners.processes import Pids, lives
+
+settings.register_profile("fuzz", max_examples=10_000, database=None, deadline=None)  # of `make fuzz`
 
 
 class Start(Protocol):

@@ -28,17 +28,18 @@ def test_damaged_bytes_inside_a_string_do_not_lose_the_event() -> None:
     assert decode(b'{"text":"a\xffb"}') == {"text": "a\ufffdb"}
 
 
-@pytest.mark.parametrize("value", [True, -1, 1.5, "3", None, [], {}])
+@pytest.mark.parametrize("value", [True, -1, 1.5, "3", None, [], {}, 10**15, 10**400])
 def test_what_is_no_number_of_tokens_is_unknown(value: object) -> None:
     assert count(value) is None
 
 
-@pytest.mark.parametrize("value", [True, -0.1, float("nan"), float("inf"), 10**400, "3", None])
+@pytest.mark.parametrize("value", [True, -0.1, float("nan"), float("inf"), 1e15, 10**400, "3", None])
 def test_what_is_no_amount_of_money_is_unknown(value: object) -> None:
     assert amount(value) is None
 
 
 def test_numbers_are_taken() -> None:
+    assert count(10**12) == 10**12
     assert (count(0), count(7), amount(0), amount(0.25)) == (0, 7, 0.0, 0.25)
     assert (total(1, None, 2), total(None), total()) == (3, None, None)
 
@@ -87,6 +88,11 @@ def test_one_line_is_one_short_line_without_control_characters(text: str) -> Non
 )
 def test_escape_sequences_go(text: str) -> None:
     assert one_line(text) == "red"
+
+
+@pytest.mark.parametrize("mark", ["\u202e", "\u202a", "\u2066", "\u2069", "\ufeff"])
+def test_what_turns_the_direction_of_the_line_around_goes(mark: str) -> None:
+    assert one_line(f"{mark}rm -rf{mark} x") == "rm -rf x"
 
 
 @given(st.dictionaries(st.text(), st.text()))
