@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 
-from teamchat.cli.output.receipt import short
+from teamchat.cli.output.receipt import memory_in_words, short
 from teamchat.cli.place import choose_session
 from teamchat.core.addressing import address
 from teamchat.core.clean import clean
@@ -15,6 +15,7 @@ from teamchat.core.events import ConversationEvent
 from teamchat.core.hints import hints
 from teamchat.core.markers import scan
 from teamchat.core.member_turn import ready
+from teamchat.core.memory import past_of
 from teamchat.core.printable import printable
 from teamchat.core.route import Route, Status
 from teamchat.core.store.database import Database
@@ -84,9 +85,12 @@ def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
 
 
 def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
-    turn = ready(team, route, coordinator.manager, coordinator.outside)
+    past = past_of(coordinator.db, coordinator.session, team.member(route.target))
+    turn = ready(team, route, coordinator.manager, coordinator.outside, past=past)
     yield f"\n{route.target} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
     yield f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}"
+    if turn.setup.memory != "fresh":
+        yield f"memory {memory_in_words(turn.setup)}"
     for name, value in turn.setup.env.items():
         yield f"without {name}" if value is None else f"with {name}={value}"
     if turn.prompt.system_text:

@@ -52,6 +52,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         model=member.model,
         args=member.args,
         project_settings=member.project_settings,
+        memory=member.memory,
         env={**os.environ, **member.env},
     )
     command = runner.command(job)
@@ -61,6 +62,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         "access": member.access,
         "may": runner.access_note(member.access),
         "reads": runner.reads_note(project_settings=member.project_settings),
+        "memory": member.memory,
         "allow": list(member.allow),
         "model": member.model,
         "cwd": str(member.cwd),
@@ -93,6 +95,7 @@ def lines(row: dict[str, Any]) -> list[str]:
         f"{row['name']}{title} · {row['agent']}{missing}",
         f"  access {row['access']}: {row['may']}",
         f"  reads: {row['reads']}",
+        f"  memory: {row['memory']}",
         *(f"  {name}: {value}" for name, value in named if value),
         f"  works in: {row['cwd']}",
         f"  runs: {shlex.join(row['argv'])}",

@@ -22,6 +22,7 @@ from teamchat.core.engine_events import Event, Spent, TurnBegan
 from teamchat.core.errors import AgentMissing, Interrupted, NoRecording, TeamchatError
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.member_turn import FinishedTurn, Outside, ReadyTurn, new_scratch, ready, run
+from teamchat.core.memory import past_of
 from teamchat.core.route import Route
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import NewTurn, Turn, TurnStatus, begin_turn, end_turn
@@ -108,6 +109,11 @@ class Answering:
         tries = 0
         while True:
             result = await self._turn(route, member, replaceable=replaceable)
+            if isinstance(result, Answer) and _lost(result) and not self.stopper.asked:
+                self._end_failed(result)
+                route = result.route  # after a turn that failed the next one is a fresh one
+                self.emit(Warned(f"{_reason(result)}; begins a fresh one with the full context"))
+                continue
             if _kind(result) not in RETRYABLE or tries >= member.retries or self.stopper.asked:
                 return result
             assert isinstance(result, Answer)
@@ -124,7 +130,14 @@ class Answering:
         scratch = new_scratch()
         try:
             prepared = ready(
-                self.team, route, self.manager, self.outside, member=member, scratch=scratch, budget_usd=self.budget()
+                self.team,
+                route,
+                self.manager,
+                self.outside,
+                member=member,
+                past=past_of(self.db, self.session, member),
+                scratch=scratch,
+                budget_usd=self.budget(),
             )
             self.outside.check(prepared)
             turn = self._begin(prepared)
@@ -211,6 +224,11 @@ def _kind(result: Answer | NoAnswer) -> FailureKind | None:
 
 def _instead(member: Member, target: Member) -> str:
     return f"{member.name} {'is asked all the same' if member is target else 'answers in its place'}"
+
+
+def _lost(answer: Answer) -> bool:
+    """Whether the turn was to go on with a vendor session that is not there."""
+    return _kind(answer) is FailureKind.GONE and answer.turn.setup.resumes is not None
 
 
 def _reason(result: Answer | NoAnswer) -> str:

@@ -15,7 +15,7 @@ from teamchat.assemblers.plain import PlainTextAssembler
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.agents import ASSEMBLERS
-from teamchat.core.history import read_context
+from teamchat.core.history import Since, read_context
 from teamchat.core.message_log import MemoryLog, MessageLog
 from teamchat.core.messages import ConversationMessage, NewMessage, well_formed
 
@@ -78,10 +78,16 @@ class ContextManager:
         """The message of that id; `KeyError` if there is none."""
         return self._messages.get(message_id)
 
-    def get_shown(self, *, up_to: str | None = None) -> tuple[ConversationMessage | None, tuple[str, ...]]:
+    def get_shown(
+        self, *, up_to: str | None = None, since: Since | None = None
+    ) -> tuple[ConversationMessage | None, tuple[str, ...]]:
         """The message that `get_context_for_agent` makes the current one, and the ids of all it shows, oldest first."""
-        context = read_context(self._messages, self._window_size, up_to)
+        context = read_context(self._messages, self._window_size, up_to, since)
         return context.answers, context.shown
+
+    def is_after(self, one: str, other: str) -> bool:
+        """Whether the message of the id `one` was said after the `other`; `KeyError` if there is none of an id."""
+        return self._messages.place(one) > self._messages.place(other)
 
     def set_team_task(self, task: str) -> None:
         """Sets the task, cut to 5 KB on a character boundary with a logged warning (seed 000, 4.4)."""
@@ -100,6 +106,7 @@ class ContextManager:
         system_instruction: str | None = None,
         instruction_file_text: str | None = None,
         up_to: str | None = None,
+        since: Since | None = None,
         framework: str | None = None,
         turn_note: str | None = None,
         request: str | None = None,
@@ -107,10 +114,11 @@ class ContextManager:
         """The parts of a prompt: the newest message with text is the current one, those before it are the history.
 
         `up_to` is the id of the message to stand at: later ones are not seen; `KeyError` if there is none of that id.
+        `since` leaves out what the agent's own session has had, and takes all that is newer, whatever the window.
         Messages of markers only are passed over and do not count in the window. The cost is O(window).
         """
         window = self._window_size if window_size_override is None else window_size_override
-        context = read_context(self._messages, window, up_to)
+        context = read_context(self._messages, window, up_to, since)
         return AssemblerInput(
             context_messages=context.history,
             current_message=context.current,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 
 from teamchat.assemblers.base import PromptContextMessage
 from teamchat.core.clean import clean
@@ -40,10 +40,22 @@ class Context:
     shown: tuple[str, ...] = ()
 
 
-def read_context(log: MessageLog, window: int, up_to: str | None) -> Context:
-    """The newest message with text at or before `up_to`, and up to `window` messages with text before that one."""
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What a reader has had already: every message up to the one of the id `after`, and its `own` ones."""
+
+    after: str
+    own: frozenset[str] = frozenset()
+
+
+def read_context(log: MessageLog, window: int, up_to: str | None, since: Since | None = None) -> Context:
+    """The newest message with text at or before `up_to`, and up to `window` messages with text before that one.
+
+    With `since` it is every message after it instead, whatever the window.
+    """
     window = max(window, 0)
-    newest_first = list(islice(_said(log, up_to, page_size=max(window, 1)), window + 1))
+    said = _said(log, up_to, page_size=max(window, 1))
+    newest_first = list(islice(said, window + 1) if since is None else _unseen(said, since))
     if not newest_first:
         return Context("", ())
     current, *before = newest_first
@@ -89,6 +101,11 @@ def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:
             if text.strip():
                 yield Said(message, text)
         page = log.window(page[0].id, page_size)
+
+
+def _unseen(newest_first: Iterator[Said], since: Since) -> Iterator[Said]:
+    new = takewhile(lambda said: said.message.id != since.after, newest_first)
+    return (said for said in new if said.message.id not in since.own)
 
 
 def name_of(message: ConversationMessage) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, UsageError
+from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, own_share
 from teamchat.core.prompting import BuiltPrompt, build_prompt, exists
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.route import Route
@@ -82,12 +83,14 @@ def ready(
     outside: Outside,
     *,
     member: Member | None = None,
+    past: Past = NOTHING_BEFORE,
     scratch: Path = SCRATCH,
     budget_usd: float | None = None,
 ) -> ReadyTurn:
     """Settle everything about the turn of `route`; nothing is started and nothing written.
 
-    `member` answers in place of the route's target. `budget_usd` is the most that the turn may cost.
+    `member` answers in place of the route's target; `past` is what it had before. `budget_usd` is the most that the
+    turn may cost.
 
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
     """
@@ -95,7 +98,8 @@ def ready(
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
     inherited = outside.env
-    prompt = build_prompt(team, member, route, manager, outside.exists)
+    prompt = build_prompt(team, member, route, manager, outside.exists, past)
+    thread = prompt.thread if isinstance(prompt.thread, Thread) else None
     job = Job(
         program=agent.command,
         cwd=member.cwd,
@@ -108,6 +112,8 @@ def ready(
         project_settings=member.project_settings,
         env={**inherited, **member.env},
         budget_usd=budget_usd,
+        memory=member.memory,
+        resumes=thread.session if thread else None,
     )
     command = runner.command(job)
     env = environment(
@@ -141,6 +147,14 @@ def ready(
             system_bytes=len((prompt.system_text or "").encode()),
             inert_mentions=prompt.prepared.inert_mentions,
             trimmed=prompt.assembled.trimmed,
+            memory=member.memory,
+            resumes=thread.session if thread else None,
+            fresh_because=None if isinstance(prompt.thread, Thread) else prompt.thread,
+            opened=thread is not None and thread.opened,
+            fresh_bytes=prompt.fresh_bytes,
+            shown_from=prompt.shown_from,
+            thread_key=prompt.key,
+            edits=past.edits,
         ),
         scratch=scratch,
     )
@@ -237,12 +251,14 @@ async def run(
         failure = Failure(FailureKind.MISSING, f"could not be started: {error}")
         return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
     clocks = Clocks(member.first_byte_s, member.stall_s or turn.runner.stall_s, member.timeout_s)
-    end = await run_turn(process, turn.runner.parser(), clocks, stopper, collector, patience)
+    resumes = turn.setup.resumes
+    end = await run_turn(process, turn.runner.parser(), clocks, stopper, collector, patience, resumes)
     return FinishedTurn(_outcome(turn, end, collector), end.text, end.vendor_session, tuple(collector.events))
 
 
 def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector) -> Outcome:
     notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)]
+    thread = turn.prompt.thread
     if end.left:
         notes.append(f"ended what it left behind: {', '.join(end.left)}")
     return Outcome(
@@ -251,7 +267,7 @@ def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector) -> Outcome:
         failure=end.failure,
         first_byte_s=end.first_byte_s,
         model=end.model,
-        usage=end.usage,
+        usage=own_share(end.usage, thread.usage) if isinstance(thread, Thread) else end.usage,
         denied=end.denied if end.denied or turn.runner.reports_denials else None,
         files=collected.files(turn.member.cwd),
         tools=collected.count(ToolCall),

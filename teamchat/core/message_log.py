@@ -35,6 +35,10 @@ class MessageLog(Protocol):
         """The message of that id."""
         ...
 
+    def place(self, message_id: str) -> int:
+        """Where the message of that id stands: greater for a later one."""
+        ...
+
     def all(self) -> Sequence[ConversationMessage]:
         """Every message, in a sequence of the caller's own."""
         ...
@@ -78,6 +82,9 @@ class MemoryLog:
 
     def get(self, message_id: str) -> ConversationMessage:
         return self._messages[self._places[message_id]]
+
+    def place(self, message_id: str) -> int:
+        return self._places[message_id]
 
     def all(self) -> list[ConversationMessage]:
         return list(self._messages)

@@ -1,4 +1,4 @@
-"""From a route to the exact bytes that its member is given: context, framework, assembler, the last step."""
+"""From a route to the exact bytes that its member is given: memory, context, framework, assembler, the last step."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from teamchat.assemblers.base import AssemblerOutput, BudgetExceeded
-from teamchat.core.agents import AGENT_TYPES
+from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, BudgetExceeded
+from teamchat.assemblers.truncation import byte_length
+from teamchat.core.agents import AGENT_TYPES, AgentType
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.framework import framework_text, turn_note
 from teamchat.core.history import text_of
+from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, thread_for, thread_key
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.route import Route
 from teamchat.core.team import Member, Team
@@ -20,52 +22,106 @@ from teamchat.runners.base import Limit, Prepared
 
 @dataclass(frozen=True, slots=True)
 class BuiltPrompt:
-    """What a member is given: `stdin` exactly, the system text apart from it, and the message that it answers."""
+    """What a member is given: `stdin` exactly, the system text apart from it, and the message that it answers.
+
+    `thread` is the vendor session that it is for, or why that is a fresh one, which is then bound to `key`. All from
+    `shown_from` on has been shown there; a fresh turn would have been sent `fresh_bytes` in all.
+    """
 
     assembled: AssemblerOutput
     prepared: Prepared
     answers: ConversationMessage
+    thread: Thread | str
+    key: str
+    shown_from: str
+    fresh_bytes: int
 
     @property
     def system_text(self) -> str | None:
         return self.assembled.system_flag
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A route with all that its prompt is built from."""
+
+    team: Team
+    member: Member
+    kind: AgentType
+    route: Route
+    manager: ContextManager
+    answers: ConversationMessage
+    request: ConversationMessage
+
+
 def build_prompt(
-    team: Team, member: Member, route: Route, manager: ContextManager, exists: Callable[[Path, str], bool]
+    team: Team,
+    member: Member,
+    route: Route,
+    manager: ContextManager,
+    exists: Callable[[Path, str], bool],
+    past: Past = NOTHING_BEFORE,
 ) -> BuiltPrompt:
     """The prompt of `route`, as of its `as_of` message (the newest with text, when it has none).
 
-    `exists` tells whether an `@path` names something in a member's folder.
+    `exists` tells whether an `@path` names something in a member's folder; `past` is what the member had before.
     Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
     """
-    kind = AGENT_TYPES[team.agent_of(member).like]
-    answers, shown = manager.get_shown(up_to=route.as_of)
+    agent = team.agent_of(member)
+    kind = AGENT_TYPES[agent.like]
+    answers, _ = manager.get_shown(up_to=route.as_of)
     if answers is None:
         raise UsageError("there is no message with text for anybody to answer", 'teamchat send "[NEXT:name] Hi"')
-    request = manager.get_message(route.request)
-    given = manager.get_context_for_agent(
-        member.name,
-        kind.name,
-        system_instruction=member.system_instruction,
-        instruction_file_text=member.instruction_file_text,
-        up_to=answers.id,
-        framework=framework_text(team, member),
-        turn_note=turn_note(route, member, request, answers),
-        request=None if request.id in shown else text_of(request),
-    )
-    try:
-        assembled = manager.assemble_prompt(kind.name, given)
-        if request.id in shown[: assembled.trimmed.history_messages]:  # the budget dropped it with the history
-            assembled = manager.assemble_prompt(kind.name, replace(given, request=text_of(request)))
-    except BudgetExceeded as error:
-        raise PromptTooLarge(
-            f"{member.name}: {error}", "shorten the task or the instructions, or raise max_bytes"
-        ) from error
+    asked = _Asked(team, member, kind, route, manager, answers, manager.get_message(route.request))
+    own_text = (member.system_instruction, member.instruction_file_text, framework_text(team, member))
+    key = thread_key(member, agent, "\0".join(text or "" for text in own_text))
+    thread = thread_for(member, route, past, key, manager, answers)
+    assembled, shown_from = fresh, _ = _assemble(asked, None)
+    if isinstance(thread, Thread):
+        assembled, shown_from = _assemble(asked, thread)
     own_from = (assembled.message_at or 0) if answers.speaker.type == "human" else len(assembled.prompt)
     prepared = kind.runner.prepare(assembled.prompt, own_from=own_from, exists=lambda path: exists(member.cwd, path))
     check_limit(member, kind.runner.limit, prepared.stdin)
-    return BuiltPrompt(assembled, prepared, answers)
+    fresh_bytes = byte_length(fresh.prompt) + byte_length(fresh.system_flag or "")
+    return BuiltPrompt(assembled, prepared, answers, thread, key, shown_from, fresh_bytes)
+
+
+def _assemble(asked: _Asked, thread: Thread | None) -> tuple[AssemblerOutput, str]:
+    """The prompt, and the oldest message that its vendor session has had without a gap since; `PromptTooLarge`."""
+    given, shown = _given(asked, thread)
+    try:
+        assembled = asked.manager.assemble_prompt(asked.kind.name, given)
+        dropped = shown[: assembled.trimmed.history_messages]
+        if asked.request.id in dropped:  # the budget took it out with the history
+            assembled = asked.manager.assemble_prompt(asked.kind.name, replace(given, request=text_of(asked.request)))
+    except BudgetExceeded as error:
+        raise PromptTooLarge(
+            f"{asked.member.name}: {error}", "shorten the task or the instructions, or raise max_bytes"
+        ) from error
+    gap = assembled.trimmed.history_messages
+    return assembled, thread.shown_from if thread and not gap else shown[gap]
+
+
+def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[str, ...]]:
+    """The parts of the prompt, and the ids of the messages in it, oldest first."""
+    member, manager, request = asked.member, asked.manager, asked.request
+    since = thread.since if thread else None
+    _, shown = manager.get_shown(up_to=asked.answers.id, since=since)
+    had = thread is not None and not manager.is_after(thread.shown_from, request.id)
+    sessions = asked.kind.runner.sessions
+    told = thread is not None and sessions is not None and not sessions.system_each_time
+    given = manager.get_context_for_agent(
+        member.name,
+        asked.kind.name,
+        system_instruction=None if told else member.system_instruction,
+        instruction_file_text=None if told else member.instruction_file_text,
+        up_to=asked.answers.id,
+        since=since,
+        framework=None if told else framework_text(asked.team, member),
+        turn_note=turn_note(asked.route, member, request, asked.answers),
+        request=None if had or request.id in shown else text_of(request),
+    )
+    return given, shown
 
 
 def exists(folder: Path, path: str) -> bool:

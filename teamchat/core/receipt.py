@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from teamchat.assemblers.base import Trimmed
 from teamchat.core.errors import ExitCode
-from teamchat.runners.base import Access, Denied, Failure, FailureKind, Usage
+from teamchat.runners.base import Access, Denied, Failure, FailureKind, Memory, Usage
 
 CODES = {
     FailureKind.AGENT: ExitCode.MEMBER_FAILED,
@@ -22,6 +22,7 @@ CODES = {
     FailureKind.TOO_LARGE: ExitCode.TOO_LARGE,
     FailureKind.REFUSED: ExitCode.NOT_TRUSTED,
     FailureKind.INTERRUPTED: ExitCode.INTERRUPTED,
+    FailureKind.GONE: ExitCode.MEMBER_FAILED,
 }
 
 
@@ -30,6 +31,10 @@ class Setup:
     """What a turn was given.
 
     `env` has the changed variables: the new value (secrets hidden), or None for a removed one.
+
+    `resumes` is the vendor session that the turn goes on with, else `fresh_because` says why it begins one; `opened`:
+    a person went on with it by hand meanwhile. `fresh_bytes` is what a fresh turn would have been sent in all.
+    `shown_from`, `thread_key` and `edits` are what the next turn's memory is judged by.
     """
 
     argv: tuple[str, ...]
@@ -46,6 +51,14 @@ class Setup:
     system_bytes: int = 0
     inert_mentions: int = 0
     trimmed: Trimmed = field(default_factory=Trimmed)
+    memory: Memory = "fresh"
+    resumes: str | None = None
+    fresh_because: str | None = None
+    opened: bool = False
+    fresh_bytes: int = 0
+    shown_from: str | None = None
+    thread_key: str = ""
+    edits: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.names import fold, valid_name
-from teamchat.runners.base import Access
+from teamchat.runners.base import Access, Memory
 
 Like = Literal["plain", "claude", "codex", "gemini"]
 Transport = Literal["pipe", "pty"]
@@ -99,6 +99,7 @@ class Member:
     env: Mapping[str, str] = field(default_factory=dict)
     env_keep: tuple[str, ...] = ()
     project_settings: bool = False
+    memory: Memory = "fresh"
     retries: int = 0
     fallback: tuple[str, ...] = ()
 

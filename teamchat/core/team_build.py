@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from teamchat.core.team_model import AgentTable, LimitsTable, MemberTable, TeamFile
+    from teamchat.runners.base import Memory
 
 _OF_A_HUMAN = {"name", "type", "title"}
 
@@ -131,9 +132,24 @@ def _member(table: MemberTable, agents: Mapping[str, AgentSpec], folder: Path, r
         env=MappingProxyType(dict(table.env)),
         env_keep=tuple(table.env_keep),
         project_settings=table.project_settings,
+        memory=_memory(table, agents[normalize_agent_type(table.agent or "")], where),
         retries=table.retries,
         fallback=tuple(table.fallback),
     )
+
+
+def _memory(table: MemberTable, agent: AgentSpec, where: str) -> Memory:
+    """As written, where the agent's CLI has it; by default a member that may edit remembers what it has read."""
+    from teamchat.core.agents import AGENT_TYPES
+
+    sessions = AGENT_TYPES[agent.like].runner.sessions if agent.transport == "pipe" else None
+    if table.memory is None:
+        return "fresh" if sessions is None or table.access == "read" else "resume"
+    if table.memory != "fresh" and sessions is None:
+        raise Mistake(f'{where}: memory: agent {agent.name!r} has no sessions to go on with, expected "fresh"')
+    if table.memory == "live" and sessions and not sessions.live:
+        raise Mistake(f'{where}: memory: "live" is only for claude, expected "fresh" or "resume"')
+    return table.memory
 
 
 def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str) -> None:

@@ -14,7 +14,7 @@ from teamchat.core.durations import parse_duration
 from teamchat.core.names import fold, valid_name
 from teamchat.core.team import Like, Transport
 from teamchat.core.team_mistakes import Mistake, explain
-from teamchat.runners.base import Access
+from teamchat.runners.base import Access, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -174,6 +174,8 @@ class MemberTable(Table):
     """Other vendors' keys that this agent may see."""
     project_settings: bool = False
     """Lets the CLI run the project's own hooks and MCP commands."""
+    memory: Memory | None = None
+    """Whether its turns go on with the CLI's own session; `resume` by default where it may edit, else `fresh`."""
     retries: int = Field(default=0, ge=0, le=10)
     """Further tries after what the CLI reports as rate limit, overload or network."""
     fallback: list[Name] = []

@@ -14,6 +14,7 @@ from signal import Signals
 from typing import Literal, Protocol
 
 Access = Literal["read", "edit", "full"]
+Memory = Literal["fresh", "resume", "live"]
 
 
 class FailureKind(StrEnum):
@@ -28,6 +29,7 @@ class FailureKind(StrEnum):
     RATE_LIMIT = "rate_limit"  # rate limit or quota: another try later may work
     OVERLOADED = "overloaded"  # the vendor or the network: another try may work
     INTERRUPTED = "interrupted"  # the user stopped it
+    GONE = "gone"  # the vendor session that it was to go on with is not there any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,9 @@ class Job:
 
     `scratch` is the turn's own folder for files of the command; `env` the user's environment, which says where the CLI
     has its settings. `budget_usd` is the most the turn may cost, where the CLI can bound that.
+
+    `resumes` is the vendor session to go on with. A turn of memory "fresh" leaves none behind, where the CLI has a
+    switch for that.
     """
 
     program: tuple[str, ...]
@@ -212,6 +217,8 @@ class Job:
     project_settings: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     budget_usd: float | None = None
+    memory: Memory = "fresh"
+    resumes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +237,20 @@ class StopRule:
     signal: Signals = Signals.SIGTERM
     group: bool = True
     grace_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """What a CLI can do with its own sessions.
+
+    `system_each_time`: it is given the system text in every turn, too (Claude by its flag); else at a session's start.
+    `open` are the arguments that hand one to a person at a terminal. `stays_in` is the folder where the CLI keeps them.
+    """
+
+    system_each_time: bool
+    live: bool
+    open: Callable[[str], tuple[str, ...]]
+    stays_in: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +275,7 @@ class Runner(Protocol):
 
     `vendor` names whose keys it may see (None: a pipe agent, which loses none). `tested_version` is the one whose
     behaviour the runner knows. `stall_s` is the default stall clock. `reports_denials`: no denial seen means that there
-    was none; else the receipt says unknown.
+    was none; else the receipt says unknown. `sessions` None: it has none, so every turn is a fresh one.
     """
 
     vendor: Literal["claude", "codex", "gemini"] | None
@@ -263,6 +284,7 @@ class Runner(Protocol):
     stop: StopRule
     stall_s: float
     reports_denials: bool
+    sessions: Sessions | None
 
     def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:
         """The last step before stdin: what it returns is what is sent, stored, recorded and shown.

@@ -10,7 +10,7 @@ from signal import Signals
 from types import MappingProxyType
 from typing import Literal
 
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, StopRule
+from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule
 from teamchat.runners.claude_events import ClaudeEvents
 from teamchat.runners.foreign import scalar
 from teamchat.runners.logins import claude_login
@@ -45,6 +45,9 @@ class ClaudeRunner:
     stop = StopRule(Signals.SIGINT, group=False)  # the one signal on which it ends its tools' processes itself
     stall_s: float = 300.0
     reports_denials: bool = True
+    sessions: Sessions | None = Sessions(
+        system_each_time=True, live=True, open=lambda session: ("--resume", session), stays_in="~/.claude/projects"
+    )
 
     def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:
         known = existing(exists)
@@ -57,7 +60,7 @@ class ClaudeRunner:
     def command(self, job: Job) -> Command:
         system, files = _system_text(job)
         env = {"CLAUDE_CODE_MAX_RETRIES": "3"}  # ten, the default, take three minutes
-        argv = [*job.program, *STREAM, *system, *ACCESS[job.access]]
+        argv = [*job.program, *STREAM, *_session(job), *system, *ACCESS[job.access]]
         if job.access == "edit" and job.allow:
             argv += ("--allowedTools", *(f"Bash({command}:*)" for command in job.allow))
         if not job.project_settings:
@@ -90,6 +93,12 @@ class ClaudeRunner:
 
     def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:  # noqa: ARG002 (it is the same everywhere)
         return claude_login(env)
+
+
+def _session(job: Job) -> tuple[str, ...]:
+    if job.memory == "fresh":
+        return ("--no-session-persistence",)
+    return ("--resume", job.resumes) if job.resumes else ()
 
 
 def _system_text(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, StopRule
+from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule
 from teamchat.runners.codex_config import trusting, without_servers
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.foreign import scalar
@@ -38,6 +38,9 @@ class CodexRunner:
     stop = StopRule()  # on SIGINT its sandbox leaves empty folders in the workspace
     stall_s: float = 900.0  # nothing is streamed: silence is how it works
     reports_denials: bool = False
+    sessions: Sessions | None = Sessions(
+        system_each_time=False, live=False, open=lambda session: ("resume", session), stays_in="~/.codex/sessions"
+    )
 
     def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         """The prompt as it is: Codex expands nothing."""
@@ -54,7 +57,9 @@ class CodexRunner:
         argv += trusting(job.cwd) if job.project_settings else ()
         if job.model:
             argv += ("-m", job.model)
-        return Command((*argv, *job.args, "-"), {"RUST_LOG": "error"})  # refusals are told on stderr only
+        argv += ("--ephemeral",) if job.memory == "fresh" else ()
+        resume = ("resume", job.resumes) if job.resumes else ()  # it takes most options only before this word
+        return Command((*argv, *job.args, *resume, "-"), {"RUST_LOG": "error"})  # refusals are told on stderr only
 
     def parser(self) -> EventParser:
         return CodexEvents()

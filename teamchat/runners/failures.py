@@ -23,6 +23,7 @@ def _words(*rows: tuple[FailureKind, str]) -> _Words:
 
 
 _STRONGER_THAN_STATUS = _words(
+    (FailureKind.GONE, r"no conversation found with session|no rollout found|error resuming session"),
     (FailureKind.REFUSED, r"cannot be used with root|not (?:running in|inside) a trusted directory"),
     (
         FailureKind.TOO_LARGE,
@@ -52,6 +53,7 @@ _LEADS = {
     FailureKind.RATE_LIMIT: "reached a rate limit or quota",
     FailureKind.OVERLOADED: "got no answer from its model's service",
     FailureKind.INTERRUPTED: "was interrupted",
+    FailureKind.GONE: "has lost its own session",
 }
 _PREFIX = re.compile(r"^(?:\S+Z ERROR \S+: |(?:exception )?\w*error: |warning: )+", re.IGNORECASE)
 _TELLING = re.compile(

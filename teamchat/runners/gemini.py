@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, StopRule
+from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule
 from teamchat.runners.gemini_env import silenced
 from teamchat.runners.gemini_events import GeminiEvents
 from teamchat.runners.logins import gemini_login
@@ -55,6 +55,9 @@ class GeminiRunner:
     stop = StopRule()  # the parent process ignores every soft signal; the group does not
     stall_s: float = 300.0
     reports_denials: bool = True
+    sessions: Sessions | None = Sessions(
+        system_each_time=False, live=False, open=lambda session: ("--resume", session), stays_in="~/.gemini/tmp"
+    )
 
     def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         """Every `@token` becomes inert: Gemini looks for files whose path contains the token when none has its name."""
@@ -76,6 +79,8 @@ class GeminiRunner:
             env |= {"GEMINI_CLI_TRUST_WORKSPACE": "false", **silenced(job.cwd, job.env)}
         if job.model:
             argv += ("-m", job.model)
+        if job.resumes:
+            argv += ("--resume", job.resumes)
         return Command((*argv, *job.args), env, files)
 
     def parser(self) -> EventParser:

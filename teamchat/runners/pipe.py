@@ -17,6 +17,7 @@ from teamchat.runners.base import (
     Limit,
     Login,
     Prepared,
+    Sessions,
     StopRule,
     TextDelta,
     Verdict,
@@ -56,6 +57,7 @@ class PipeRunner:
     stop = StopRule()
     stall_s: float = 300.0
     reports_denials: bool = False
+    sessions: Sessions | None = None
 
     def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         return Prepared(scalar(prompt).encode())

@@ -126,7 +126,9 @@ class _Turn:
         stopper: Stopper,
         emit: Callable[[AgentEvent], None],
         patience: Mapping[FailureKind, int],
+        resumes: str | None,
     ) -> None:
+        self.resumes = resumes
         self.patience = {FailureKind.LOGIN: 1, **patience}
         self.retries: Counter[FailureKind] = Counter()
         self.process, self.parser, self.clocks, self.stopper, self.emit = process, parser, clocks, stopper, emit
@@ -178,6 +180,9 @@ class _Turn:
             self._emit(event)
             if isinstance(event, Retry):
                 self._retries(event)
+            if isinstance(event, VendorSession) and self.resumes not in (None, event.id):
+                # Codex does so without a word (observed at 0.169.0): it would answer without what it should remember
+                self._end_process(Failure(FailureKind.GONE, "began a new session instead of going on with its own"))
 
     def _retries(self, event: Retry) -> None:
         """A rejected login does not heal by trying again, which Claude does for three minutes."""
@@ -266,6 +271,8 @@ class _Turn:
         """
         if self.cut is None:
             return verdict.failure
+        if self.cut.kind is FailureKind.GONE:
+            return self.cut
         if verdict.failure is None:
             return None if self.facts.done else self.cut
         retried = self.cut.kind in self.patience  # then its own words say it best, with a hint
@@ -285,9 +292,11 @@ async def run_turn(
     stopper: Stopper,
     emit: Callable[[AgentEvent], None],
     patience: Mapping[FailureKind, int] = NO_LIMITS,
+    resumes: str | None = None,
 ) -> TurnEnd:
     """Follow `process` to its end and judge it; `emit` gets every event as it comes.
 
     `patience` is how many retries of its own, by their kind, the CLI may report before it is ended.
+    It is ended, too, when it goes on with another vendor session than `resumes`.
     """
-    return await _Turn(process, parser, clocks, stopper, emit, patience).run()
+    return await _Turn(process, parser, clocks, stopper, emit, patience, resumes).run()

@@ -38,6 +38,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
     assert isinstance(outcome.pop("seconds"), float)
     assert isinstance(outcome.pop("first_byte_s"), float)
     scratch = setup["env"].pop("TMPDIR")
+    assert setup.pop("thread_key")
     assert Path(scratch).parent == world / "tmp"
     command = [sys.executable, "-I", "-S", str(AGENT.parent / "scripted.py"), str(world / "scripts"), "max", "plain"]
     assert receipt == {
@@ -49,6 +50,8 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "why": "kailai asked for max in msg-1", "answers": "msg-1", "request": "msg-1", "attempt": 1,
             "model": None, "stdin_bytes": len(made.prompts("max")[0].encode()), "system_bytes": 0,
             "inert_mentions": 0, "trimmed": {"history_messages": 0, "message_bytes": 0, "request_bytes": 0},
+            "memory": "fresh", "resumes": None, "fresh_because": "its memory is fresh", "opened": False,
+            "fresh_bytes": len(made.prompts("max")[0].encode()), "shown_from": "msg-1", "edits": 0,
         },
         "prompt": made.prompts("max")[0], "system": None,
         "outcome": {

@@ -36,6 +36,7 @@ kailai · person
 max · Architect · max-agent
   access read: not enforced: teamchat can not bound what another program does
   reads: its prompt, and whatever the program reads by itself
+  memory: fresh
   works in: {world}/work
   runs: {sys.executable} -I -S {SCRIPTED} {made.scripts} max plain
   clocks: first byte 60 s, stall 300 s, in all 90 s

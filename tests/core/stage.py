@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from teamchat.core.coordinator import ConversationCoordinator
@@ -90,6 +91,8 @@ class Stage:
     """`says` has each member's replies in order: retries get the same one again.
 
     `launched` are all processes that were started, `events` all that was told, `check` runs before each start.
+    `answers`, `session_of` and `usage_of` may say otherwise what a process replies and reports; `visible_at` has what
+    the conversation held when each was started.
     """
 
     folder: Path
@@ -101,6 +104,10 @@ class Stage:
     stopper: Stopper = field(default_factory=Stopper)
     make: Callable[[Path], Database] = Database
     hear: Callable[[ConversationEvent], None] = lambda _: None
+    answers: Callable[[Launch], Reply | None] = lambda _: None
+    session_of: Callable[[Launch], str | None] = lambda _: None
+    usage_of: Callable[[Launch], dict[str, int] | None] = lambda _: None
+    visible_at: list[list[ConversationMessage]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.db = self.make(self.folder / "teamchat.db")
@@ -130,9 +137,13 @@ class Stage:
         name = launch.identity.member
         spoke = sum(message.speaker.role_name == name for message in self.log)
         replies = self.says.get(name, [])
-        reply = replies[spoke] if spoke < len(replies) else f"{name} has nothing to say"
+        said = replies[spoke] if spoke < len(replies) else f"{name} has nothing to say"
+        reply = self.answers(launch) or said
+        self.visible_at.append(self.log)
         like = self.team.agent_of(self.team.member(name)).like
-        output = spoken(like, reply) if isinstance(reply, str) else reply.partial
+        going_on = [word for before, word in pairwise(launch.argv) if before in ("--resume", "resume")]
+        session = self.session_of(launch) or (going_on[0] if going_on else f"{name}-{len(self.launched)}")
+        output = spoken(like, reply, session, self.usage_of(launch)) if isinstance(reply, str) else reply.partial
         return Running(launch, output, reply)
 
     def send(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Conclusion:

@@ -286,3 +286,24 @@ def test_a_path_can_not_reach_the_terminal_raw(tmp_path: Path) -> None:
     with pytest.raises(TeamFileError) as wrong:
         load(tmp_path / "a\x1b[2J.toml")
     assert str(wrong.value) == f"{tmp_path}/a\\x1b[2J.toml: no such file"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            MAX + 'memory = "long"\n',
+            'members \'max\': memory: expected "fresh", "resume" or "live", got \'long\'',
+        ),
+        (
+            MAX.replace("claude", "codex") + 'memory = "live"\n',
+            'members \'max\': memory: "live" is only for claude, expected "fresh" or "resume"',
+        ),
+        (
+            '[[members]]\nname = "al"\nagent = "local"\nmemory = "resume"\n[agents.local]\ncommand = ["cat"]\n',
+            "members 'al': memory: agent 'local' has no sessions to go on with, expected \"fresh\"",
+        ),
+    ],
+)
+def test_a_memory_that_the_agent_can_not_have(text: str, said: str, tmp_path: Path) -> None:
+    assert mistake(tmp_path, text) == said

@@ -78,6 +78,7 @@ args = ["--debug", ""]
 env = { A = "1", B = "" }
 env_keep = ["OPENAI_API_KEY"]
 project_settings = true
+memory = "live"
 
 [agents.local]
 command = ["ollama", "run", "llama3"]
@@ -105,6 +106,7 @@ command = ["ollama", "run", "llama3"]
             env={"A": "1", "B": ""},
             env_keep=("OPENAI_API_KEY",),
             project_settings=True,
+            memory="live",
         ),
     )
     assert (team.name, team.task, team.lead) == ("phoenix", "Design a user authentication system", "max")
@@ -256,3 +258,19 @@ def test_a_broken_team_file_is_not_passed_over(tmp_path: Path) -> None:
     write(tmp_path / "teamchat.toml", "members = 1")
     with pytest.raises(TeamFileError):
         resolve_team(None, tmp_path, tmp_path, which=none_installed)
+
+
+@pytest.mark.parametrize(
+    ("agent", "access", "memory"),
+    [
+        ("claude", "read", "fresh"),
+        ("claude", "edit", "resume"),
+        ("codex", "full", "resume"),
+        ("local", "edit", "fresh"),
+    ],
+)
+def test_a_member_that_may_edit_remembers_by_default_where_its_cli_can(
+    tmp_path: Path, agent: str, access: str, memory: str
+) -> None:
+    text = f'[[members]]\nname = "max"\nagent = "{agent}"\naccess = "{access}"\n[agents.local]\ncommand = ["cat"]\n'
+    assert load(write(tmp_path / "teamchat.toml", text)).members[0].memory == memory

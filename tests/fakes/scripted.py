@@ -13,14 +13,14 @@ import time
 from pathlib import Path
 
 
-def spoken(like: str, text: str) -> str:
-    """`text` as the whole output of a successful turn of an agent of this kind."""
+def spoken(like: str, text: str, session: str = "v-1", usage: dict[str, int] | None = None) -> str:
+    """`text` as the whole output of a successful turn of an agent of this kind, in that session of its own."""
     if like == "plain":
         return text
-    usage = {"input_tokens": 100, "output_tokens": 20}
+    usage = usage or {"input_tokens": 100, "output_tokens": 20}
     events: dict[str, list[dict[str, object]]] = {
         "claude": [
-            {"type": "system", "subtype": "init", "model": "scripted", "session_id": "v-1"},
+            {"type": "system", "subtype": "init", "model": "scripted", "session_id": session},
             {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}},
             {
                 "type": "result",
@@ -32,10 +32,12 @@ def spoken(like: str, text: str) -> str:
             },
         ],
         "codex": [
+            {"type": "thread.started", "thread_id": session},
             {"type": "item.completed", "item": {"id": "i1", "type": "agent_message", "text": text}},
             {"type": "turn.completed", "usage": usage},
         ],
         "gemini": [
+            {"type": "init", "session_id": session, "model": "scripted"},
             {"type": "message", "role": "assistant", "content": text, "delta": True},
             {"type": "result", "status": "success", "stats": {"total_tokens": 120, **usage}},
         ],

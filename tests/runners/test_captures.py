@@ -13,6 +13,7 @@ from tests.runners.captures import RUNNERS, Cli, captures, lines, replay
 # By hand, from reading the recordings; whatever is not named here is a success.
 FAILURES: dict[Cli, dict[FailureKind, str]] = {
     "claude": {
+        FailureKind.GONE: "nopersist_resume resume_other_cwd resume_unknown",
         FailureKind.LOGIN: "e401 e403 noauth retries0_401",
         FailureKind.RATE_LIMIT: "credit_low e429_forever",
         FailureKind.TOO_LARGE: "prompt_too_long",
@@ -24,8 +25,8 @@ FAILURES: dict[Cli, dict[FailureKind, str]] = {
             sig_backoff_SIGINT_pid sig_backoff_SIGTERM_pid timeout_before""",
         FailureKind.AGENT: """
             bad_claude_json badflag badmode e400 empty_reply epipe invalid_model max_budget max_tokens max_turns
-            nopersist_resume noverbose partial_without_stream pty_nothing pty_typed_stdin resume_notuuid
-            resume_other_cwd resume_unknown session_id_reuse sig_stream_SIGHUP_pid sig_stream_SIGINT_pid
+            noverbose partial_without_stream pty_nothing pty_typed_stdin resume_notuuid
+            session_id_reuse sig_stream_SIGHUP_pid sig_stream_SIGINT_pid
             sig_stream_SIGKILL_group sig_stream_SIGKILL_pid sig_stream_SIGTERM_group sig_stream_SIGTERM_pid
             sig_tool_SIGHUP_pid sig_tool_SIGKILL_group sig_tool_SIGKILL_pid sig_tool_SIGTERM_group
             sig_tool_SIGTERM_pid sig_wait_SIGINT_pid sig_wait_SIGTERM_pid ss_empty_slash ss_user_slash
@@ -36,6 +37,7 @@ FAILURES: dict[Cli, dict[FailureKind, str]] = {
             sys_both sys_file_missing timeout_mid watchdog_both watchdog_byte""",
     },
     "codex": {
+        FailureKind.GONE: "ephemeral_resume resume_unknown",
         FailureKind.LOGIN: "e401 e403 noauth noauth_login_required retries0_401",
         FailureKind.RATE_LIMIT: "e429_forever insufficient_quota",
         FailureKind.TOO_LARGE: "context_length stdin_size_11000000 stdin_size_5000000",
@@ -44,9 +46,9 @@ FAILURES: dict[Cli, dict[FailureKind, str]] = {
             connrefused connrefused_bounded connrefused_bounded_fast drop_before_forever drop_mid_forever e500_forever
             eof_mid error_event hang_mid idle_timeout retries0_500""",
         FailureKind.AGENT: """
-            C_after_resume argprompt_stdin_open bad_config badflag e400 empty_reply ephemeral_resume epipe hang_before
+            C_after_resume argprompt_stdin_open bad_config badflag e400 empty_reply epipe hang_before
             hang_before_idle invalid_model last_message_fail max_tokens nobody_home_ro pty_nothing
-            resume_sandbox_after resume_unknown same_session_parallel_1 sig_backoff_SIGINT_pid
+            resume_sandbox_after same_session_parallel_1 sig_backoff_SIGINT_pid
             sig_backoff_SIGTERM_group sig_stream_SIGHUP_pid sig_stream_SIGINT_group sig_stream_SIGINT_pid
             sig_stream_SIGINT_pid_native sig_stream_SIGKILL_group sig_stream_SIGKILL_pid
             sig_stream_SIGKILL_pid_native sig_stream_SIGTERM_group sig_stream_SIGTERM_pid
@@ -59,6 +61,7 @@ FAILURES: dict[Cli, dict[FailureKind, str]] = {
             stdin_devnull_noprompt stdin_empty stdin_open stdin_ws""",
     },
     "gemini": {
+        FailureKind.GONE: "resume_other_cwd resume_unknown",
         FailureKind.LOGIN: "e401 e403 key_notype noauth noauth_notype",
         FailureKind.RATE_LIMIT: "e429_forever quota_day",
         FailureKind.TOO_LARGE: "stdin_size_11000000",
@@ -70,7 +73,7 @@ FAILURES: dict[Cli, dict[FailureKind, str]] = {
         FailureKind.AGENT: """
             bad_settings badflag drop_mid_once_json drop_mid_once_text e400 empty_reply epipe hang_mid invalid_model
             list_sessions loop_detected loop_detected_short nobody_home_ro pty_nothing pty_typed_stdin
-            resume_other_cwd resume_unknown screen_json session_id_reuse sig_stream_SIGHUP_pid
+            screen_json session_id_reuse sig_stream_SIGHUP_pid
             sig_stream_SIGINT_group sig_stream_SIGINT_pid sig_stream_SIGINT_pid_norelaunch sig_stream_SIGKILL_group
             sig_stream_SIGKILL_pid sig_stream_SIGKILL_pid_norelaunch sig_stream_SIGTERM_group
             sig_stream_SIGTERM_group_norelaunch sig_stream_SIGTERM_pid sig_stream_SIGTERM_pid_norelaunch

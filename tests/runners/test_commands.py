@@ -10,14 +10,14 @@ from signal import Signals
 
 import pytest
 
-from teamchat.runners.base import Access, Job, Limit, Runner, StopRule
+from teamchat.runners.base import Access, Job, Limit, Memory, Runner, StopRule
 from teamchat.runners.claude import ClaudeRunner
 from teamchat.runners.codex import CodexRunner
 from teamchat.runners.gemini import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
 
 CWD, SCRATCH = Path("/work space"), Path("/scratch")
-JOB = Job(program=("cli",), cwd=CWD, scratch=SCRATCH)
+JOB = Job(program=("cli",), cwd=CWD, scratch=SCRATCH, memory="resume")
 ALL: list[Runner] = [ClaudeRunner(), CodexRunner(), GeminiRunner(), PipeRunner()]
 CLAUDE = ("cli", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 USER_ONLY = ("--setting-sources", "user", "--add-dir", "/work space")
@@ -204,3 +204,30 @@ def test_each_cli_is_stopped_limited_and_told_apart_as_observed() -> None:
         "gemini": (Limit(4_500_000), StopRule(Signals.SIGTERM, group=True), 300, True),
         None: (None, StopRule(Signals.SIGTERM, group=True), 300, False),
     }
+
+
+@pytest.mark.parametrize(
+    ("runner", "memory", "resumes", "words"),
+    [
+        (ClaudeRunner(), "fresh", None, ("--no-session-persistence",)),
+        (ClaudeRunner(), "resume", None, ()),
+        (ClaudeRunner(), "resume", "v-1", ("--resume", "v-1")),
+        (CodexRunner(), "fresh", None, ("--ephemeral",)),
+        (CodexRunner(), "resume", None, ()),
+        (CodexRunner(), "resume", "v-1", ("resume", "v-1", "-")),
+        (GeminiRunner(), "fresh", None, ()),
+        (GeminiRunner(), "resume", "v-1", ("--resume", "v-1")),
+    ],
+)
+def test_memory_is_a_word_to_the_cli(
+    runner: Runner, memory: Memory, resumes: str | None, words: tuple[str, ...]
+) -> None:
+    argv = runner.command(replace(JOB, memory=memory, resumes=resumes)).argv
+    plain = runner.command(replace(JOB, memory="resume")).argv
+    added = [word for word in argv if word not in plain or word == "-"]
+    assert tuple(added) == (words if words[-1:] == ("-",) or "-" not in argv else (*words, "-"))
+
+
+def test_codex_takes_its_options_before_the_word_resume() -> None:
+    argv = CodexRunner().command(replace(JOB, resumes="v-1", model="gpt-5.5", args=("-c", "a=1"))).argv
+    assert argv[-7:] == ("-m", "gpt-5.5", "-c", "a=1", "resume", "v-1", "-")

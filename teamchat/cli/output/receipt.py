@@ -60,6 +60,8 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     yield "access", f"{setup.access}: {setup.access_note}"
     system = f" and {setup.system_bytes:,} bytes of system text (--system)" if turn.system_key else ""
     yield "sent", f"{setup.stdin_bytes:,} bytes on stdin (--prompt){system}"
+    if setup.memory != "fresh":
+        yield "memory", memory_in_words(setup)
     cut = setup.trimmed
     if cut:
         text = f"{cut.message_bytes + cut.request_bytes:,} bytes of text"
@@ -70,6 +72,14 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     yield "in", setup.cwd
     for name, new in setup.env.items():
         yield "env", f"without {name}" if new is None else f"{name}={new}"
+
+
+def memory_in_words(setup: Setup) -> str:
+    """Whether the turn went on with the CLI's own session, and what that saved; else why it began a fresh one."""
+    if setup.resumes is None:
+        return f"{setup.memory}, a fresh session: {setup.fresh_because}"
+    moved = "; a person went on with it by hand since" if setup.opened else ""
+    return f"{setup.memory}, goes on with {setup.resumes}; a fresh one takes {setup.fresh_bytes:,} bytes{moved}"
 
 
 def short(word: str) -> str:

@@ -65,6 +65,9 @@ class SqliteLog:
     def get(self, message_id: str) -> ConversationMessage:
         return _message(self._row(message_id))
 
+    def place(self, message_id: str) -> int:
+        return int(self._row(message_id)["id"])
+
     def _row(self, message_id: str) -> sqlite3.Row:
         row = self._db.row(f"{SHOWN} AND message = ?", self.session, message_id)
         if row is None:

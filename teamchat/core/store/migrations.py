@@ -31,7 +31,8 @@ INITIAL = (
         last_ai TEXT,
         tokens INTEGER NOT NULL DEFAULT 0, -- spent since a budget was granted
         cost_usd REAL NOT NULL DEFAULT 0,
-        stale INTEGER NOT NULL DEFAULT 0   -- replies in a row that said nothing new
+        stale INTEGER NOT NULL DEFAULT 0,  -- replies in a row that said nothing new
+        edits INTEGER NOT NULL DEFAULT 0   -- how often messages were hidden or shown again
     ) STRICT""",
     # append-only: undo sets hidden, and content stays what was said
     """CREATE TABLE messages (
@@ -57,6 +58,10 @@ INITIAL = (
     "CREATE VIRTUAL TABLE message_text USING fts5 (content, content = 'messages', content_rowid = 'id')",
     """CREATE TRIGGER messages_indexed AFTER INSERT ON messages BEGIN
         INSERT INTO message_text (rowid, content) VALUES (new.id, new.content);
+    END""",
+    # agents' own sessions remember what was said before it was taken back
+    """CREATE TRIGGER messages_hidden AFTER UPDATE OF hidden ON messages WHEN new.hidden <> old.hidden BEGIN
+        UPDATE sessions SET edits = edits + 1 WHERE id = new.session;
     END""",
     """CREATE TABLE routes (
         session INTEGER NOT NULL REFERENCES sessions,
@@ -92,6 +97,7 @@ INITIAL = (
         text TEXT REFERENCES texts,            -- the partial text of a turn that failed
         outcome TEXT,                          -- JSON: exit code, failure, usage, denials, files, timings, ...
         vendor_session TEXT,
+        opened INTEGER NOT NULL DEFAULT 0,     -- whether a person went on with that session by hand
         UNIQUE (session, number)
     ) STRICT""",
     """CREATE TABLE turn_events (

@@ -94,6 +94,12 @@ def session_names(file: Path) -> list[str]:
         return [name for (name,) in connection.execute("SELECT name FROM sessions ORDER BY used_at DESC, id DESC")]
 
 
+def edits_of(db: Database, session: int) -> int:
+    """How often messages of the session have been hidden or shown again."""
+    row = db.row("SELECT edits FROM sessions WHERE id = ?", session)
+    return int(row["edits"]) if row else 0
+
+
 def touch_session(db: Database, session: int) -> None:
     """Make it the one that the next command continues."""
     db.execute("UPDATE sessions SET used_at = ? WHERE id = ?", time.time(), session)

@@ -66,6 +66,7 @@ class Turn:
     folder: Path
     outcome: Outcome | None
     vendor_session: str | None
+    opened: bool
     prompt_key: str
     system_key: str | None
     partial_key: str | None
@@ -100,6 +101,7 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
         folder=new.folder,
         outcome=None,
         vendor_session=None,
+        opened=False,
         prompt_key=prompt,
         system_key=system,
         partial_key=None,
@@ -169,6 +171,7 @@ def _turn(row: sqlite3.Row) -> Turn:
         folder=Path(json.loads(row["folder"])),
         outcome=_adapter(Outcome).validate_python(outcome) if outcome else None,
         vendor_session=row["vendor_session"],
+        opened=bool(row["opened"]),
         prompt_key=row["prompt"],
         system_key=row["system_text"],
         partial_key=row["text"],
@@ -198,6 +201,25 @@ def turns_of(db: Database, session: int) -> list[Turn]:
 def running_turns(db: Database, session: int) -> list[Turn]:
     rows = db.rows("SELECT * FROM turns WHERE session = ? AND status = 'running' ORDER BY number", session)
     return [_turn(row) for row in rows]
+
+
+def last_turn_of(db: Database, session: int, member: str) -> Turn | None:
+    """The member's newest turn."""
+    row = db.row("SELECT * FROM turns WHERE session = ? AND member = ? ORDER BY number DESC LIMIT 1", session, member)
+    return _turn(row) if row else None
+
+
+def turns_in(db: Database, session: int, vendor_session: str) -> list[Turn]:
+    """The turns that one session of an agent's CLI has had."""
+    rows = db.rows(
+        "SELECT * FROM turns WHERE session = ? AND vendor_session = ? ORDER BY number", session, vendor_session
+    )
+    return [_turn(row) for row in rows]
+
+
+def mark_opened(db: Database, turn: Turn) -> None:
+    """A person goes on by hand with the session that the turn has left."""
+    db.execute("UPDATE turns SET opened = 1 WHERE id = ?", turn.id)
 
 
 def events_of(db: Database, turn: Turn) -> list[tuple[float, str, dict[str, Any]]]:
