@@ -29,7 +29,11 @@ _STRONGER_THAN_STATUS = _words(
         FailureKind.TOO_LARGE,
         r"prompt is too long|context window|context.length|input exceeds|input.too.large|stdin input (?:exc|trunc)",
     ),
-    (FailureKind.RATE_LIMIT, r"rate.?limit|quota|too many requests|usage limit|credit balance|billing"),
+    (
+        FailureKind.RATE_LIMIT,
+        r"rate.?limit|quota|too many requests|usage.?limit|hit your [\w ]{0,20}limit|resource.?exhausted"
+        r"|credit balance|billing",
+    ),
 )
 _WEAKER_THAN_STATUS = _words(
     (
