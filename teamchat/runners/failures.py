@@ -31,8 +31,10 @@ _STRONGER_THAN_STATUS = _words(
     ),
     (
         FailureKind.RATE_LIMIT,
-        r"rate.?limit|quota|too many requests|usage.?limit|hit your [\w ]{0,20}limit|resource.?exhausted"
-        r"|credit balance|billing",
+        (
+            r"rate.?limit|quota|too many requests|usage.?limit|hit your [\w ]{0,20}limit|resource.?exhausted"
+            r"|credit balance|billing"
+        ),
     ),
 )
 _WEAKER_THAN_STATUS = _words(
