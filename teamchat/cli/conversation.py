@@ -134,7 +134,10 @@ class _Run:
             loop.add_signal_handler(number, self._stop, number)
         coordinator = begin()
         coordinator.recover()
-        conclusion = await work(coordinator)
+        try:
+            conclusion = await work(coordinator)
+        finally:
+            await coordinator.close()
         if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by in TERMINATED_BY:
             conclusion = replace(conclusion, code=TERMINATED_BY[self.stopped_by])
         self._show(lambda: self.output.finish(conclusion))

@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from teamchat.core.conclusion import Tally
@@ -21,6 +21,7 @@ from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.engine_events import Event, Spent, TurnBegan
 from teamchat.core.errors import AgentMissing, Interrupted, NoRecording, TeamchatError
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.living import Living
 from teamchat.core.member_turn import FinishedTurn, Outside, ReadyTurn, new_scratch, ready, run
 from teamchat.core.memory import past_of
 from teamchat.core.route import Route
@@ -76,6 +77,7 @@ class Answering:
     tally: Tally
     budget: Callable[[], float | None]
     cooldowns: Cooldowns | None = None
+    living: Living = field(default_factory=Living)
 
     async def answer(self, route: Route) -> Answer | NoAnswer:
         """An answer to `route`, or the failure of the last turn that was tried."""
@@ -127,7 +129,7 @@ class Answering:
     async def _turn(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
         if self.stopper.asked:
             return NoAnswer(route, Interrupted(f"{member.name} was interrupted before its turn began"))
-        scratch = new_scratch()
+        scratch, stays = new_scratch(), None
         try:
             prepared = ready(
                 self.team,
@@ -140,6 +142,7 @@ class Answering:
                 budget_usd=self.budget(),
             )
             self.outside.check(prepared)
+            prepared, stays = await self.living.take(prepared)
             turn = self._begin(prepared)
             self.emit(TurnStarted(turn, route))
 
@@ -147,13 +150,15 @@ class Answering:
                 self.emit(AgentSpoke(member.name, turn.number, event))
 
             patience = PATIENCE if replaceable else {}
-            finished = await run(prepared, turn.folder, self.outside.launcher, self.stopper, tell, patience)
+            finished = await run(prepared, turn.folder, self.outside.launcher, self.stopper, tell, patience, stays)
+            finished = self.living.give_back(prepared, finished)
         except NoRecording:
             raise  # a replay ends here: there is nothing to resume
         except TeamchatError as error:
             return NoAnswer(route, error)
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)  # the guardian does, but there may be none
+            if stays is None or stays.scratch != scratch:  # a process that stays keeps its own
+                shutil.rmtree(scratch, ignore_errors=True)  # the guardian does, but there may be none
         begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
         return Answer(begun, member, turn, finished)
 

@@ -177,6 +177,10 @@ class ConversationCoordinator:
             raise NothingToResume("nothing waits in this conversation", 'teamchat send "..."')
         return await self._follow(self._step(Resumed(time.time(), mode)))
 
+    async def close(self) -> None:
+        """End the processes that have stayed for further turns."""
+        await self.answering.living.close()
+
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing, of what is stored and of `state`."""

@@ -32,7 +32,7 @@ from teamchat.runners.base import (
     ToolResult,
 )
 from teamchat.runners.environment import changes, environment
-from teamchat.runners.process import Identity, Launch, Launcher, SpawnFailed, launch
+from teamchat.runners.process import Identity, Launch, Launcher, SpawnFailed, Stays, launch
 from teamchat.runners.turn import NO_LIMITS, Clocks, Stopper, TurnEnd, run_turn
 
 SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
@@ -225,10 +225,12 @@ async def run(
     stopper: Stopper,
     emit: Callable[[AgentEvent], None],
     patience: Mapping[FailureKind, int] = NO_LIMITS,
+    stays: Stays | None = None,
 ) -> FinishedTurn:
     """Start the member's program, follow it to its end and judge it. `folder` gets its stdout and stderr.
 
-    `patience` is how many retries of its own, by their kind, the CLI may report before it is ended.
+    With `stays` it is the process of earlier and later turns, too. `patience` is how many retries of its own, by their
+    kind, the CLI may report before it is ended.
     """
     collector = _Collector(emit)
     member = turn.member
@@ -242,6 +244,7 @@ async def run(
         scratch=turn.scratch,
         stop=turn.runner.stop,
         identity=Identity(member.name, turn.agent.like, turn.prompt.system_text),
+        stays=stays,
     )
     try:
         for path, content in turn.command.files.items():

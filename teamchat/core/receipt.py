@@ -33,8 +33,9 @@ class Setup:
     `env` has the changed variables: the new value (secrets hidden), or None for a removed one.
 
     `resumes` is the vendor session that the turn goes on with, else `fresh_because` says why it begins one; `opened`:
-    a person went on with it by hand meanwhile. `fresh_bytes` is what a fresh turn would have been sent in all.
-    `shown_from`, `thread_key` and `edits` are what the next turn's memory is judged by.
+    a person went on with it by hand meanwhile; `same_process`: in the process of an earlier turn. `fresh_bytes` is what
+    a fresh turn would have been sent in all. `shown_from`, `thread_key` and `edits` are what the next turn's memory is
+    judged by.
     """
 
     argv: tuple[str, ...]
@@ -55,6 +56,7 @@ class Setup:
     resumes: str | None = None
     fresh_because: str | None = None
     opened: bool = False
+    same_process: bool = False
     fresh_bytes: int = 0
     shown_from: str | None = None
     thread_key: str = ""

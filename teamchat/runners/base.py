@@ -222,12 +222,28 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveRule:
+    """How a process that stays is spoken to: `line` makes a turn's input of a prompt, `ends` knows its last event.
+
+    `interrupt` is written to its input to stop a turn.
+    """
+
+    line: Callable[[bytes], bytes]
+    ends: Callable[[bytes], bool]
+    interrupt: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
-    """What is to be run: argv, changes to the environment, and files to write first (absolute path -> content)."""
+    """What is to be run: argv, changes to the environment, and files to write first (absolute path -> content).
+
+    With `live` the process may stay for further turns.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[Path, bytes] = field(default_factory=dict)
+    live: LiveRule | None = None
 
 
 @dataclass(frozen=True, slots=True)

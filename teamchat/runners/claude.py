@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -10,9 +11,20 @@ from signal import Signals
 from types import MappingProxyType
 from typing import Literal
 
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule
+from teamchat.runners.base import (
+    Access,
+    Command,
+    EventParser,
+    Job,
+    Limit,
+    LiveRule,
+    Login,
+    Prepared,
+    Sessions,
+    StopRule,
+)
 from teamchat.runners.claude_events import ClaudeEvents
-from teamchat.runners.foreign import scalar
+from teamchat.runners.foreign import decode, scalar
 from teamchat.runners.logins import claude_login
 from teamchat.runners.mentions import existing, inert
 
@@ -71,7 +83,8 @@ class ClaudeRunner:
             argv += ("--model", job.model)
         if job.budget_usd is not None:
             argv += ("--max-budget-usd", f"{job.budget_usd:.4f}")
-        return Command((*argv, *job.args), env, files)
+        live = LIVE if job.memory == "live" else None
+        return Command((*argv, *job.args), env, files, live)
 
     def parser(self) -> EventParser:
         return ClaudeEvents()
@@ -98,7 +111,26 @@ class ClaudeRunner:
 def _session(job: Job) -> tuple[str, ...]:
     if job.memory == "fresh":
         return ("--no-session-persistence",)
-    return ("--resume", job.resumes) if job.resumes else ()
+    live = ("--input-format", "stream-json") if job.memory == "live" else ()
+    return (*live, "--resume", job.resumes) if job.resumes else live
+
+
+def _input_line(prompt: bytes) -> bytes:
+    message = {"type": "user", "message": {"role": "user", "content": prompt.decode()}}
+    return json.dumps(message, ensure_ascii=False).encode() + b"\n"
+
+
+def _is_result(line: bytes) -> bool:
+    """Whether it is the terminal event; cheap for the many long lines that are not."""
+    event = decode(line) if b'"result"' in line[:200] else None
+    return event is not None and event.get("type") == "result"
+
+
+LIVE = LiveRule(
+    line=_input_line,
+    ends=_is_result,
+    interrupt=b'{"type":"control_request","request_id":"stop","request":{"subtype":"interrupt"}}\n',
+)
 
 
 def _system_text(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:

@@ -31,6 +31,7 @@ POLL_S = 0.01
 READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
 SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
 START_S = 30.0  # for the guardian to start the agent; it takes milliseconds
+PROCESS = "process"  # in the folder of a turn whose process stays: where that one's output is
 MAX_OUTPUT_BYTES = 1024**3  # an agent that writes without end is killed before it fills the disk
 
 
@@ -43,11 +44,18 @@ class Identity:
     system_text: str | None = None
 
 
+class Stays(Protocol):
+    """A process for many turns. Raises `SpawnFailed`."""
+
+    def turn(self, what: Launch, /) -> Running: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """What to start. `folder` gets the files `stdout` and `stderr`, of at most `max_output` bytes together.
 
-    `scratch` is removed when the whole tree is gone, and when nothing could be started.
+    `scratch` is removed when the whole tree is gone, and when nothing could be started. `stays` has the turn run in a
+    process that outlives it; that one's standard input is left open.
     """
 
     argv: tuple[str, ...]
@@ -59,6 +67,7 @@ class Launch:
     stop: StopRule = field(default_factory=StopRule)
     max_output: int = MAX_OUTPUT_BYTES
     identity: Identity = Identity("", "")
+    stays: Stays | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +130,8 @@ class Process:
         self.started = time.monotonic()
         self.exit: Exit | None = None
         self.pid = 0
+        self.folder = launch.folder
+        self.stdin: int | None = None  # to be written by whoever has started a process that stays
         self._launch = launch
         self._buffer = b""
         self._hurried = False
@@ -140,9 +151,7 @@ class Process:
         folder = self._launch.folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.ExitStack() as files:
-            stdin = files.enter_context(tempfile.TemporaryFile(dir=folder))
-            stdin.write(self._launch.stdin)
-            stdin.seek(0)
+            stdin = files.enter_context(self._stdin())
             return subprocess.Popen(
                 [sys.executable, "-I", "-S", guardian.__file__, str(theirs.fileno())],
                 cwd=self._launch.cwd,
@@ -152,6 +161,21 @@ class Process:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
+
+    def _stdin(self) -> BinaryIO:
+        if self._launch.stays:
+            theirs, self.stdin = os.pipe()
+            os.set_blocking(self.stdin, False)
+            return os.fdopen(theirs, "rb")
+        stdin = tempfile.TemporaryFile(dir=self._launch.folder)  # noqa: SIM115 (the caller closes it)
+        stdin.write(self._launch.stdin)
+        stdin.seek(0)
+        return stdin
+
+    def close_stdin(self) -> None:
+        if self.stdin is not None:
+            os.close(self.stdin)
+            self.stdin = None
 
     def _create(self, stream: Literal["out", "err"]) -> BinaryIO:
         """A new file for a stream, to be written; O_APPEND, so that children never write over each other."""
@@ -206,13 +230,13 @@ class Process:
                 if over and (quiet or self._hurried):
                     return
                 await asyncio.sleep(POLL_S if quiet else 0)
-                self._poll()
+                self.poll()
         finally:
             self._release()
             while self._guardian and self._guardian.poll() is None:  # noqa: ASYNC110 (a child has no event)
                 await asyncio.sleep(POLL_S)
 
-    def _poll(self) -> None:
+    def poll(self) -> None:
         """Take the guardian's last report, or notice that the guardian itself was killed; look at the output's size."""
         if self.exit:
             return
@@ -249,6 +273,7 @@ class Process:
     def _release(self) -> None:
         """Closing the control socket ends whatever still runs."""
         self._control.close()
+        self.close_stdin()
         for reader in self._readers.values():
             reader.close()
 
@@ -307,7 +332,8 @@ def settle(folder: Path) -> None:
     Their guardian ends them; what they still write and do in its grace must not meet a second try. Blocks.
     """
     until = time.monotonic() + SETTLE_S
-    with (folder / "stdout").open("rb") as file:
+    output = folder / PROCESS if (folder / PROCESS).exists() else folder / "stdout"
+    with output.open("rb") as file:
         while time.monotonic() < until:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -316,5 +342,5 @@ def settle(folder: Path) -> None:
 
 
 def launch(what: Launch) -> Running:
-    """Start a real process. Raises `SpawnFailed`."""
-    return Process(what)
+    """Start a real process, or go on with one that has stayed. Raises `SpawnFailed`."""
+    return what.stays.turn(what) if what.stays else Process(what)

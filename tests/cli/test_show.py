@@ -51,6 +51,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "model": None, "stdin_bytes": len(made.prompts("max")[0].encode()), "system_bytes": 0,
             "inert_mentions": 0, "trimmed": {"history_messages": 0, "message_bytes": 0, "request_bytes": 0},
             "memory": "fresh", "resumes": None, "fresh_because": "its memory is fresh", "opened": False,
+            "same_process": False,
             "fresh_bytes": len(made.prompts("max")[0].encode()), "shown_from": "msg-1", "edits": 0,
         },
         "prompt": made.prompts("max")[0], "system": None,

@@ -6,6 +6,7 @@ The launcher is the only fake. Every `open` is what a new process would see.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -14,7 +15,7 @@ from pathlib import Path
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.engine_events import ResumeMode
 from teamchat.core.events import Conclusion, ConversationEvent, Warned
-from teamchat.core.member_turn import Outside, ReadyTurn
+from teamchat.core.member_turn import REAL, Outside, ReadyTurn
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
@@ -113,7 +114,11 @@ class Stage:
         self.db = self.make(self.folder / "teamchat.db")
         self.session = create_session(self.db, self.team.name, self.team.task).id
 
-    def open(self) -> ConversationCoordinator:
+    def open_real(self) -> ConversationCoordinator:
+        """The same with real processes."""
+        return self.open(replace(REAL, env={"PATH": os.environ["PATH"]}))
+
+    def open(self, outside: Outside | None = None) -> ConversationCoordinator:
         """The conversation as a new process finds it."""
         self.stopper = Stopper()
         coordinator = ConversationCoordinator(
@@ -123,7 +128,8 @@ class Stage:
             folder=self.folder / "turns",
             stopper=self.stopper,
             emit=self._emit,
-            outside=Outside(self._launch, self.check, exists=lambda _folder, _path: False, env={"PATH": "/bin"}),
+            outside=outside
+            or Outside(self._launch, self.check, exists=lambda _folder, _path: False, env={"PATH": "/bin"}),
         )
         coordinator.recover()
         return coordinator

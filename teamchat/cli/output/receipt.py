@@ -78,8 +78,11 @@ def memory_in_words(setup: Setup) -> str:
     """Whether the turn went on with the CLI's own session, and what that saved; else why it began a fresh one."""
     if setup.resumes is None:
         return f"{setup.memory}, a fresh session: {setup.fresh_because}"
+    process = " in the process of an earlier turn" if setup.same_process else ""
     moved = "; a person went on with it by hand since" if setup.opened else ""
-    return f"{setup.memory}, goes on with {setup.resumes}; a fresh one takes {setup.fresh_bytes:,} bytes{moved}"
+    return (
+        f"{setup.memory}, goes on with {setup.resumes}{process}; a fresh one takes {setup.fresh_bytes:,} bytes{moved}"
+    )
 
 
 def short(word: str) -> str:

@@ -1,0 +1,134 @@
+"""One process for many turns, where a CLI can be kept running (Claude's stream-json input, observed at 2.1.197).
+
+A second turn takes 20 ms instead of 530. The process is started by the first turn, under a guardian as any other, with
+its standard input left open; each turn writes one line there and ends with the CLI's own terminal event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+from teamchat.runners.base import LiveRule
+from teamchat.runners.framing import LineFramer
+from teamchat.runners.process import PROCESS, Chunk, Exit, Launch, Process
+
+CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
+
+
+class LiveAgent:
+    """A member's process between its first turn and `close`."""
+
+    def __init__(self, rule: LiveRule) -> None:
+        self.rule = rule
+        self.scratch: Path | None = None
+        self.process: Process | None = None
+        self._chunks: AsyncGenerator[Chunk, None] | None = None
+        self._pending = b""
+        self._ended = False
+
+    def runs(self) -> bool:
+        """Whether a turn may still be had of it; where a recording is played there is no process to ask."""
+        if self.process:
+            self.process.poll()
+        return not self._ended and (self.process is None or self.process.exit is None)
+
+    def turn(self, what: Launch) -> LiveTurn:
+        """A turn in this process, which is started if there is none. Raises `SpawnFailed`."""
+        if self.process is None:
+            folder = what.folder.with_name(f"{what.folder.name}.live")
+            self.scratch = what.scratch
+            self.process = Process(replace(what, stdin=b"", folder=folder))
+            self._chunks = self.process.chunks()
+        return LiveTurn(self, what)
+
+    async def next(self) -> Chunk | None:
+        """The next piece of output; None when the process has ended."""
+        return await anext(self._chunks, None) if self._chunks else None
+
+    def feed(self, data: bytes) -> None:
+        """Write to its standard input, as it takes it; nobody waits for that."""
+        self._pending += data
+        self._pump()
+
+    def _pump(self) -> None:
+        loop = asyncio.get_running_loop()
+        assert self.process is not None
+        assert self.process.stdin is not None
+        loop.remove_writer(self.process.stdin)
+        try:
+            while self._pending:
+                self._pending = self._pending[os.write(self.process.stdin, self._pending[: 1 << 16]) :]
+        except BlockingIOError:
+            loop.add_writer(self.process.stdin, self._pump)
+        except OSError:
+            self._pending = b""  # it has ended: the turn says so
+
+    async def close(self) -> None:
+        """Let it end, or end it: nothing of it is left afterwards."""
+        self._ended = True
+        if self.process is None or self._chunks is None:
+            return
+        if self.process.stdin is not None:
+            asyncio.get_running_loop().remove_writer(self.process.stdin)
+            self.process.close_stdin()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                while await self.next():
+                    pass
+        await self._chunks.aclose()
+        shutil.rmtree(self.process.folder, ignore_errors=True)
+
+
+class LiveTurn:
+    """One turn of a process that goes on. Ended early, it ends the process, too."""
+
+    def __init__(self, agent: LiveAgent, what: Launch) -> None:
+        self.exit: Exit | None = None
+        self._agent, self._what = agent, what
+        self._stops = 0
+        self._insist: asyncio.TimerHandle | None = None
+
+    def stop(self, *, hard: bool = False) -> None:
+        """By the CLI's own interrupt first; by signal when that does not help, or a second time."""
+        process = self._agent.process
+        assert process is not None
+        self._stops += 1
+        if hard or self._stops > 1:
+            process.stop(hard=hard)
+            return
+        self._agent.feed(self._agent.rule.interrupt)
+        self._insist = asyncio.get_running_loop().call_later(self._what.stop.grace_s, process.stop)
+
+    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+        agent, began = self._agent, time.monotonic()
+        framer = LineFramer()
+        folder = self._what.folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        assert agent.process is not None
+        (folder / PROCESS).symlink_to(agent.process.folder / "stdout")
+        agent.feed(agent.rule.line(self._what.stdin))
+        try:
+            with (folder / "stdout").open("xb", buffering=0) as copy:
+                while chunk := await agent.next():
+                    if chunk.stream == "out":
+                        copy.write(chunk.data)  # what is left of the turn if teamchat is killed
+                    lines = framer.push(chunk.data) if chunk.stream == "out" else []
+                    if any(agent.rule.ends(line) for line in lines):
+                        self.exit = Exit(0, seconds=time.monotonic() - began)
+                    yield replace(chunk, at=time.monotonic() - began)
+                    if self.exit:
+                        return
+            ended = agent.process.exit or Exit(-9)
+            self.exit = replace(ended, seconds=time.monotonic() - began)
+        finally:
+            if self._insist:
+                self._insist.cancel()
+            if self.exit is None:
+                await agent.close()

@@ -1,0 +1,119 @@
+"""A member that stays: one process for its turns, ended with the run, and nothing believed that it forgot."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.errors import ExitCode
+from teamchat.core.events import AgentSpoke, Conclusion
+from teamchat.core.team import AgentSpec
+from teamchat.runners.base import TextDelta
+from tests.core.stage import Stage, team_of
+
+FAKE = Path(__file__).parent.parent / "fakes" / "live.py"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    team = team_of(tmp_path, {"max": "claude"})
+    agents = {**team.agents, "max-agent": AgentSpec("max-agent", (sys.executable, "-I", "-S", str(FAKE)), "claude")}
+    stage = Stage(tmp_path, replace(team, agents=agents))
+    stage.member("max", memory="live")
+    return stage
+
+
+def talk(stage: Stage, *texts: str) -> Conclusion:
+    """One run of teamchat over several messages, with real processes."""
+
+    async def run() -> Conclusion:
+        coordinator = stage.open_real()
+        try:
+            for text in texts:
+                conclusion = await coordinator.send(text)
+        finally:
+            await coordinator.close()
+        return conclusion
+
+    return asyncio.run(run())
+
+
+def alive(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_turns_of_a_run_share_one_process_that_ends_with_it(stage: Stage) -> None:
+    talk(stage, "pid", "pid")
+    first, second = (message.content for message in stage.log if message.speaker.type == "ai")
+    assert first == second
+    assert not alive(first)
+    assert [turn.setup.same_process for turn in stage.turns] == [False, True]
+    assert stage.turns[1].setup.argv == stage.turns[0].setup.argv
+    assert list((stage.folder / "turns").iterdir()) == []
+
+
+def test_the_next_run_goes_on_with_the_session_in_a_process_of_its_own(stage: Stage) -> None:
+    talk(stage, "pid")
+    talk(stage, "pid")
+    first, second = (message.content for message in stage.log if message.speaker.type == "ai")
+    assert first != second
+    assert stage.turns[1].setup.resumes == stage.turns[0].vendor_session == f"session-{first}"
+
+
+def test_each_turn_has_its_own_cost(stage: Stage) -> None:
+    talk(stage, "say one", "say two", "say three")
+    assert [turn.outcome and turn.outcome.usage and turn.outcome.usage.cost_usd for turn in stage.turns] == [0.25] * 3
+
+
+def test_a_turn_is_interrupted_by_the_clis_own_request(stage: Stage) -> None:
+    def stop_at_the_first_word(event: object) -> None:
+        if isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta):
+            stage.stopper.request()
+
+    stage.hear = stop_at_the_first_word
+    assert talk(stage, "hang").code is ExitCode.INTERRUPTED
+    (turn,) = stage.turns
+    assert turn.status == "interrupted"
+    assert turn.outcome is not None
+    assert turn.outcome.seconds < 10
+
+
+def test_a_turn_that_hears_no_interrupt_is_ended_by_signal(stage: Stage) -> None:
+    stage.member("max", first_byte_s=30.0, timeout_s=1.0)
+    began = time.monotonic()
+    assert talk(stage, "deaf").code is ExitCode.TIMEOUT
+    assert time.monotonic() - began < 20
+    assert list((stage.folder / "turns").iterdir()) == []
+
+
+def test_a_process_that_died_is_replaced_by_a_fresh_session(stage: Stage) -> None:
+    assert talk(stage, "say one", "die").code is ExitCode.MEMBER_FAILED
+    assert stage.turns[1].outcome is not None
+    assert stage.turns[1].outcome.exit_code == 3
+    assert talk(stage, "say two").code is ExitCode.DONE
+    assert stage.turns[-1].setup.fresh_because == "its turn 2 failed"
+    assert stage.log[-1].content == "two"
+
+
+def test_a_changed_member_gets_a_process_of_its_own(stage: Stage) -> None:
+    talk(stage, "pid")
+    stage.member("max", system_instruction="You are another")
+    talk(stage, "pid")
+    assert stage.turns[1].setup.resumes is None
+
+
+def test_a_large_prompt_reaches_it_whole(stage: Stage) -> None:
+    stage.team = replace(stage.team, max_bytes=4_000_000, max_prompt_tokens=1_000_000)
+    text = "x" * 2_000_000
+    assert talk(stage, f"say {text}").code is ExitCode.DONE
+    assert stage.log[-1].content == text
