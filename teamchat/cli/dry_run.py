@@ -8,11 +8,9 @@ from collections.abc import Iterator
 
 from teamchat.cli.output.receipt import memory_in_words, short
 from teamchat.cli.place import choose_session
-from teamchat.core.addressing import address
 from teamchat.core.clean import clean
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.events import ConversationEvent
-from teamchat.core.hints import hints
 from teamchat.core.markers import scan
 from teamchat.core.member_turn import ready
 from teamchat.core.memory import past_of
@@ -46,9 +44,9 @@ def shown(part: str | bytes) -> bytes:
 def _explain(
     team: Team, db: Database, session: int, text: str, speaker: str | None, to: str | None
 ) -> Iterator[str | bytes]:
-    yield from marker_lines(text, team)
+    yield from marker_lines(text)
     coordinator = ConversationCoordinator(team, db, session, folder=db.path.parent, stopper=Stopper(), emit=_ignore)
-    addressed = address(text, team, coordinator.state, speaker=speaker, to=to)
+    addressed = coordinator.address(text, speaker=speaker, to=to)
     for problem in addressed.problems:
         yield f"problem: {problem}"
     coordinator.store(addressed)
@@ -99,18 +97,12 @@ def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) 
     yield turn.prompt.prepared.stdin
 
 
-def marker_lines(text: str, team: Team) -> list[str]:
-    """Every marker with its position, whether it counts and why not; then what was probably meant as one."""
-    markers = scan(text, "human")
-    lines = [
+def marker_lines(text: str) -> list[str]:
+    """Every marker with its position, whether it counts and why not."""
+    return [
         f"{marker.raw.splitlines()[0]} at {marker.start}: "
         + ("counts" if marker.why_not is None else f"text, it is {marker.why_not}")
-        for marker in markers
-    ]
-    names = [name for member in team.members for name in (member.name, member.title) if name]
-    return lines + [
-        f"{hint.text!r} at {hint.position} is no marker: did you mean {hint.suggestion}?"
-        for hint in hints(text, markers, names)
+        for marker in scan(text, "human")
     ]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from teamchat.core.errors import UsageError
 from teamchat.core.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
 from teamchat.core.store.database import Database
-from teamchat.core.store.sessions import Session, create_session, find_session, last_session, touch_session
+from teamchat.core.store.sessions import Session, create_session, current_session, touch_session
 from teamchat.core.team import Team
 from teamchat.core.team_file import find_team_file, resolve_team
 from teamchat.core.trust import TrustStore, needs, require
@@ -60,7 +60,7 @@ def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> 
     A named one is created if missing; `new` begins another, under that name if one is given.
     """
     with db.transaction():  # or two commands at once would both find it missing
-        found = None if new and not name else find_session(db, name) if name else last_session(db)
+        found = None if new and not name else current_session(db, name)
         if found and new:
             raise UsageError(
                 f"there is a session {name!r} already", f"teamchat send --session {shlex.quote(found.name)} ..."

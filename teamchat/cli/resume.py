@@ -18,8 +18,10 @@ from teamchat.cli.options import (
 
 def resume(
     retry: Annotated[bool, typer.Option("--retry", help="Run the turn that failed again (the default).")] = False,
-    skip: Annotated[bool, typer.Option("--skip", help="Go on without the turn that failed.")] = False,
-    drop: Annotated[bool, typer.Option("--drop", help="Run nothing of what is held.")] = False,
+    skip: Annotated[
+        bool, typer.Option("--skip", help="Go on without the turn that failed, or without the answer.")
+    ] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Forget everything that waits.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,
     as_json: JsonOption = False,

@@ -63,6 +63,7 @@ def send(
     from teamchat.core.addressing import address
     from teamchat.core.coordinator import rules_of
     from teamchat.core.engine_state import State
+    from teamchat.core.store.sessions import current_session
 
     found = find_team(team, timeout)
     if not dry_run:
@@ -73,9 +74,8 @@ def send(
             from teamchat.cli.dry_run import explain
 
             return explain(found, db, session, message, new=new, speaker=as_, to=to)
-        address(
-            message, found, State(rules_of(found)), speaker=as_, to=to
-        )  # wrong names are told before anything begins
+        opens = new or current_session(db, session) is None
+        address(message, found, State(rules_of(found)), speaker=as_, to=to, opens=opens)  # before anything begins
         chosen, word = choose_session(db, found, session, new=new)
         if not quiet:
             note(word)

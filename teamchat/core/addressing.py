@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from teamchat.core.engine import default_target
 from teamchat.core.engine_state import State
 from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.hints import hints, in_words
 from teamchat.core.markers import Marker, MarkerKind, scan, strip_markers
 from teamchat.core.messages import well_formed
 from teamchat.core.routing import ProblemKind, Resolution, RouteRequest, parse_to, resolve
@@ -15,7 +16,10 @@ from teamchat.core.team import Member, Team
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """A person's message, ready to be stored and routed. `text` is stored as it is; `drops` None is DROP: ALL."""
+    """A person's message, ready to be stored and routed. `text` is stored as it is; `drops` None is DROP: ALL.
+
+    `wordless` is a message of markers only. `problems` are what was not done, near misses of markers among it.
+    """
 
     text: str
     speaker: Member
@@ -24,6 +28,7 @@ class Addressed:
     task: str | None
     markers: tuple[str, ...]
     problems: tuple[str, ...]
+    wordless: bool
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,11 +49,13 @@ class AddressedReply:
         return tuple(request.target for request in self.requests)
 
 
-def address(text: str, team: Team, state: State, *, speaker: str | None = None, to: str | None = None) -> Addressed:
-    """What a person's message asks for; `speaker` is `--as`, `to` is `--to`.
+def address(
+    text: str, team: Team, state: State, *, speaker: str | None = None, to: str | None = None, opens: bool = False
+) -> Addressed:
+    """What a person's message asks for; `speaker` is `--as`, `to` is `--to`, and before one that `opens` nobody spoke.
 
-    Raises `UsageError` for a message without anything in it, and `UnknownName` for a speaker that is no human, an
-    ambiguous title, or when nobody it names is known: then nothing is stored.
+    Raises `UsageError` for a message without anything in it or anything to answer, and `UnknownName` for a speaker that
+    is no human, an ambiguous title, or when nobody it names is known: then nothing is stored.
     """
     text = well_formed(text)
     if not text.strip():
@@ -62,7 +69,14 @@ def address(text: str, team: Team, state: State, *, speaker: str | None = None, 
     requests = tuple(request for request in resolution.requests if request.target != who.name)
     named = bool(targets) or _names_anyone(markers)
     _refuse_unknown(resolution, requests, named=named)
-    if not requests and not named and strip_markers(text, author="human").strip():
+    wordless = not strip_markers(text, author="human").strip()
+    if opens and wordless and requests:
+        names = ", ".join(request.target for request in requests)
+        raise UsageError(
+            f"nothing was said yet that {names} could answer, and the message has only markers",
+            f'teamchat send "[NEXT:{requests[0].target}] Hi"',
+        )
+    if not requests and not named and not wordless:
         target = default_target(state, who.name)
         requests = (RouteRequest(target),) if target else ()
     return Addressed(
@@ -75,8 +89,20 @@ def address(text: str, team: Team, state: State, *, speaker: str | None = None, 
         problems=(
             *(problem.message for problem in resolution.problems),
             *(f"{who.name} is who speaks: ignored" for request in resolution.requests if request.target == who.name),
+            *_near_misses(text, markers, team, who, resolution, mentions=not named),
         ),
+        wordless=wordless,
     )
+
+
+def _near_misses(
+    text: str, markers: tuple[Marker, ...], team: Team, speaker: Member, resolution: Resolution, *, mentions: bool
+) -> list[str]:
+    """What was probably meant as a marker; nobody needs to be told of one for the speaker, or who is called anyway."""
+    called = {speaker.name, *(request.target for request in resolution.requests)}
+    others = [member for member in team.members if member.name not in called]
+    names = [name for member in others for name in (member.name, member.title) if name]
+    return in_words(hints(text, markers, names, speaker.type, mentions=mentions))
 
 
 def _names_anyone(markers: tuple[Marker, ...]) -> bool:
@@ -112,9 +138,14 @@ def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
     """What an agent's reply asks for."""
     markers = scan(text, "ai")
     resolution = resolve(markers, team.members, member.name, "ai")
+    mentions = not _names_anyone(markers)
+    problems = (
+        *(problem.message for problem in resolution.problems),
+        *_near_misses(text, markers, team, member, resolution, mentions=mentions),
+    )
     return AddressedReply(
         requests=resolution.requests,
         drops=resolution.drops,
         markers=_raw(markers),
-        problems=tuple(f"{member.name}: {problem.message}" for problem in resolution.problems),
+        problems=tuple(f"{member.name}: {problem}" for problem in problems),
     )

@@ -44,7 +44,7 @@ from teamchat.core.engine_events import (
     TurnEnded,
 )
 from teamchat.core.engine_state import Rules, State
-from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, TeamchatError
+from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError
 from teamchat.core.events import (
     Conclusion,
     ConversationEvent,
@@ -143,11 +143,16 @@ class ConversationCoordinator:
 
         `speaker` and `to` are as for `address`, whose errors are raised before anything is stored.
         """
-        addressed = address(text, self.team, self.state, speaker=speaker, to=to)
+        addressed = self.address(text, speaker=speaker, to=to)
         for problem in addressed.problems:
             self.emit(Warned(problem))
         actions = self.store(addressed)
         return await self._follow(actions)
+
+    def address(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Addressed:
+        """What a person's message would ask for here; nothing is stored."""
+        opens = self.manager.get_shown()[0] is None
+        return address(text, self.team, self.state, speaker=speaker, to=to, opens=opens)
 
     def store(self, addressed: Addressed) -> tuple[Action, ...]:
         """Store a person's message and queue what it asks for."""
@@ -161,7 +166,14 @@ class ConversationCoordinator:
             )
             if addressed.task is not None:
                 self._set_task(addressed.task)
-            spoke = HumanSpoke(time.time(), message.id, addressed.speaker.name, addressed.requests, addressed.drops)
+            spoke = HumanSpoke(
+                time.time(),
+                message.id,
+                addressed.speaker.name,
+                addressed.requests,
+                addressed.drops,
+                wordless=addressed.wordless,
+            )
             actions = self._decide(spoke)
         self.emit(MessageStored(message))
         return actions
@@ -212,16 +224,22 @@ class ConversationCoordinator:
             last = actions[-1]
             if not isinstance(last, RunTurn | RunGroup | Deliver):
                 return self._conclude(last)
-            if self.stopper.asked and not isinstance(last, Deliver):
-                actions = self._step(Stopped(time.time()))
-                continue
             try:
-                actions = await self._perform(last)
+                stopped = self.stopper.asked and not isinstance(last, Deliver)
+                actions = self._step(Stopped(time.time())) if stopped else await self._perform(last)
             except NoRecording:
                 raise  # there is nothing to resume in a replay
             except TeamchatError as error:  # the store failed, or the team has changed: what ran is held
-                self._step(Stopped(time.time()))
+                self._hold_all()
                 return conclude_error(self.tally, self.state, error)
+
+    def _hold_all(self) -> None:
+        """Where the store can not be written, the next process finds what ran, and holds it in the same way."""
+        stopped = Stopped(time.time())
+        try:
+            self._step(stopped)
+        except StoreError:
+            self.state = decide(self.state, stopped)[0]
 
     async def _perform(self, action: RunTurn | RunGroup | Deliver) -> tuple[Action, ...]:
         match action:

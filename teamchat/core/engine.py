@@ -83,7 +83,8 @@ def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered) -> None:
 
 
 def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
-    if answered := draft.state.answered_by(event.speaker):
+    answered = draft.state.answered_by(event.speaker)
+    if answered and not event.wordless:
         draft.remove(answered)
     draft.drop_named(event.drops)
     draft.state = replace(draft.state, turns=0, since=event.now, stale=0)
@@ -91,11 +92,12 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
 
 
 def _resumed(draft: Draft, mode: ResumeMode) -> None:
-    held = draft.state.held
+    queue = draft.state.queue
     if mode is ResumeMode.DROP:
-        draft.drop(held)
+        draft.drop(queue)
     elif mode is ResumeMode.SKIP:
-        draft.drop(tuple(route for route in held if route.answer is None)[:1])
+        stopped = (route for route in queue if route.status in (Status.HELD, Status.ASKED) and route.answer is None)
+        draft.drop(tuple(stopped)[:1])
     draft.put(
         replace(route, status=Status.WAITING if route.answer is None else Status.ANSWERED)
         if route.status is Status.HELD

@@ -16,13 +16,17 @@ class ResumeMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HumanSpoke:
-    """A person's message was stored. `drops` are names to take out of the queue; None is DROP: ALL."""
+    """A person's message was stored. `drops` are names to take out of the queue; None is DROP: ALL.
+
+    A `wordless` one, of markers only, is no answer to a question.
+    """
 
     now: float
     message: str
     speaker: str
     requests: tuple[RouteRequest, ...] = ()
     drops: tuple[str, ...] | None = ()
+    wordless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class GroupDelivered:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The user lets go on what was held: the first held route again, or without it, or nothing of it."""
+    """The user lets go on what stopped: the same again, without the first turn or question, or nothing of it all."""
 
     now: float
     mode: ResumeMode = ResumeMode.RETRY

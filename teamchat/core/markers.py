@@ -53,7 +53,7 @@ class WhyNot(StrEnum):
 
 
 _PLACES = {Place.FENCE: WhyNot.FENCE, Place.CODE: WhyNot.CODE, Place.QUOTE: WhyNot.QUOTE}
-_HUMANS_ONLY = {MarkerKind.FROM, MarkerKind.TEAM_TASK}
+HUMANS_ONLY = {MarkerKind.FROM, MarkerKind.TEAM_TASK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _why_not(text: str, head: re.Match[str], marker: Marker, author: Author, pla
         return _PLACES[place]
     if is_escaped(text, marker.start):
         return WhyNot.ESCAPED
-    if author == "ai" and marker.kind in _HUMANS_ONLY:
+    if author == "ai" and marker.kind in HUMANS_ONLY:
         return WhyNot.HUMANS_ONLY
     if not closed:
         return WhyNot.NOT_CLOSED

@@ -158,11 +158,11 @@ class _Reader:
             case Ambiguous(_, candidates):
                 which = " or ".join(member.name for member in candidates)
                 self._problem(
-                    Problem(ProblemKind.AMBIGUOUS, f"{_quoted(name)} is the title of several members: {which}?", name)
+                    Problem(ProblemKind.AMBIGUOUS, f"{quoted(name)} is the title of several members: {which}?", name)
                 )
             case Unknown(_, closest):
                 guess = f": did you mean {closest}?" if closest else ""
-                self._problem(Problem(ProblemKind.UNKNOWN, f"nobody is called {_quoted(name)}{guess}", name, closest))
+                self._problem(Problem(ProblemKind.UNKNOWN, f"nobody is called {quoted(name)}{guess}", name, closest))
         return None
 
     def _problem(self, problem: Problem) -> None:
@@ -179,6 +179,10 @@ class _Reader:
         ]
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """The name as a message shows it: what can not be seen is spelt out, and a whole paragraph is cut."""
-    return repr(name if len(name) <= _LONGEST_SHOWN else name[:_LONGEST_SHOWN] + "…")
+    return repr(shortened(name))
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"

@@ -53,8 +53,8 @@ def test_every_marker_is_explained() -> None:
         "[NEXT: sarah] at 27: text, it is escaped",
         "[DROP: bob] at 41: counts",
         "[FROM: x] at 55: text, it is in a quote",
-        "'NEXT: sarah' at 65 is no marker: did you mean [NEXT: sarah]?",
         "problem: nobody is called 'bob'",
+        "problem: 'NEXT: sarah' is no marker and does nothing: did you mean [NEXT: sarah]?",
         "speaking: max",
     ]
 

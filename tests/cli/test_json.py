@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from teamchat.cli.place import store_file
 from tests.cli.scene import FILE, actors, objects, steady
 from tests.crew import crew
 from tests.program import ROOT, Result, argv, run_here
@@ -209,6 +212,31 @@ def test_drops_and_notes(world: Path) -> None:
     lines = settled(run_here("send", "--json", "Hi"))
     assert [line["member"] for line in lines if line["type"] == "note"] == ["max"]
     assert lines[-1]["outcome"] == "done"
+
+
+def test_near_misses_of_markers_are_warnings(world: Path) -> None:
+    crew(world, {"max": ["Done.\nNEXT: sarah"], "sarah": []})
+    lines = objects(run_here("send", "--json", "@max look"))
+    assert [line["text"] for line in lines if line["type"] == "warning"] == [
+        "'@max' is no marker and does nothing: did you mean [NEXT: max]?",
+        "max: 'NEXT: sarah' is no marker and does nothing: did you mean [NEXT: sarah]?",
+    ]
+    assert [line["member"] for line in lines if line["type"] == "turn_started"] == ["max"]
+
+
+def test_a_store_that_fails_on_the_way_ends_in_a_result_too(world: Path) -> None:
+    crew(world, {"max": ["Hi."]})
+    assert run_here("send", "[TEAM_TASK: Build]").code == 0
+    with contextlib.closing(sqlite3.connect(store_file(Path.cwd()))) as db:
+        db.execute(
+            """CREATE TRIGGER no_more BEFORE INSERT ON routes WHEN EXISTS (SELECT 1 FROM turns)
+            BEGIN SELECT RAISE(ABORT, 'no more'); END"""
+        )
+    ran = run_here("send", "--json", "Go")
+    result = objects(ran)[-1]
+    assert (ran.code, result["type"], result["code"], result["outcome"]) == (13, "result", 13, "store")
+    assert "can not be used: no more" in str(result["reason"])
+    assert [route["target"] for route in result["held"]] == ["max"]  # type: ignore[attr-defined]
 
 
 def test_what_finds_no_room_in_the_queue_is_refused(world: Path) -> None:

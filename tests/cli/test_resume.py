@@ -72,7 +72,20 @@ def test_who_is_asked_is_asked_again(world: Path) -> None:
     run_here("send", "Go")
     asked = notes(GOES_ON, "waiting: max asks kailai", 'answer: teamchat send "..."')
     assert run_here("resume") == Result(9, "", asked)
-    assert run_here("resume", "--drop") == Result(9, "", asked)
+
+
+@pytest.mark.parametrize(
+    ("option", "out", "told"),
+    [
+        ("--skip", "sarah:\nHi.\n\n", ["dropped: kailai, called by max in msg-2", *turn("sarah", 2)]),
+        ("--drop", "", [f"dropped: {name}, called by max in msg-2" for name in ("kailai", "sarah")]),
+    ],
+)
+def test_it_can_go_on_without_an_answer(world: Path, option: str, out: str, told: list[str]) -> None:
+    crew(world, {"max": ["May I?\n[NEXT: kailai, sarah]"], "sarah": ["Hi."]})
+    assert run_here("send", "--to", "max", "Go").code == 9
+    assert steady(run_here("resume", option)) == Result(0, out, notes(GOES_ON, *told))
+    assert run_here("resume").code == 2
 
 
 @failed

@@ -173,6 +173,37 @@ def test_a_known_name_runs_beside_an_unknown_one_with_a_warning(world: Path) -> 
     )
 
 
+def test_what_was_probably_meant_as_a_marker_is_a_hint_and_not_obeyed(world: Path) -> None:
+    crew(world, {"max": ["Done.\nNEXT: sarah"], "sarah": []})
+    ran = run_here("send", "@max can you look?")
+    assert ran.out == "max:\nDone.\nNEXT: sarah\n\n"
+    assert "· '@max' is no marker and does nothing: did you mean [NEXT: max]?\n" in ran.err
+    assert "· max: 'NEXT: sarah' is no marker and does nothing: did you mean [NEXT: sarah]?\n" in ran.err
+
+
+def test_a_message_of_markers_only_leaves_a_question_open(world: Path) -> None:
+    made = crew(world, {"max": ["May I?\n[NEXT: kailai]", "Thanks."], "sarah": ["Hi."]})
+    assert run_here("send", "--to", "max", "Go").code == 9
+    ran = run_here("send", "[NEXT: sarah]")
+    assert (ran.code, ran.out) == (9, "sarah:\nHi.\n\n")
+    assert ran.err.endswith(notes("waiting: max asks kailai", 'answer: teamchat send "..."'))
+    assert run_here("send", "Yes").out == "max:\nThanks.\n\n"
+    assert said()[2] == ("kailai", "[NEXT: sarah]")
+    assert "[NEXT: sarah]" not in made.prompts("max")[1].partition("May I?")[2]
+
+
+@pytest.mark.parametrize("options", [[], ["--new"], ["--session", "other"], ["--dry-run"]])
+def test_a_message_of_markers_only_opens_no_conversation(world: Path, options: list[str]) -> None:
+    crew(world, {"max": []})
+    ran = run_here("send", *options, "[NEXT: max]")
+    assert ran.code == 2
+    assert ran.err == (
+        "teamchat: nothing was said yet that max could answer, and the message has only markers\n"
+        '  try: teamchat send "[NEXT:max] Hi"\n'
+    )
+    assert (rows()["sessions"], rows()["messages"], rows()["routes"]) == ([], [], [])
+
+
 def test_an_unknown_name_in_a_reply_is_a_warning(world: Path) -> None:
     crew(world, {"max": ["[NEXT: sara] [NEXT: max] Go"], "sarah": []})
     begin, end = turn("max", 1)

@@ -59,9 +59,11 @@ class Talk:
         self.state, self.actions = decide(self.state, event)
         return self
 
-    def says(self, *written: str, by: str = "kailai", drops: tuple[str, ...] | None = ()) -> Talk:
+    def says(
+        self, *written: str, by: str = "kailai", drops: tuple[str, ...] | None = (), wordless: bool = False
+    ) -> Talk:
         """A person speaks."""
-        return self.take(HumanSpoke(self.now, self._message(), by, wishes(*written), drops))
+        return self.take(HumanSpoke(self.now, self._message(), by, wishes(*written), drops, wordless=wordless))
 
     def replies(
         self,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,11 +28,11 @@ TEAM = Team(
 STATE = State(Rules(("max", "sarah", "carol"), ("kailai", "bob"), lead="sarah"))
 
 
-def targets(text: str, **options: str) -> list[str]:
+def targets(text: str, **options: Any) -> list[str]:
     return [request.target for request in address(text, TEAM, STATE, **options).requests]
 
 
-def error(text: str, **options: str) -> TeamchatError:
+def error(text: str, **options: Any) -> TeamchatError:
     with pytest.raises(TeamchatError) as caught:
         address(text, TEAM, STATE, **options)
     return caught.value
@@ -72,7 +73,7 @@ def test_markers_alone_ask_nobody(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "options"), [("[NEXT: kailai] Hi", {}), ("Hi", {"to": "kailai"}), ("Hi", {"to": "KaiLai"})]
 )
-def test_a_person_who_names_only_themself_calls_nobody(text: str, options: dict[str, str]) -> None:
+def test_a_person_who_names_only_themself_calls_nobody(text: str, options: dict[str, Any]) -> None:
     addressed = address(text, TEAM, STATE, **options)
     assert addressed.requests == ()
     assert addressed.problems == ("kailai is who speaks: ignored",)
@@ -102,6 +103,34 @@ def test_a_task_is_taken_from_a_person() -> None:
     assert address("Hi", TEAM, STATE).task is None
 
 
+@pytest.mark.parametrize(
+    ("text", "wordless"),
+    [
+        ("[NEXT: max]", True),
+        (" [DROP: bob]\n[TEAM_TASK: x]\n", True),
+        ("[NEXT: max] ?", False),
+        ("`[NEXT: max]`", False),
+    ],
+)
+def test_a_message_of_markers_only_has_no_words(text: str, wordless: bool) -> None:
+    assert address(text, TEAM, STATE).wordless is wordless
+
+
+@pytest.mark.parametrize(
+    ("text", "options"), [("[NEXT: max]", {}), ("[DROP: bob]", {"to": "max"}), ("[TEAM_TASK: x] [NEXT: max]", {})]
+)
+def test_the_first_message_of_all_must_say_something_to_those_it_calls(text: str, options: dict[str, Any]) -> None:
+    assert address(text, TEAM, STATE, **options).names == ("max",)
+    found = error(text, opens=True, **options)
+    assert type(found) is UsageError
+    assert str(found) == "nothing was said yet that max could answer, and the message has only markers"
+    assert found.hint == 'teamchat send "[NEXT:max] Hi"'
+
+
+def test_a_task_may_be_set_before_anything_is_said() -> None:
+    assert address("[TEAM_TASK: x]", TEAM, STATE, opens=True).task == "x"
+
+
 # --- who speaks
 
 
@@ -115,7 +144,7 @@ def test_a_task_is_taken_from_a_person() -> None:
         ("[FROM: Boss] Hi", {"speaker": "bob"}, "bob"),
     ],
 )
-def test_who_speaks(text: str, options: dict[str, str], speaker: str) -> None:
+def test_who_speaks(text: str, options: dict[str, Any], speaker: str) -> None:
     assert address(text, TEAM, STATE, **options).speaker.name == speaker
 
 
@@ -144,7 +173,7 @@ def test_who_speaks(text: str, options: dict[str, str], speaker: str) -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
-    text: str, options: dict[str, str], message: str, kind: type[TeamchatError]
+    text: str, options: dict[str, Any], message: str, kind: type[TeamchatError]
 ) -> None:
     found = error(text, **options)
     assert str(found) == message

@@ -13,6 +13,7 @@ from teamchat.core.engine_events import ResumeMode
 from teamchat.core.errors import AgentMissing, ExitCode, NothingToResume, StoreError, UnknownName, UsageError
 from teamchat.core.events import (
     AgentSpoke,
+    ConversationEvent,
     MessageStored,
     Replied,
     RouteDropped,
@@ -480,17 +481,34 @@ def test_a_turn_whose_end_can_not_be_stored_is_as_if_it_had_not_ended(
     assert stage.spoke == ["max", "max", "sarah", "carol"]
 
 
-def test_a_store_that_stays_broken_is_an_error_of_its_own(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_stays_broken_ends_the_run_and_tells_what_waits(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def failing(*_: object) -> None:
         raise StoreError("the disk is full")
 
     stage.hear = lambda event: (
         monkeypatch.setattr(stage.db, "execute", failing) if isinstance(event, AgentSpoke) else None
     )
-    with pytest.raises(StoreError, match="the disk is full"):
-        stage.send("Hi", to="max,sarah")
+    end = stage.send("Hi", to="max,sarah")
+    assert (end.code, end.reason) == (ExitCode.STORE, "the disk is full")
+    assert [route.target for route in end.held] == ["max", "sarah"]
     monkeypatch.undo()
     assert stage.queue == ["max held", "sarah held"]
+
+
+def test_a_stop_that_can_not_be_stored_ends_the_run_all_the_same(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    def hear(event: ConversationEvent) -> None:
+        if isinstance(event, MessageStored):
+            stage.stopper.request()
+            monkeypatch.setattr(stage.db, "execute", failing)
+
+    stage.hear = hear
+    end = stage.send("Hi", to="max")
+    assert (end.code, [route.target for route in end.held]) == (ExitCode.STORE, ["max"])
 
 
 # --- sessions

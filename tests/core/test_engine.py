@@ -211,6 +211,19 @@ def test_what_another_person_says_is_no_answer(talk: Talk) -> None:
     assert talk.replies().ending == Asked(Route("msg-2", "max", "msg-1", 2, "kailai", status=Status.ASKED))
 
 
+def test_a_message_of_markers_only_routes_and_leaves_the_question_open(talk: Talk) -> None:
+    talk.says("max").replies("kailai", "sarah").says("carol", wordless=True)
+    assert talk.queue == ["carol running", "kailai asked", "sarah waiting"]
+    assert talk.replies().ending == Asked(Route("msg-2", "max", "msg-1", 2, "kailai", status=Status.ASKED))
+    assert talk.says().rest() == ["sarah"]
+
+
+def test_a_question_can_be_dropped_without_a_word(talk: Talk) -> None:
+    talk.says("max").replies("kailai", "sarah").says(drops=("kailai",), wordless=True)
+    assert talk.dropped == ["kailai"]
+    assert talk.rest() == ["sarah"]
+
+
 def test_everybody_who_is_asked_can_answer_whatever_the_order(talk: Talk) -> None:
     """The second question stands ahead of the first; answering the first must not be lost."""
     talk.says("max").replies("kailai", "sarah").says("carol", by="bob").replies("bob!1")
@@ -343,9 +356,31 @@ def test_what_failed_last_is_what_resume_begins_with(talk: Talk) -> None:
 
 
 def test_resume_asks_again_who_is_asked(talk: Talk) -> None:
-    talk.says("max").replies("kailai", "sarah").resume(ResumeMode.DROP)
+    talk.says("max").replies("kailai", "sarah").resume()
     assert isinstance(talk.ending, Asked)
     assert talk.queue == ["kailai asked", "sarah waiting"]
+
+
+def test_resume_can_go_on_without_an_answer(talk: Talk) -> None:
+    talk.says("max").replies("kailai", "sarah").resume(ResumeMode.SKIP)
+    assert talk.dropped == ["kailai"]
+    assert talk.rest() == ["sarah"]
+
+
+def test_resume_skips_what_stands_first_be_it_held_or_asked(talk: Talk) -> None:
+    talk.says("max").replies("kailai", "sarah").says("carol", by="bob").fails()
+    assert talk.queue == ["carol held", "kailai asked", "sarah held"]
+    assert talk.resume(ResumeMode.SKIP).dropped == ["carol"]
+    assert talk.queue == ["kailai asked", "sarah waiting"]
+    assert talk.resume(ResumeMode.SKIP).dropped == ["kailai"]
+    assert talk.rest() == ["sarah"]
+
+
+def test_resume_can_drop_a_question_and_all_that_waits_behind_it(talk: Talk) -> None:
+    talk.says("max").replies("kailai", "sarah").resume(ResumeMode.DROP)
+    assert talk.dropped == ["kailai", "sarah"]
+    assert talk.ending == Idle()
+    assert talk.queue == []
 
 
 def test_resume_of_nothing_is_idle(talk: Talk) -> None:

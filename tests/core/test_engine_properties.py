@@ -212,8 +212,8 @@ class AnyConversation(RuleBasedStateMachine):
                 return (event.route, route.status) == (number, Status.RUNNING)
             case GroupDelivered(ends=ends):
                 return route.status is Status.ANSWERED and number in [end.route for end in ends]
-            case HumanSpoke(speaker=speaker):
-                return (route.target, route.status) == (speaker, Status.ASKED)
+            case HumanSpoke(speaker=speaker, wordless=wordless):
+                return (route.target, route.status) == (speaker, Status.ASKED) and not wordless
         return False
 
     def leaves(self, number: int, how: str) -> None:
@@ -267,9 +267,9 @@ class AnyConversation(RuleBasedStateMachine):
         return not isinstance(self.ending, RunTurn | RunGroup | Deliver)
 
     @precondition(lambda self: self.rests)
-    @rule(speaker=st.sampled_from(HUMANS), wishes=wishes, drops=drops)
-    def somebody_speaks(self, speaker: str, wishes: tuple[RouteRequest, ...], drops: Drops) -> None:
-        self.took(HumanSpoke(self.now, self.message(), speaker, wishes, drops))
+    @rule(speaker=st.sampled_from(HUMANS), wishes=wishes, drops=drops, wordless=st.booleans())
+    def somebody_speaks(self, speaker: str, wishes: tuple[RouteRequest, ...], drops: Drops, *, wordless: bool) -> None:
+        self.took(HumanSpoke(self.now, self.message(), speaker, wishes, drops, wordless))
 
     @precondition(lambda self: self.rests)
     @rule(names=st.permutations(AI), more=wishes)
@@ -355,11 +355,11 @@ class AnyConversation(RuleBasedStateMachine):
     @precondition(lambda self: self.rests)
     @rule(mode=st.sampled_from([ResumeMode.RETRY, *ResumeMode]))
     def somebody_resumes(self, mode: ResumeMode) -> None:
-        held = self.state.held
-        without_reply = [route for route in held if route.answer is None]
+        queue = self.state.queue
+        stopped = [route for route in queue if route.status in (Status.HELD, Status.ASKED) and route.answer is None]
         self.took(Resumed(self.now, mode))
-        gone = {"retry": [], "skip": without_reply[:1], "drop": list(held)}[mode]
-        assert [route.number for route in held if self.left.get(route.number) == "dropped"] == [
+        gone = {"retry": [], "skip": stopped[:1], "drop": list(queue)}[mode]
+        assert [route.number for route in queue if self.left.get(route.number) == "dropped"] == [
             route.number for route in gone
         ]
 

@@ -71,9 +71,14 @@ def last_session(db: Database) -> Session | None:
     return _session(row) if row else None
 
 
+def current_session(db: Database, name: str | None) -> Session | None:
+    """The session of that name, or without one the last."""
+    return find_session(db, name) if name else last_session(db)
+
+
 def need_session(db: Database, name: str | None) -> Session:
     """The session of that name, or the last one. Raises `UnknownName` where there is none."""
-    found = find_session(db, name) if name else last_session(db)
+    found = current_session(db, name)
     if found is None and name:
         known = ", ".join(session.name for session in all_sessions(db)) or "none yet"
         raise UnknownName(f"there is no session {name!r} (sessions: {known})")
