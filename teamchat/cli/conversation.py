@@ -30,6 +30,7 @@ from teamchat.core.team import Team
 from teamchat.runners.turn import Stopper
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
+Listen = Callable[[ConversationEvent], None]
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
 LONGEST_COMMAND = 200  # characters that another process is shown of the one that runs a session
 NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
@@ -77,16 +78,19 @@ def converse(
     outside: Outside = REAL,
     *,
     wait: bool = True,
+    listen: Listen | None = None,
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock; the exit code.
 
-    Where another process runs it, it is waited for, or with `wait` off refused (`SessionBusy`).
+    Where another process runs it, it is waited for, or with `wait` off refused (`SessionBusy`). `listen` is told
+    everything that happens, whether or not it can be shown.
     """
     command = printable(shlex.join(["teamchat", *sys.argv[1:]]))[:LONGEST_COMMAND]
     waits = (lambda holder: note(f"waiting for {holder}")) if wait else None
     with session_lock(lock_file(team.root, session.id), command, waits):
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")
-        return run_conversation(team, db, session, output, work, store_file(team.root).parent, outside, cooldowns)
+        folder = store_file(team.root).parent
+        return run_conversation(team, db, session, output, work, folder, outside, cooldowns, listen)
 
 
 def lock_file(root: Path, session: int) -> Path:
@@ -102,9 +106,10 @@ def run_conversation(
     folder: Path,
     outside: Outside,
     cooldowns: Cooldowns | None = None,
+    listen: Listen | None = None,
 ) -> ExitCode:
     """Let `work` run the conversation; the exit code. Ctrl-C stops the turn, a second one kills it at once."""
-    run = _Run(output)
+    run = _Run(output, listen)
 
     def begin() -> ConversationCoordinator:
         return ConversationCoordinator(
@@ -122,8 +127,8 @@ def run_conversation(
 
 
 class _Run:
-    def __init__(self, output: Output) -> None:
-        self.output = output
+    def __init__(self, output: Output, listen: Listen | None) -> None:
+        self.output, self.listen = output, listen
         self.stopper = Stopper()
         self.stopped_by: signal.Signals | None = None
         self.deaf = False
@@ -148,6 +153,8 @@ class _Run:
         self.stopper.request()
 
     def emit(self, event: ConversationEvent) -> None:
+        if self.listen:
+            self.listen(event)
         self._show(lambda: self.output(event))
 
     def _show(self, show: Callable[[], None]) -> None:

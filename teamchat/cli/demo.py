@@ -24,9 +24,12 @@ def demo(
     from teamchat.cli.conversation import Show
     from teamchat.cli.playback import play
     from teamchat.core.cassette import parse_cassette
+    from teamchat.core.errors import ExitCode
 
     text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")
     code = play(parse_cassette(text, "the demo"), Show(as_json), speed=speed)
-    if code == 0 and not as_json:
+    if code != ExitCode.HUMAN_ASKED:  # how it ends
+        return code
+    if not as_json:
         print(NEXT)
-    return code
+    return ExitCode.DONE

@@ -2,79 +2,143 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import tempfile
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from teamchat.cli.conversation import Show, choose_output, run_conversation
+from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.output.words import note
+from teamchat.core.account import account, mark
 from teamchat.core.cassette import Cassette, EndLine, HumanLine
+from teamchat.core.clean import clean
+from teamchat.core.compare import differences
+from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion
 from teamchat.core.member_turn import Outside
-from teamchat.core.replay import differences, recorded_outside, recorded_team
+from teamchat.core.replay import recorded_outside, recorded_team, recorded_turn
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team import Team
+from teamchat.core.team_json import in_folder
+from teamchat.runners.recorded import Player
 
-STOPS = (ExitCode.NO_RECORDING, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+DIFFERS = ExitCode.MEMBER_FAILED  # something is not as it was recorded
+BROKEN_OFF = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 
 
 def play(cassette: Cassette, show: Show, *, speed: float = 1.0, team: Team | None = None, verify: bool = False) -> int:
     """Replay every input in order, in a temporary store; `team` takes the recorded one's place.
 
-    The exit code is 0, or what stopped it: 10 where something is not as it was recorded.
+    The exit code is that of the last input; with `verify` 0, or 1 where something is not as it was recorded. Raises
+    `NoRecording` for a turn that was not recorded.
     """
     if cassette.header.label and show.talks:
-        note(f"a recording with a {cassette.header.label}")
+        note(clean(f"a recording with a {cassette.header.label}"))
+    player = Player(map(recorded_turn, cassette.turns), speed or math.inf)
+    with open_stage(cassette, player, show, team) as stage:
+        code, same = ExitCode.DONE, True
+        for number, (human, end) in enumerate(cassette.runs, 1):
+            run = stage.play(human)
+            code = run.code
+            if code in BROKEN_OFF and not (end and end.code in BROKEN_OFF):
+                return code
+            if verify and end:
+                problems = list(_problems(end, run))
+                same = same and not problems
+                for problem in problems:
+                    note(f"input {number} is not as recorded: {clean(problem)}")
+        if not verify:
+            return code
+        return ExitCode.DONE if same else DIFFERS
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the replay of an input came to."""
+
+    code: ExitCode
+    stored: dict[str, object]
+    transcript: Transcript
+
+
+@contextmanager
+def open_stage(cassette: Cassette, player: Player, show: Show, team: Team | None) -> Iterator[Stage]:
+    """A place to replay in; nothing is left of it."""
     with tempfile.TemporaryDirectory(prefix="teamchat-replay-") as folder:
         root = Path(folder)
         who = in_folder(team, root) if team else recorded_team(cassette, root)
         db = Database(root / "teamchat.db")
         try:
             session = create_session(db, who.name, who.task, "replay")
-            stage = _Stage(who, db, session, root, recorded_outside(cassette, speed), show, verify)
-            codes = (stage.play(human, end) for human, end in cassette.runs)
-            return next((code for code in codes if code in STOPS), ExitCode.DONE)
+            yield Stage(who, db, session, root, recorded_outside(cassette, player, root), show)
         finally:
             db.close()
 
 
-def in_folder(team: Team, root: Path) -> Team:
-    """The team with all its members working in `root`: a replay touches no other folder."""
-    return replace(team, root=root, members=tuple(replace(member, cwd=root) for member in team.members))
-
-
 @dataclass(frozen=True, slots=True)
-class _Stage:
+class Stage:
     team: Team
     db: Database
     session: Session
     folder: Path
     outside: Outside
     show: Show
-    verify: bool
 
-    def play(self, human: HumanLine, end: EndLine | None) -> ExitCode:
+    def play(self, human: HumanLine) -> Run:
         """One input and all the turns that follow from it."""
-        problems: list[str] = []
+        stored: dict[str, object] = {}
+        transcript = Transcript()
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
-            before = len(coordinator.manager.get_messages())
+            before = mark(coordinator)
             done = await coordinator.send(human.text, speaker=human.speaker, to=human.to)
-            if self.verify and end:
-                problems.extend(differences(coordinator, before, done.code, end))
+            transcript.finish(done)
+            stored.update(account(coordinator, before))
             return done
 
         if self.show.talks:
-            print(f"$ {shlex.join(command(human))}\n", flush=True)
+            print(f"$ {clean(shlex.join(command(human)))}\n", flush=True)
         output = choose_output(self.team, self.session.name, self.show)
-        code = run_conversation(self.team, self.db, self.session, output, work, self.folder, self.outside)
-        for problem in problems:
-            note(f"not as recorded: {problem}")
-        return ExitCode.NO_RECORDING if problems else code
+        code = run_conversation(
+            self.team,
+            self.db,
+            self.session,
+            output,
+            work,
+            self.folder,
+            self.outside,
+            self._cooldowns(human),
+            transcript,
+        )
+        return Run(code, stored, transcript)
+
+    def _cooldowns(self, human: HumanLine) -> Cooldowns:
+        """Who cooled down when the input was recorded."""
+        file = self.folder / "cooldowns.json"
+        file.unlink(missing_ok=True)
+        cooldowns = Cooldowns(file)
+        for agent in human.cooling:
+            cooldowns.start(agent)
+        return cooldowns
+
+
+def _problems(end: EndLine, run: Run) -> Iterator[str]:
+    """How a run differs from the recorded one: in what it stored, or else in what it printed."""
+    then = end.model_dump(mode="json")
+    if then["code"] != run.code:
+        yield f"exit code: {run.code} instead of {then['code']}"
+    stored = [line for name, now in run.stored.items() for line in differences(then[name], now, name)]
+    yield from stored
+    if not stored:
+        yield from differences(then["shown"], run.transcript.shown, "--json lines")
+        yield from differences(then["printed"], run.transcript.printed, "printed")
 
 
 def command(human: HumanLine) -> list[str]:

@@ -8,47 +8,61 @@ from pathlib import Path
 
 from teamchat.cli.conversation import Work, converse
 from teamchat.cli.output import Output
+from teamchat.cli.output.transcript import Transcript
+from teamchat.core.account import account, mark
+from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
-from teamchat.core.errors import ExitCode
+from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.events import Conclusion
-from teamchat.core.member_turn import REAL
+from teamchat.core.folders import state_dir
+from teamchat.core.member_turn import REAL, Outside, ReadyTurn
 from teamchat.core.recording import CassetteWriter
+from teamchat.core.replay import identity_of, not_started
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.team import Team
-from teamchat.runners.recorded import Recorder
+from teamchat.runners.recorded import RecordedTurn, Recorder
 
 Said = tuple[str, str | None, str | None]
 LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set where a recording is not what a real model said
 
 
 def converse_recorded(
-    file: Path,
-    team: Team,
-    db: Database,
-    session: Session,
-    output: Output,
-    work: Work,
-    said: tuple[str, str | None, str | None],
-    *,
-    wait: bool,
+    file: Path, team: Team, db: Database, session: Session, output: Output, work: Work, said: Said, *, wait: bool
 ) -> ExitCode:
     """`converse`, recording the input `said` (text, speaker, to), its turns and its end into `file`."""
     writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL))
+    transcript = Transcript()
+    cooldowns = Cooldowns(state_dir() / "cooldowns.json")
+    cooling = [agent.name for agent in team.agents.values() if cooldowns.left(agent.name)]
+
+    async def recorded(coordinator: ConversationCoordinator) -> Conclusion:
+        before = mark(coordinator)
+        writer.begin([message.content for message in coordinator.manager.get_messages()])
+        writer.human(*said, cooling)
+        conclusion = await work(coordinator)
+        transcript.finish(conclusion)
+        writer.end(conclusion.code, account(coordinator, before), transcript.shown, transcript.printed)
+        return conclusion
+
+    return converse(team, db, session, output, recorded, listening(writer, REAL), wait=wait, listen=transcript)
+
+
+def listening(writer: CassetteWriter, outside: Outside) -> Outside:
+    """The same outside, with every turn that crosses it written down."""
 
     def exists(folder: Path, path: str) -> bool:
-        there = REAL.exists(folder, path)
+        there = outside.exists(folder, path)
         if there:
             writer.existing.add(path)
         return there
 
-    async def recorded(coordinator: ConversationCoordinator) -> Conclusion:
-        before = len(coordinator.manager.get_messages())
-        writer.begin(before)
-        writer.human(*said)
-        conclusion = await work(coordinator)
-        writer.end(conclusion.code, coordinator.manager.get_messages()[before:])
-        return conclusion
+    def check(turn: ReadyTurn) -> None:
+        try:
+            outside.check(turn)
+        except TeamchatError as error:
+            identity, stdin = identity_of(turn), turn.prompt.prepared.stdin
+            writer.turn(RecordedTurn(identity, stdin, (), (), (), None, error=not_started(error)))
+            raise
 
-    outside = replace(REAL, launcher=Recorder(REAL.launcher, writer.turn), exists=exists)
-    return converse(team, db, session, output, recorded, outside, wait=wait)
+    return replace(outside, launcher=Recorder(outside.launcher, writer.turn), exists=exists, check=check)

@@ -12,7 +12,7 @@ def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cassette.")],
     team: TeamOption = None,
     speed: Annotated[float, typer.Option("--speed", min=0, help="How many times as fast; 0 waits for nothing.")] = 1.0,
-    verify: Annotated[bool, typer.Option("--verify", help="Compare what is said, and how it ends.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare all that is stored and printed.")] = False,
     as_json: JsonOption = False,
     stream: StreamOption = False,
     quiet: QuietOption = False,

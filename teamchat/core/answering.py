@@ -22,7 +22,7 @@ from teamchat.core.engine_events import Event, Spent, TurnBegan
 from teamchat.core.errors import AgentMissing, Interrupted, NoRecording, TeamchatError
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.living import Living
-from teamchat.core.member_turn import FinishedTurn, Outside, ReadyTurn, new_scratch, ready, run
+from teamchat.core.member_turn import FinishedTurn, Outside, ReadyTurn, ready, run
 from teamchat.core.memory import past_of
 from teamchat.core.route import Route
 from teamchat.core.store.database import Database
@@ -121,15 +121,16 @@ class Answering:
             assert isinstance(result, Answer)
             self._end_failed(result)
             route = result.route
-            pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S) * random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
+            pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
             self.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s"))
-            await self.stopper.sleep(pause)
+            if self.outside.live:
+                await self.stopper.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 (no secret)
             tries += 1
 
     async def _turn(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
         if self.stopper.asked:
             return NoAnswer(route, Interrupted(f"{member.name} was interrupted before its turn began"))
-        scratch, stays = new_scratch(), None
+        scratch, stays = self.outside.scratch(), None
         try:
             prepared = ready(
                 self.team,

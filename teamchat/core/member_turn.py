@@ -33,7 +33,7 @@ from teamchat.runners.base import (
 )
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.process import Identity, Launch, Launcher, SpawnFailed, Stays, launch
-from teamchat.runners.turn import NO_LIMITS, Clocks, Stopper, TurnEnd, run_turn
+from teamchat.runners.turn import NO_CLOCKS, NO_LIMITS, Clocks, Stopper, TurnEnd, run_turn
 
 SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
 
@@ -51,6 +51,7 @@ class ReadyTurn:
     env: Mapping[str, str]
     setup: Setup
     scratch: Path
+    clocks: Clocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +64,33 @@ class FinishedTurn:
     events: tuple[TimedEvent, ...] = ()
 
 
+def new_scratch() -> Path:
+    """A private folder (0700) of a turn: its TMPDIR, and where its command's files are. The guardian removes it.
+
+    Raises `StoreError`.
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix="teamchat-"))
+    except OSError as error:
+        raise StoreError(
+            f"no temporary folder can be made: {error.strerror}", "set TMPDIR to a folder that can be written"
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """What a turn touches of the machine; a replay puts recordings in its place.
 
     `check` raises what is known to fail before anything is started; `exists` tells whether an `@path` names something.
+    `scratch` makes a turn's own folder. Where it is not `live`, the clocks have run and the pauses were made already.
     """
 
     launcher: Launcher
     check: Callable[[ReadyTurn], None]
     exists: Callable[[Path, str], bool] = exists
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    scratch: Callable[[], Path] = new_scratch
+    live: bool = True
 
 
 def ready(
@@ -157,6 +174,9 @@ def ready(
             edits=past.edits,
         ),
         scratch=scratch,
+        clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
+        if outside.live
+        else NO_CLOCKS,
     )
 
 
@@ -180,19 +200,6 @@ def check_runnable(turn: ReadyTurn) -> None:
 
 
 REAL = Outside(launch, check_runnable)
-
-
-def new_scratch() -> Path:
-    """A private folder (0700) of a turn: its TMPDIR, and where its command's files are. The guardian removes it.
-
-    Raises `StoreError`.
-    """
-    try:
-        return Path(tempfile.mkdtemp(prefix="teamchat-"))
-    except OSError as error:
-        raise StoreError(
-            f"no temporary folder can be made: {error.strerror}", "set TMPDIR to a folder that can be written"
-        ) from error
 
 
 @dataclass(slots=True)
@@ -253,9 +260,8 @@ async def run(
     except (SpawnFailed, OSError) as error:
         failure = Failure(FailureKind.MISSING, f"could not be started: {error}")
         return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
-    clocks = Clocks(member.first_byte_s, member.stall_s or turn.runner.stall_s, member.timeout_s)
     resumes = turn.setup.resumes
-    end = await run_turn(process, turn.runner.parser(), clocks, stopper, collector, patience, resumes)
+    end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
     return FinishedTurn(_outcome(turn, end, collector), end.text, end.vendor_session, tuple(collector.events))
 
 
@@ -272,7 +278,7 @@ def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector) -> Outcome:
         model=end.model,
         usage=own_share(end.usage, thread.usage) if isinstance(thread, Thread) else end.usage,
         denied=end.denied if end.denied or turn.runner.reports_denials else None,
-        files=collected.files(turn.member.cwd),
+        files=collected.files(end.cwd or turn.member.cwd),
         tools=collected.count(ToolCall),
         left=end.left,
         notes=tuple(notes[:20]),

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.cassette import (
-    EndLine,
-    Entry,
-    Header,
-    HumanLine,
-    Line,
-    Said,
-    Stream,
-    TurnLine,
-    dump_line,
-    read_cassette,
-)
+from teamchat.core.account import well_formed_json
+from teamchat.core.cassette import Entry, Header, Line, dump_line, read_cassette
 from teamchat.core.errors import UsageError
-from teamchat.core.messages import ConversationMessage
 from teamchat.core.redact import Redactor
-from teamchat.core.team import Like, Team
+from teamchat.core.redact_cut import CutRedactor
+from teamchat.core.streamed import redact_streamed
+from teamchat.core.team import Team
 from teamchat.core.team_json import team_to_json
-from teamchat.runners.base import TextDelta, Thinking
 from teamchat.runners.framing import LineFramer
-from teamchat.runners.process import Chunk
-from teamchat.runners.recorded import RecordedTurn
+from teamchat.runners.process import Chunk, Cut
+from teamchat.runners.recorded import NotStarted, RecordedTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +32,25 @@ class OutputLine:
 
 
 class CassetteWriter:
-    """Appends to the cassette at `path`; `existing` collects the `@paths` of the turn that is being prepared."""
+    """Appends to the cassette at `path`; `existing` collects the `@paths` of the turn that is being prepared.
+
+    Every text of every line is written without the secrets of `env` and of the members' own variables.
+    """
 
     def __init__(self, path: Path, team: Team, env: Mapping[str, str], label: str | None = None) -> None:
-        self.path, self.redact = path, Redactor(env)
+        self.path, self.redact = path, CutRedactor(Redactor(secrets_of(team, env)))
         self.existing: set[str] = set()
-        self.header = Header(team=self._clean(team_to_json(team)), label=label)
+        self.header = Header.model_validate({"cassette": 1, "team": self._clean(team_to_json(team)), "label": label})
 
-    def begin(self, messages: int) -> None:
-        """Write the header, or see that the file goes on where this conversation stands (`messages` so far).
+    def begin(self, messages: Sequence[str]) -> None:
+        """Write the header, or see that the file goes on where this conversation stands: with `messages` so far.
 
         Raises `UsageError` when it does not: a replay could never find the turns.
         """
+        for text in messages:
+            self.redact(text)  # a secret in it may come again, cut to a piece
         if self.path.exists() and self.path.stat().st_size:
-            self._check(messages)
+            self._check(len(messages))
         elif messages:
             raise UsageError(
                 "a recording begins with a new conversation: what was said before would be missing in it",
@@ -67,44 +61,63 @@ class CassetteWriter:
 
     def _check(self, messages: int) -> None:
         there = read_cassette(self.path)
-        recorded = sum(len(end.said) for _, end in there.runs if end)
+        recorded = sum(len(end.messages) for _, end in there.runs if end)
         if there.header.team != self.header.team or recorded != messages:
             raise UsageError(
                 f"{self.path} records another team or conversation", "record into another file, or go on with that one"
             )
 
-    def human(self, text: str, speaker: str | None, to: str | None) -> None:
-        self._append(Entry(human=HumanLine(text=self.redact(text), speaker=speaker, to=to)))
+    def human(self, text: str, speaker: str | None, to: str | None, cooling: Iterable[str] = ()) -> None:
+        said = {"text": text, "speaker": speaker, "to": to, "cooling": list(cooling)}
+        self._append(Entry.model_validate({"human": self._clean(said)}))
 
-    def end(self, code: int, messages: Iterable[ConversationMessage]) -> None:
-        said = [Said.of(message) for message in messages]
-        clean = [line.model_copy(update={"text": self.redact(line.text)}) for line in said]
-        self._append(Entry(end=EndLine(code=code, said=clean)))
+    def end(self, code: int, stored: Mapping[str, Any], shown: Sequence[Any], printed: Sequence[str]) -> None:
+        """How the run ended: the account of what it stored, and what it printed."""
+        end = {"code": int(code), **stored, "shown": shown, "printed": printed}
+        self._append(Entry.model_validate({"end": self._clean(end)}))
 
     def turn(self, turn: RecordedTurn) -> None:
-        self._append(Entry(turn=self.turn_line(turn)))
+        self._append(self.turn_entry(turn))
         self.existing.clear()
 
-    def turn_line(self, turn: RecordedTurn) -> TurnLine:
-        lines = redact_streamed(redact_lines(output_lines(turn.chunks), self.redact), turn.identity.agent, self.redact)
-        system = turn.identity.system_text
-        return TurnLine(
-            member=turn.identity.member,
-            agent=turn.identity.agent,
-            system=None if system is None else self.redact(system),
-            stdin=self.redact(turn.stdin.decode(errors="replace")),
-            argv=[self.redact(word) for word in turn.argv],
-            env=list(turn.env_names),
-            existing=sorted(self.redact(path) for path in self.existing),
-            output=[_encoded(line) for line in lines],
-            exit_code=turn.exit.code,
-            seconds=round(turn.exit.seconds, 3),
-            left=list(turn.exit.left),
-        )
+    def turn_entry(self, turn: RecordedTurn) -> Entry:
+        lines = redact_lines(output_lines(turn.chunks), self.redact)
+        values: dict[str, Any] = {
+            "member": turn.identity.member,
+            "agent": turn.identity.agent,
+            "system": turn.identity.system_text,
+            "stdin": turn.stdin.decode(errors="replace"),
+            "argv": turn.argv,
+            "env": turn.env_names,
+            "existing": sorted(self.existing),
+            "cut": turn.cut and _cut(turn.cut),
+            "error": turn.error and _error(turn.error),
+        }
+        if turn.exit:
+            values |= {
+                "cwd": _named(turn.exit.cwd, lines),
+                "exit_code": turn.exit.code,
+                "over_limit": turn.exit.over_limit,
+                "seconds": round(turn.exit.seconds, 3),
+                "left": turn.exit.left,
+            }
+        output = [_encoded(line) for line in lines]  # clean already, and base64 has no secrets to be seen
+        return Entry.model_validate({"turn": {**self._clean(values), "output": output}})
 
     def _clean(self, value: Any) -> Any:
         """JSON with every text in it redacted."""
-        return json.loads(self.redact(json.dumps(value, ensure_ascii=False, default=list)))
+        return self._redacted(well_formed_json(value))
+
+    def _redacted(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.redact(value)
+            case dict():
+                return {self.redact(key): self._redacted(item) for key, item in value.items()}
+            case list():
+                return [self._redacted(item) for item in value]
+            case _:
+                return value
 
     def _append(self, line: Line) -> None:
         try:
@@ -112,6 +125,30 @@ class CassetteWriter:
                 file.write(dump_line(line))
         except OSError as error:
             raise UsageError(f"the cassette {self.path} can not be written: {error.strerror}") from error
+
+
+def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
+    """The variables whose values may be secrets: the names in a team stand everywhere and are none."""
+    names = {name for member in team.members for name in (member.name, member.title, member.agent)} | {team.name}
+    variables = [env, *(member.env for member in team.members)]
+    known = [(name, value) for table in variables for name, value in table.items() if value not in names]
+    return {f"{number} {name}": value for number, (name, value) in enumerate(known)}
+
+
+def _cut(cut: Cut) -> dict[str, Any]:
+    why = cut.why
+    return {"at": round(cut.at, 3), "kind": why.kind.value, "reason": why.reason, "hint": why.hint}
+
+
+def _error(error: NotStarted) -> dict[str, Any]:
+    return {"kind": error.kind, "text": error.text, "hint": error.hint}
+
+
+def _named(cwd: Path | None, lines: Iterable[OutputLine]) -> str | None:
+    """The folder, if the output tells it anyway."""
+    name = str(cwd)
+    written = {form.encode(errors="surrogateescape") for form in (name, json.dumps(name)[1:-1])}
+    return name if cwd and any(form in line.data for line in lines for form in written) else None
 
 
 def output_lines(chunks: Iterable[Chunk]) -> list[OutputLine]:
@@ -124,13 +161,14 @@ def output_lines(chunks: Iterable[Chunk]) -> list[OutputLine]:
     return lines + [OutputLine(at, stream, line) for stream, framer in framers.items() for line in framer.flush()]
 
 
-def redact_lines(lines: list[OutputLine], redact: Redactor) -> list[OutputLine]:
-    """Without the secrets that stand in the output as it is; one may go over several lines."""
+def redact_lines(lines: list[OutputLine], redact: Callable[[str], str]) -> list[OutputLine]:
+    """Without the secrets that stand in the output as it is, one over several lines too, or are streamed in pieces."""
     result = list(lines)
     for stream in ("out", "err"):
         places = [index for index, line in enumerate(lines) if line.stream == stream]
         whole = redact(b"".join(lines[index].data for index in places).decode("utf-8", "surrogateescape"))
-        for index, text in zip(places, _split(whole), strict=True):
+        clean = redact_streamed(_split(whole), redact)
+        for index, text in zip(places, clean, strict=True):
             result[index] = OutputLine(lines[index].at, stream, text.encode("utf-8", "surrogateescape"))
     return result
 
@@ -141,53 +179,9 @@ def _split(text: str) -> list[str]:
     return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
 
-def redact_streamed(lines: list[OutputLine], agent: str, redact: Redactor) -> list[OutputLine]:
-    """Without the secrets that only stand there when streamed pieces of text are put together."""
-    parser = AGENT_TYPES[cast("Like", agent)].runner.parser()
-    pieces: list[tuple[int, str]] = []
-    for index, line in enumerate(lines):
-        if line.stream == "out":
-            events = parser.feed(line.data.removesuffix(b"\n"))
-            pieces += [(index, event.text) for event in events if isinstance(event, TextDelta | Thinking)]
-    whole = "".join(text for _, text in pieces)
-    clean = redact(whole)
-    if clean == whole:
-        return lines
-    result, start = list(lines), 0
-    for index, text in pieces:
-        piece = clean[start : start + len(text)]
-        start += len(text)
-        if piece != text:
-            result[index] = _with_text(result[index], text, piece)
-    return result
-
-
-def _with_text(line: OutputLine, old: str, new: str) -> OutputLine:
-    """The line with that text in its JSON, or as it stands, replaced."""
-    try:
-        value = json.loads(line.data)
-    except ValueError:
-        text = line.data.decode("utf-8", "surrogateescape").replace(old.removesuffix("\n"), new.removesuffix("\n"))
-        return OutputLine(line.at, line.stream, text.encode("utf-8", "surrogateescape"))
-    data = json.dumps(_replaced(value, old, new), ensure_ascii=False).encode() + b"\n"
-    return OutputLine(line.at, line.stream, data)
-
-
-def _replaced(value: Any, old: str, new: str) -> Any:
-    match value:
-        case str():
-            return new if value == old else value
-        case list():
-            return [_replaced(item, old, new) for item in value]
-        case dict():
-            return {key: _replaced(item, old, new) for key, item in value.items()}
-        case _:
-            return value
-
-
-def _encoded(line: OutputLine) -> tuple[float, Stream, str]:
+def _encoded(line: OutputLine) -> tuple[float, str, str]:
     at = round(line.at, 3)
     try:
-        return at, cast("Stream", line.stream), line.data.decode()
+        return at, line.stream, line.data.decode()
     except UnicodeDecodeError:
-        return at, cast("Stream", f"{line.stream}64"), base64.b64encode(line.data).decode()
+        return at, f"{line.stream}64", base64.b64encode(line.data).decode()

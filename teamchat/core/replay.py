@@ -8,30 +8,37 @@ from __future__ import annotations
 
 import base64
 import difflib
-import math
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from teamchat.core.cassette import Cassette, EndLine, Said, TurnLine
-from teamchat.core.coordinator import ConversationCoordinator
-from teamchat.core.errors import NoRecording, UsageError
-from teamchat.core.member_turn import Outside
+from teamchat.core.cassette import Cassette, TurnLine
+from teamchat.core.compare import text_difference
+from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
+from teamchat.core.member_turn import Outside, ReadyTurn
 from teamchat.core.team import Team
 from teamchat.core.team_json import team_from_json
-from teamchat.runners.process import Chunk, Exit, Identity, Launch, Running
-from teamchat.runners.recorded import NotRecorded, Player, RecordedTurn
+from teamchat.runners.base import Failure
+from teamchat.runners.process import Chunk, Cut, Exit, Identity, Launch, Running
+from teamchat.runners.recorded import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn
 
-CONTEXT_LINES = 2
+LONGEST_COMPARED = 100_000  # characters; comparing costs their square at the worst
+ERRORS: Mapping[str, type[TeamchatError]] = {"missing": AgentMissing, "refused": NotTrusted, "usage": UsageError}
+"""What is known to fail before a turn is started, by its kind in a cassette."""
 
 
 def recorded_turn(line: TurnLine) -> RecordedTurn:
+    cut, error, code = line.cut, line.error, line.exit_code
+    cwd = Path(line.cwd) if line.cwd else None
     return RecordedTurn(
         identity=Identity(line.member, line.agent, line.system),
         stdin=line.stdin.encode(),
         argv=tuple(line.argv),
         env_names=tuple(line.env),
         chunks=tuple(_chunk(at, stream, text) for at, stream, text in line.output),
-        exit=Exit(line.exit_code, tuple(line.left), seconds=line.seconds),
+        exit=None if code is None else Exit(code, tuple(line.left), line.over_limit, line.seconds, cwd),
+        cut=Cut(Failure(cut.kind, cut.reason, cut.hint), cut.at) if cut else None,
+        error=NotStarted(error.kind, error.text, error.hint) if error else None,
     )
 
 
@@ -40,62 +47,74 @@ def _chunk(at: float, stream: str, text: str) -> Chunk:
     return Chunk("err" if stream.startswith("err") else "out", data, at)
 
 
+def not_started(error: TeamchatError) -> NotStarted:
+    """The error of a check as a recording keeps it."""
+    kind = next((kind for kind, known in ERRORS.items() if isinstance(error, known)), "usage")
+    return NotStarted(kind, str(error), error.hint)
+
+
+def identity_of(turn: ReadyTurn) -> Identity:
+    return Identity(turn.member.name, turn.agent.like, turn.prompt.system_text)
+
+
 def recorded_team(cassette: Cassette, root: Path) -> Team:
-    """The team that was recorded; its members work in `root`. Raises `UsageError`."""
-    try:
-        return team_from_json(cassette.header.team, root)
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"the team in the cassette is not one of this version: {error}") from error
+    """The team that was recorded; its members work below `root`."""
+    return team_from_json(cassette.header.team, root)
 
 
-def recorded_outside(cassette: Cassette, speed: float) -> Outside:
-    """The machine as the recording has it: its processes, and the `@paths` that existed."""
-    player = Player(map(recorded_turn, cassette.turns), speed or math.inf)
+def recorded_outside(cassette: Cassette, player: Player, root: Path) -> Outside:
+    """The machine as the recording has it: its processes, and the `@paths` that existed. It writes below `root`."""
+
+    def missing(identity: Identity, stdin: bytes) -> NoRecording:
+        return NoRecording(
+            f"the cassette has no recording of this turn of {identity.member}"
+            f"{difference(cassette.turns, identity, stdin)}",
+            "record it again: teamchat send --new --record FILE ...",
+        )
 
     def launch(what: Launch) -> Running:
         try:
             return player(what)
-        except NotRecorded:
-            raise NoRecording(
-                f"the cassette has no recording of this turn of {what.identity.member}"
-                f"{difference(cassette.turns, what)}",
-                "record it again: teamchat send --new --record FILE ...",
-            ) from None
+        except NotRecorded as error:
+            raise missing(error.identity, error.stdin) from None
+
+    def check(turn: ReadyTurn) -> None:
+        identity, stdin = identity_of(turn), turn.prompt.prepared.stdin
+        found = player.find(identity, stdin)
+        if found and found.error and found.error.kind != SPAWN:
+            player.take(identity, stdin)
+            raise ERRORS[found.error.kind](found.error.text, found.error.hint)
 
     existing = {path for turn in cassette.turns for path in turn.existing}
-    return Outside(launch, check=lambda _turn: None, exists=lambda _cwd, path: path in existing, env={})
+    return Outside(
+        launch,
+        check,
+        exists=lambda _cwd, path: path in existing,
+        env={},
+        scratch=lambda: Path(tempfile.mkdtemp(dir=root)),
+        live=False,
+    )
 
 
-def difference(turns: tuple[TurnLine, ...], what: Launch) -> str:
+def difference(turns: tuple[TurnLine, ...], identity: Identity, stdin: bytes) -> str:
     """What the nearest recorded turn was given and this one is not (-), and the other way round (+)."""
-    mine = _given(what.identity.system_text, what.stdin.decode())
-    same = [turn for turn in turns if turn.member == what.identity.member] or list(turns)
+    mine = given(identity.system_text, stdin.decode())
+    same = [turn for turn in turns if turn.member == identity.member] or list(turns)
     if not same:
         return ": there is none at all"
-    nearest = max(same, key=lambda turn: _likeness(_given(turn.system, turn.stdin), mine))
-    if (nearest.member, _given(nearest.system, nearest.stdin)) == (what.identity.member, mine):
+    nearest = max(same, key=lambda turn: _likeness(given(turn.system, turn.stdin), mine))
+    theirs = given(nearest.system, nearest.stdin)
+    if (nearest.member, theirs) == (identity.member, mine):
         return ", which has the same prompt as one that was played already"
-    lines = difflib.unified_diff(
-        _given(nearest.system, nearest.stdin), mine, "recorded", "now", lineterm="", n=CONTEXT_LINES
-    )
-    return "; the nearest one differs:\n" + "\n".join(lines)
+    return "; the nearest one differs:\n" + "\n".join(text_difference(theirs, mine, "prompt"))
 
 
-def _given(system: str | None, stdin: str) -> list[str]:
+def given(system: str | None, stdin: str) -> list[str]:
+    """All that a member was told, line by line."""
     return [*(system or "").split("\n"), *stdin.split("\n")]
 
 
 def _likeness(one: list[str], other: list[str]) -> float:
+    if sum(map(len, one)) + sum(map(len, other)) > LONGEST_COMPARED:
+        return 0.0
     return difflib.SequenceMatcher(None, one, other, autojunk=False).quick_ratio()
-
-
-def differences(coordinator: ConversationCoordinator, before: int, code: int, end: EndLine) -> Iterator[str]:
-    """How a replayed run differs from the recorded one: its messages from number `before` on, and its exit code."""
-    said = [Said.of(message) for message in coordinator.manager.get_messages()[before:]]
-    for number, (now, then) in enumerate(zip(said, end.said, strict=False), before + 1):
-        if now != then:
-            yield f"message {number} of {then.speaker} is not what was recorded"
-    if len(said) != len(end.said):
-        yield f"{len(said)} messages instead of {len(end.said)}"
-    if code != end.code:
-        yield f"exit code {code} instead of {end.code}"

@@ -10,19 +10,72 @@ import os
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from teamchat.core.agent_types import normalize_agent_type
+from teamchat.core.names import fold, valid_name
 from teamchat.core.team import AgentSpec, Limits, Member, Team
 
 
+class RecordedTeam(BaseModel):
+    """All of a team that a replay needs; equal for teams that a recording may be continued with.
+
+    `agents` are by their full names. A cassette may come from a stranger: names are held to what a team file may say.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    name: str
+    task: str | None
+    lead: str | None
+    context_window: int = Field(ge=0)
+    max_bytes: int = Field(ge=1)
+    max_prompt_tokens: int = Field(ge=1)
+    share_context: bool
+    limits: Limits
+    members: tuple[Member, ...]
+    agents: dict[str, AgentSpec]
+
+    @field_validator("name")
+    @classmethod
+    def _one_line(cls, name: str) -> str:
+        if not name.isprintable():
+            raise ValueError("expected one line of text")
+        return name
+
+    @field_validator("members")
+    @classmethod
+    def _named(cls, members: tuple[Member, ...]) -> tuple[Member, ...]:
+        for member in members:
+            if not valid_name(member.name):
+                raise ValueError(f"expected names of letters, digits, _ . and -, got {member.name!r}")
+            if not (member.title or "").isprintable():
+                raise ValueError(f"expected a title of one line, got {member.title!r}")
+        if len({fold(member.name) for member in members}) < len(members):
+            raise ValueError("two members have the same name")
+        if {member.type for member in members} != {"ai", "human"}:
+            raise ValueError("expected at least one AI member and one human")
+        return members
+
+    @model_validator(mode="after")
+    def _known(self) -> RecordedTeam:
+        talking = {member.name: member for member in self.members if member.type == "ai"}
+        if self.lead is not None and self.lead not in talking:
+            raise ValueError(f"the lead {self.lead!r} is no AI member")
+        for member in talking.values():
+            if member.agent is None or normalize_agent_type(member.agent) not in self.agents:
+                raise ValueError(f"the agent {member.agent!r} of {member.name!r} is missing")
+            if not talking.keys() >= set(member.fallback):
+                raise ValueError(f"somebody who answers in the place of {member.name!r} is missing")
+        for agent in self.agents.values():
+            if not agent.command or not agent.name.isprintable():
+                raise ValueError(f"the agent {agent.name!r} has no command, or no name")
+        return self
+
+
 def team_to_json(team: Team) -> dict[str, Any]:
-    """All of the team that a replay needs; equal for teams that a recording may be continued with."""
-    return {
-        "name": team.name,
-        "task": team.task,
-        "lead": team.lead,
-        "context_window": team.context_window,
-        "max_bytes": team.max_bytes,
-        "max_prompt_tokens": team.max_prompt_tokens,
-        "share_context": team.share_context,
+    own = {name: getattr(team, name) for name in RecordedTeam.model_fields}
+    return own | {
         "limits": dataclasses.asdict(team.limits),
         "members": [_member(team, member) for member in team.members],
         "agents": {name: _agent(team, spec) for name, spec in team.agents.items()},
@@ -48,16 +101,21 @@ def _relative(path: Path, root: Path) -> str:
     return os.path.relpath(path, root) if path.is_relative_to(root) else path.name
 
 
-def team_from_json(data: dict[str, Any], root: Path) -> Team:
-    """The team of a cassette, whose members all work in the folder `root`. Raises ValueError, KeyError or TypeError."""
-    from pydantic import TypeAdapter
+def team_from_json(recorded: RecordedTeam, root: Path) -> Team:
+    """The team of a cassette; its members work below the folder `root`, apart where they did so."""
+    own = {name: getattr(recorded, name) for name in RecordedTeam.model_fields}
+    return in_folder(Team(**own, root=root), root)
 
-    members = [{**member, "cwd": str(root)} for member in data["members"]]
-    return Team(
-        **{key: data[key] for key in ("name", "task", "lead", "context_window", "max_bytes", "max_prompt_tokens")},
-        share_context=data["share_context"],
-        limits=TypeAdapter(Limits).validate_python(data["limits"]),
-        members=TypeAdapter(tuple[Member, ...]).validate_python(members),
-        agents=TypeAdapter(dict[str, AgentSpec]).validate_python(data["agents"]),
+
+def in_folder(team: Team, root: Path) -> Team:
+    """The team with all its members working below `root`, where nothing is: a replay touches no other folder."""
+    return dataclasses.replace(
+        team,
         root=root,
+        members=tuple(dataclasses.replace(member, cwd=_below(root, team.root, member.cwd)) for member in team.members),
     )
+
+
+def _below(root: Path, old: Path, cwd: Path) -> Path:
+    written = Path(_relative(old / cwd, old))
+    return root / Path(*(part for part in written.parts if part not in ("..", "/")))

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 
-from teamchat.runners.base import LiveRule
+from teamchat.runners.base import Failure, LiveRule
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import PROCESS, Chunk, Exit, Launch, Process
 
@@ -95,8 +95,9 @@ class LiveTurn:
         self._stops = 0
         self._insist: asyncio.TimerHandle | None = None
 
-    def stop(self, *, hard: bool = False) -> None:
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         """By the CLI's own interrupt first; by signal when that does not help, or a second time."""
+        del why
         process = self._agent.process
         assert process is not None
         self._stops += 1

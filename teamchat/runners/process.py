@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
 from teamchat.runners import guardian
-from teamchat.runners.base import StopRule
+from teamchat.runners.base import Failure, StopRule
 
 POLL_S = 0.01
 READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
@@ -80,16 +80,26 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """In a recording: its turn was ended here, `at` seconds after the start, and `why`."""
+
+    why: Failure
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
     """How the process ended: its code (a signal is negative) and the names of what had to be ended after it.
 
-    `seconds` is how long it ran. `over_limit` is the limit of output in bytes if it was killed for that.
+    `seconds` is how long it ran. `over_limit` is the limit of output in bytes if it was killed for that. `cwd` is where
+    a recorded one ran, if its output tells.
     """
 
     code: int
     left: tuple[str, ...] = ()
     over_limit: int | None = None
     seconds: float = 0.0
+    cwd: Path | None = None
 
 
 class SpawnFailed(Exception):
@@ -99,15 +109,17 @@ class SpawnFailed(Exception):
 class Running(Protocol):
     """A process that runs, really or from a recording."""
 
-    def chunks(self) -> AsyncGenerator[Chunk, None]:
+    def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
         """Output as it comes; ends when the process has ended and everything it wrote has been given.
 
         Closing it early ends the process and waits until everything of it is gone.
         """
         ...
 
-    def stop(self, *, hard: bool = False) -> None:
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         """Ask for the end: the CLI's soft signal first, or SIGKILL at once. Returns immediately.
+
+        A recording keeps `why`.
 
         After a hard stop a backlog of output that was not read yet is left in its file.
         """
@@ -213,7 +225,8 @@ class Process:
             raise OSError(report["failed"])
         return int(report["pid"])
 
-    def stop(self, *, hard: bool = False) -> None:
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        del why
         self._hurried = self._hurried or hard
         with contextlib.suppress(OSError):  # it may have ended by itself
             self._control.send(b"kill\n" if hard else b"stop\n")

@@ -7,27 +7,45 @@ replay can only ever give an answer to the very prompt that it was an answer to.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
+import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from teamchat.runners.process import Chunk, Exit, Identity, Launch, Launcher, Running
+from teamchat.runners.base import Failure
+from teamchat.runners.process import Chunk, Cut, Exit, Identity, Launch, Launcher, Running, SpawnFailed
 
 STOPPED = -15  # the exit code of a replayed agent that was stopped: ended by SIGTERM
 
 
 @dataclass(frozen=True, slots=True)
+class NotStarted:
+    """Why a turn came to nothing: `kind` is how the caller names such errors."""
+
+    kind: str
+    text: str
+    hint: str | None = None
+
+
+SPAWN = "spawn"  # the kind of `NotStarted` that the operating system gave
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """One turn as it crossed the process boundary; `env_names` are the variables it was given."""
+    """One turn as it crossed the process boundary; `env_names` are the variables it was given.
+
+    `cut` is what ended it before its own end. `exit` is None where `error` says why it was not even started.
+    """
 
     identity: Identity
     stdin: bytes
     argv: tuple[str, ...]
     env_names: tuple[str, ...]
     chunks: tuple[Chunk, ...]
-    exit: Exit
+    exit: Exit | None
+    cut: Cut | None = None
+    error: NotStarted | None = None
 
     @property
     def key(self) -> tuple[Identity, bytes]:
@@ -37,9 +55,9 @@ class RecordedTurn:
 class NotRecorded(Exception):
     """No recording is left for this turn."""
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(f"no recording of this turn of {launch.identity.member}")
-        self.launch = launch
+    def __init__(self, identity: Identity, stdin: bytes) -> None:
+        super().__init__(f"no recording of this turn of {identity.member}")
+        self.identity, self.stdin = identity, stdin
 
 
 class Recorder:
@@ -49,37 +67,45 @@ class Recorder:
         self._launcher, self._keep = launcher, keep
 
     def __call__(self, what: Launch) -> Running:
-        return _Recording(self._launcher(what), what, self._keep)
+        try:
+            return _Recording(self._launcher(what), what, self._keep)
+        except SpawnFailed as error:
+            self._keep(replace(of_launch(what), error=NotStarted(SPAWN, str(error))))
+            raise
+
+
+def of_launch(what: Launch) -> RecordedTurn:
+    """The recording of a turn that has not begun."""
+    return RecordedTurn(what.identity, what.stdin, normalised(what), tuple(sorted(what.env)), (), None)
 
 
 class _Recording:
     def __init__(self, process: Running, what: Launch, keep: Callable[[RecordedTurn], None]) -> None:
         self._process, self._what, self._keep = process, what, keep
+        self._started = time.monotonic()
+        self._cut: Cut | None = None
 
     @property
     def exit(self) -> Exit | None:
         return self._process.exit
 
-    def stop(self, *, hard: bool = False) -> None:
-        self._process.stop(hard=hard)
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        if why and self._cut is None:
+            self._cut = Cut(why, time.monotonic() - self._started)
+        self._process.stop(why, hard=hard)
 
-    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+    async def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
         seen = []
         async with aclosing(self._process.chunks()) as chunks:
             async for chunk in chunks:
-                seen.append(chunk)
+                if isinstance(chunk, Cut):  # it is a playback that is recorded again
+                    self._cut = chunk
+                else:
+                    seen.append(chunk)
                 yield chunk
-        if self._process.exit is not None:
-            self._keep(
-                RecordedTurn(
-                    identity=self._what.identity,
-                    stdin=self._what.stdin,
-                    argv=normalised(self._what),
-                    env_names=tuple(sorted(self._what.env)),
-                    chunks=tuple(seen),
-                    exit=self._process.exit,
-                )
-            )
+        if end := self._process.exit:
+            exit_ = replace(end, cwd=end.cwd or self._what.cwd)
+            self._keep(replace(of_launch(self._what), chunks=tuple(seen), exit=exit_, cut=self._cut))
 
 
 def normalised(what: Launch) -> tuple[str, ...]:
@@ -98,43 +124,86 @@ class Player:
     """
 
     def __init__(self, turns: Iterable[RecordedTurn], speed: float) -> None:
+        self.waiting = list(turns)
         self._speed = speed
-        self._waiting: defaultdict[tuple[Identity, bytes], deque[RecordedTurn]] = defaultdict(deque)
-        for turn in turns:
-            self._waiting[turn.key].append(turn)
 
     def __call__(self, what: Launch) -> Running:
-        waiting = self._waiting[what.identity, what.stdin]
-        if not waiting:
-            raise NotRecorded(what)
-        return _Playback(waiting.popleft(), self._speed)
+        turn = self.take(what.identity, what.stdin)
+        if turn.exit is None:
+            raise SpawnFailed(turn.error.text if turn.error else "it was not started")
+        return _Playback(turn, turn.exit, self._speed)
+
+    def take(self, identity: Identity, stdin: bytes) -> RecordedTurn:
+        """The recording of that turn, which is played then. Raises `NotRecorded`."""
+        turn = self.find(identity, stdin)
+        if turn is None:
+            raise NotRecorded(identity, stdin)
+        self.waiting.remove(turn)
+        return turn
+
+    def find(self, identity: Identity, stdin: bytes) -> RecordedTurn | None:
+        """The first recording of that turn that was not played yet."""
+        return next((turn for turn in self.waiting if turn.key == (identity, stdin)), None)
+
+
+class LenientPlayer(Player):
+    """Plays a member's next recording where its prompt is not the recorded one, and tells `met` of each turn."""
+
+    def __init__(
+        self, turns: Iterable[RecordedTurn], speed: float, met: Callable[[RecordedTurn, Identity, bytes], None]
+    ) -> None:
+        super().__init__(turns, speed)
+        self._met = met
+
+    def take(self, identity: Identity, stdin: bytes) -> RecordedTurn:
+        turn = super().take(identity, stdin)
+        self._met(turn, identity, stdin)
+        return turn
+
+    def find(self, identity: Identity, stdin: bytes) -> RecordedTurn | None:
+        same = (turn for turn in self.waiting if turn.identity.member == identity.member)
+        return super().find(identity, stdin) or next(same, None)
 
 
 class _Playback:
-    def __init__(self, turn: RecordedTurn, speed: float) -> None:
-        self._turn, self._speed = turn, speed
+    def __init__(self, turn: RecordedTurn, end: Exit, speed: float) -> None:
+        self._turn, self._end, self._speed = turn, end, speed
         self._stopped = asyncio.Event()
         self.exit: Exit | None = None
 
-    def stop(self, *, hard: bool = False) -> None:
-        del hard
-        self._stopped.set()
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        """What ended the recorded turn does not end this one before its time."""
+        cut = self._turn.cut
+        if hard or why is None or cut is None or cut.why.kind is not why.kind:
+            self._stopped.set()
 
-    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+    async def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
         at = 0.0
-        for chunk in self._turn.chunks:
+        for chunk in _in_time(self._turn):
             if await self._stopped_within(chunk.at - at):
-                self.exit = Exit(STOPPED, seconds=at)
+                self.exit = Exit(STOPPED, seconds=at, cwd=self._end.cwd)
                 return
             at = chunk.at
             yield chunk
-        stopped = await self._stopped_within(self._turn.exit.seconds - at)
-        self.exit = Exit(STOPPED, seconds=at) if stopped else self._turn.exit
+        stopped = await self._stopped_within(self._end.seconds - at)
+        self.exit = Exit(STOPPED, seconds=at, cwd=self._end.cwd) if stopped else self._end
 
     async def _stopped_within(self, seconds: float) -> bool:
         """Let recorded time pass; True when the turn was stopped meanwhile."""
+        pause = seconds / self._speed
+        if not pause > 0:
+            await asyncio.sleep(0)
+            return self._stopped.is_set()
         try:
-            await asyncio.wait_for(self._stopped.wait(), max(seconds, 0.0) / self._speed)
+            await asyncio.wait_for(self._stopped.wait(), pause)
         except TimeoutError:
             return False
         return True
+
+
+def _in_time(turn: RecordedTurn) -> list[Chunk | Cut]:
+    """The output of the turn with its cut in its place: behind what had come by then."""
+    if turn.cut is None:
+        return list(turn.chunks)
+    after = next((index for index, chunk in enumerate(turn.chunks) if chunk.at > turn.cut.at), len(turn.chunks))
+    return [*turn.chunks[:after], turn.cut, *turn.chunks[after:]]

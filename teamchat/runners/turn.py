@@ -7,11 +7,13 @@ of life (stopped while a tool call is open; retries are no life), from the CLI's
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 
 from teamchat.runners.base import (
@@ -31,8 +33,9 @@ from teamchat.runners.base import (
     Verdict,
 )
 from teamchat.runners.framing import LineFramer
-from teamchat.runners.process import Chunk, Running
+from teamchat.runners.process import Chunk, Cut, Running
 
+SILENT = "silent for"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
 TAIL_BYTES = 64 * 1024
 TICK_S = 0.1
@@ -53,6 +56,9 @@ class Clocks:
     note_s: float = 60.0
 
 
+NO_CLOCKS = Clocks(math.inf, math.inf, math.inf, math.inf, math.inf)  # a recording's own have run out already
+
+
 class Stopper:
     """How a turn is stopped from outside: `request` once for the soft way, twice for SIGKILL at once."""
 
@@ -71,7 +77,10 @@ class Stopper:
 
 @dataclass(slots=True)
 class TurnEnd:
-    """Everything known about a finished turn. `text` is the reply, or the partial text when it failed."""
+    """Everything known about a finished turn. `text` is the reply, or the partial text when it failed.
+
+    `cwd` is where it ran, if that was elsewhere: of a recording.
+    """
 
     text: str
     failure: Failure | None
@@ -84,6 +93,7 @@ class TurnEnd:
     model: str | None = None
     stderr_tail: str = ""
     left: tuple[str, ...] = ()
+    cwd: Path | None = None
 
 
 @dataclass(slots=True)
@@ -147,7 +157,10 @@ class _Turn:
         try:
             async with aclosing(self.process.chunks()) as chunks:
                 async for chunk in chunks:
-                    self._take(chunk)
+                    if isinstance(chunk, Cut):
+                        self._was_cut(chunk.why)
+                    else:
+                        self._take(chunk)
         finally:
             watch.cancel()
         for stream, framer in self.framers.items():
@@ -157,6 +170,14 @@ class _Turn:
         if self.broken:
             raise self.broken
         return end
+
+    def _was_cut(self, why: Failure) -> None:
+        """A recorded turn was ended here; when a person did it, everything that runs with it was stopped."""
+        if self.cut is None:
+            self.cut, self.failed_before_cut = why, self.facts.done is False
+        if why.kind is FailureKind.INTERRUPTED and not self.stopper.asked:
+            self.stopper.request()
+            self.stops_sent = self.stopper.asked
 
     def _take(self, chunk: Chunk) -> None:
         lines = self.framers[chunk.stream].push(chunk.data)
@@ -219,7 +240,7 @@ class _Turn:
             self._end_process(Failure(FailureKind.TIMEOUT, reason))
         elif now - self.noted > self.clocks.note_s:
             self.noted = now
-            self._emit(Note(f"silent for {now - self.alive:.0f} s"))
+            self._emit(Note(f"{SILENT} {now - self.alive:.0f} s"))
 
     def _clock(self, now: float) -> str | None:
         if now - self.started > self.clocks.total_s:
@@ -237,7 +258,7 @@ class _Turn:
     def _end_process(self, why: Failure, *, hard: bool = False) -> None:
         if self.cut is None:
             self.cut, self.failed_before_cut = why, self.facts.done is False
-        self.process.stop(hard=hard)
+        self.process.stop(why, hard=hard)
 
     def _end(self) -> TurnEnd:
         ended = self.process.exit
@@ -262,6 +283,7 @@ class _Turn:
             model=self.facts.model,
             stderr_tail=tail,
             left=ended.left if ended else (),
+            cwd=ended.cwd if ended else None,
         )
 
     def _failure(self, verdict: Verdict) -> Failure | None:

@@ -57,8 +57,8 @@ def test_a_changed_recording_does_not_verify(cassette: Path) -> None:
     cassette.write_text(changed)
     assert cli("replay", "--speed", "0", cassette).code == 0
     ran = cli("replay", "--speed", "0", "--verify", cassette)
-    assert ran.code == 10
-    assert "not as recorded: message 5 of max is not what was recorded" in ran.err
+    assert ran.code == 1
+    assert 'input 2 is not as recorded: message 2 text: "Thanks." instead of "No thanks."' in ran.err
 
 
 def test_json_of_a_replay(cassette: Path) -> None:

@@ -22,6 +22,7 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Like, Member, Team
+from teamchat.runners.base import Failure
 from teamchat.runners.process import Chunk, Exit, Launch
 from teamchat.runners.turn import Stopper
 from tests.fakes.scripted import spoken
@@ -58,8 +59,8 @@ class Running:
         (launch.folder / "stdout").write_text(output)
         self.output = output.encode()
 
-    def stop(self, *, hard: bool = False) -> None:
-        del hard
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        del why, hard
         self.stopped.set()
 
     async def chunks(self) -> AsyncGenerator[Chunk, None]:

@@ -17,6 +17,7 @@ from teamchat.runners.recorded import RecordedTurn
 from tests.crew import crew
 
 SECRET = "hunter2-hunter2"  # in variables, prompts and output of these tests
+NOTHING: dict[str, list[object]] = {"messages": [], "turns": [], "routes": []}
 KEY = "sk-ant-api03-" + "k3y" * 12
 
 
@@ -43,11 +44,11 @@ def gemini_delta(text: str) -> str:
 def test_a_cassette_reads_back_as_it_was_recorded(tmp_path: Path, world: Path) -> None:
     path = tmp_path / "a.cassette"
     made = writer(path, world)
-    made.begin(0)
+    made.begin(())
     made.human("Hi", None, "max")
     chunks = (Chunk("out", b"one\ntw", 0.1), Chunk("err", b"\xff\xfe\n", 0.2), Chunk("out", b"o\nthree", 0.3))
     made.turn(turn(chunks, "plain"))
-    made.end(0, ())
+    made.end(0, NOTHING, (), ())
     cassette = read_cassette(path)
     assert [human.text for human, _ in cassette.runs] == ["Hi"]
     played = recorded_turn(cassette.turns[0])
@@ -68,7 +69,7 @@ def test_no_planted_secret_is_in_a_cassette(
 ) -> None:
     path = tmp_path / "a.cassette"
     made = writer(path, world)
-    made.begin(0)
+    made.begin(())
     made.human(f"my key is {secret}", None, None)
     pieces = [secret[:5], secret[5:9], secret[9:]]
     streamed = "".join(delta(piece) for piece in ("It is ", *pieces, " indeed"))  # type: ignore[operator]  # a function
@@ -85,7 +86,7 @@ def test_no_planted_secret_is_in_a_cassette(
             stdin=f"the prompt with {secret}",
         )
     )
-    made.end(0, ())
+    made.end(0, NOTHING, (), ())
     text = path.read_text()
     for piece in (secret, pieces[2]):
         assert piece not in text
@@ -105,16 +106,16 @@ def test_lines_are_the_whole_output(pieces: list[tuple[str, bytes]]) -> None:
 
 def test_a_recording_goes_on_only_with_its_own_conversation(tmp_path: Path, world: Path) -> None:
     path = tmp_path / "a.cassette"
-    writer(path, world).begin(0)
-    writer(path, world).begin(0)  # nothing said so far: it is the same conversation
+    writer(path, world).begin(())
+    writer(path, world).begin(())  # nothing said so far: it is the same conversation
     with pytest.raises(UsageError, match="another team or conversation"):
-        writer(path, world).begin(3)
+        writer(path, world).begin(("a", "b", "c"))
     assert len(path.read_text().splitlines()) == 1
 
 
 def test_a_recording_begins_with_a_new_conversation(tmp_path: Path, world: Path) -> None:
     with pytest.raises(UsageError, match="begins with a new conversation"):
-        writer(tmp_path / "a.cassette", world).begin(2)
+        writer(tmp_path / "a.cassette", world).begin(("a", "b"))
     assert not (tmp_path / "a.cassette").exists()
 
 

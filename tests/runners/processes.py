@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from teamchat.runners.process import Exit, Running
+from teamchat.runners.process import Chunk, Exit, Running
 
 AGENT = Path(__file__).parent.parent / "fakes" / "agent.py"
 PATIENCE_S = 20.0  # how long a test waits for what should be there in an instant: the machine may be busy
@@ -43,6 +43,7 @@ async def following(process: Running, when: bytes = b"", then: Callable[[], None
     started = time.monotonic()
     seen = {"out": bytearray(), "err": bytearray()}
     async for chunk in process.chunks():
+        assert isinstance(chunk, Chunk)
         seen[chunk.stream] += chunk.data
         if then and when in seen["out"]:
             then()

@@ -62,7 +62,8 @@ class ScriptedProcess:
         self._stopped = asyncio.Event()
         self._started = self._due = time.monotonic()
 
-    def stop(self, *, hard: bool = False) -> None:
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        del why
         self.stops.append(hard)
         if hard or not self.deaf:
             self._stopped.set()

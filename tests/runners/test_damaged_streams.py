@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.store.turns import events_of as stored_events
-from teamchat.runners.base import AgentEvent, Done, EventParser
+from teamchat.runners.base import AgentEvent, Done, EventParser, Failure
 from teamchat.runners.process import Chunk, Exit
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 from tests.core.stage import Fails, Stage, team_of
@@ -40,7 +40,7 @@ class Played:
         self._chunks, self._code = chunks, code
         self.exit: Exit | None = None
 
-    def stop(self, *, hard: bool = False) -> None:
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         """It is over already."""
 
     async def chunks(self) -> AsyncGenerator[Chunk, None]:

@@ -20,7 +20,7 @@ def what(folder: Path, stdin: bytes = b"Hi", identity: Identity = MAX) -> Launch
 
 
 async def output(process: Running) -> list[Chunk]:
-    return [chunk async for chunk in process.chunks()]
+    return [chunk async for chunk in process.chunks() if isinstance(chunk, Chunk)]
 
 
 def record(folder: Path, stdin: bytes = b"Hi") -> RecordedTurn:
@@ -38,6 +38,7 @@ def test_a_recorded_turn_is_what_crossed_the_boundary(tmp_path: Path) -> None:
     assert turn.argv[3:] == (".", "$TMPDIR/x")
     assert b"".join(chunk.data for chunk in turn.chunks if chunk.stream == "out") == b"HI"
     assert b"".join(chunk.data for chunk in turn.chunks if chunk.stream == "err") == b"oops\n"
+    assert turn.exit is not None
     assert turn.exit.code == 3
     assert turn.exit.seconds > 0
 

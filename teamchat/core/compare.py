@@ -1,0 +1,55 @@
+"""How two accounts of a run differ, in lines for a person: what is there now, and what was recorded."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from teamchat.core.clean import clean
+
+CONTEXT_LINES = 2
+LONGEST = 200  # characters of a value
+
+
+def differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
+    """Each difference with its place; of texts a unified diff. Nothing when they are equal."""
+    if then == now:
+        return
+    match then, now:
+        case dict(), dict():
+            for key, value in then.items():  # a newer version may tell more
+                yield from differences(value, now.get(key), f"{where} {key}".strip())
+        case list(), list() if _texts(then) and _texts(now):
+            yield from text_difference(then, now, where)
+        case list(), list():
+            yield from _items(then, now, where)
+        case str(), str() if "\n" in then + now:
+            yield from text_difference(then.split("\n"), now.split("\n"), where)
+        case _:
+            yield f"{where}: {_short(now)} instead of {_short(then)}"
+
+
+def _texts(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _items(then: list[Any], now: list[Any], where: str) -> Iterator[str]:
+    where = where.removesuffix("s")
+    for number, (one, other) in enumerate(zip(then, now, strict=False), 1):
+        yield from differences(one, other, f"{where} {number}")
+    both = min(len(then), len(now))
+    yield from (f"{where} {number}: only recorded: {_short(one)}" for number, one in enumerate(then[both:], both + 1))
+    yield from (f"{where} {number}: only now: {_short(one)}" for number, one in enumerate(now[both:], both + 1))
+
+
+def text_difference(then: list[str], now: list[str], where: str) -> Iterator[str]:
+    """A unified diff: what was recorded (-) and what is there now (+)."""
+    lines = difflib.unified_diff(then, now, f"{where} recorded", f"{where} now", lineterm="", n=CONTEXT_LINES)
+    yield from (clean(line).replace("\n", " ") for line in lines)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return clean(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
