@@ -1,38 +1,147 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from teamchat.cli.options import JsonOption, TeamOption
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable
+
     from teamchat.core.checks import Check
+    from teamchat.core.errors import ExitCode
 
 MARKS = {"ok": "✓", "note": "·", "warning": "!", "unknown": "?", "failed": "✗"}
+OfflineOption = Annotated[
+    bool,
+    typer.Option("--offline", help="Run the installed CLIs against a scripted model here, to prove what is relied on."),
+]
+LiveOption = Annotated[
+    bool, typer.Option("--live", help="Ask each member one short question on your own login. This costs money.")
+]
 
 
-def doctor(team: TeamOption = None, as_json: JsonOption = False) -> int:
+def doctor(
+    team: TeamOption = None, offline: OfflineOption = False, live: LiveOption = False, as_json: JsonOption = False
+) -> int:
     """Check what the team needs: programs, versions, logins, folders, the store. No model is called."""
-    import dataclasses
+    from teamchat.core.errors import UsageError
+
+    if offline and live:
+        raise UsageError("--offline calls no model and --live does: one of the two", "teamchat doctor --offline")
+    if offline and team is not None:
+        raise UsageError("--offline looks at the installed CLIs, not at a team", "teamchat doctor --offline")
+    report = Report(as_json)
+    if offline:
+        return finished(prove(report), report)
+    if live:
+        return finished(ask(team, report), report)
+    return look(team, report)
+
+
+class Report:
+    """Shows the findings: as they come, for a person with their names in one column as wide as the longest."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.checks: list[Check] = []
+
+    def __call__(self, check: Check, width: int) -> None:
+        from teamchat.cli.output.jsonl import write
+
+        self.checks.append(check)
+        if self.as_json:
+            import dataclasses
+
+            write("check", **dataclasses.asdict(check))
+        else:
+            print(line(check, width), flush=True)
+
+    def all(self, checks: Iterable[Check]) -> None:
+        found = list(checks)
+        width = max(len(check.member or "") for check in found)
+        for check in found:
+            self(check, width)
+
+    def end(self) -> ExitCode:
+        from teamchat.cli.output.jsonl import write
+        from teamchat.core.checks import exit_code
+
+        code = exit_code(self.checks)
+        if self.as_json:
+            write("result", code=int(code), outcome=code.name.lower())
+        return code
+
+
+def look(team: str | None, report: Report) -> ExitCode:
     import os
     from pathlib import Path
 
-    from teamchat.cli.output.jsonl import write
-    from teamchat.core.checks import exit_code
     from teamchat.core.doctor import examine
     from teamchat.core.folders import config_dir
     from teamchat.runners.process import capture
 
-    checks = list(examine(team, Path.cwd(), config_dir(), os.environ, capture))
-    code = exit_code(checks)
-    if as_json:
-        for check in checks:
-            write("check", **dataclasses.asdict(check))
-        write("result", code=int(code), outcome=code.name.lower())
-        return code
-    width = max(len(check.member or "") for check in checks)
-    for check in checks:
-        print(line(check, width))
-    return code
+    report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture))
+    return report.end()
+
+
+async def prove(report: Report) -> None:
+    import os
+
+    from teamchat.cli.output.progress import Progress
+    from teamchat.core.proof.prove import prove
+    from teamchat.core.team import BUILTIN_AGENTS
+    from teamchat.runners.process import capture
+
+    width = max(len(spec.name) for spec in BUILTIN_AGENTS.values())
+    progress = Progress()
+
+    def tell(check: Check) -> None:
+        with progress.aside():
+            report(check, width)
+
+    with progress.shown():
+        await prove(os.environ.get("PATH", os.defpath), capture, tell, progress)
+
+
+async def ask(option: str | None, report: Report) -> None:
+    import os
+
+    from teamchat.cli.output.words import note
+    from teamchat.cli.place import find_team, need_trust
+    from teamchat.core.proof.live import QUESTION, ask_members
+
+    team = find_team(option)
+    need_trust(team, give=False)
+    names = [member.name for member in team.ai_members]
+    note(
+        f"asks {', '.join(names)} on your own logins, which costs: one question of {len(QUESTION)} bytes each, "
+        "and the some thousand tokens that each CLI adds of its own"
+    )
+    async for check in ask_members(team, os.environ):
+        report(check, max(map(len, names)))
+
+
+def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
+    """Do the work; SIGTERM and SIGHUP end it as Ctrl-C does, so that no agent and no folder of it is left."""
+    import asyncio
+    import signal
+
+    from teamchat.core.errors import ExitCode
+
+    async def interruptible() -> None:
+        task = asyncio.current_task()
+        assert task
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        await work
+
+    try:
+        asyncio.run(interruptible())
+    except asyncio.CancelledError:
+        return ExitCode.TERMINATED
+    return report.end()
 
 
 def line(check: Check, width: int) -> str:

@@ -34,6 +34,13 @@ def failed(what: str, error: TeamchatError) -> Check:
     return Check(None, what, "failed", str(error), hint=error.hint, code=error.code)
 
 
+def not_installed(install: str, *, needed: bool) -> Check:
+    """The finding that an agent's program is not there; `install` is how to get it."""
+    if needed:
+        return Check(None, "program", "failed", "not installed", hint=install, code=ExitCode.AGENT_UNAVAILABLE)
+    return Check(None, "program", "note", "not installed", hint=install)
+
+
 def exit_code(checks: Iterable[Check]) -> ExitCode:
     """What the findings come to: a broken team file (2) before a member that can not run (11) before the store (13)."""
     return min((check.code for check in checks if check.state == "failed"), default=ExitCode.DONE)

@@ -11,10 +11,11 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from teamchat.core.checks import Check, State, failed
-from teamchat.core.doctor_members import Ask, check_members
+from teamchat.core.checks import Check, failed, not_installed
+from teamchat.core.doctor_members import check_members
 from teamchat.core.errors import AgentMissing, ExitCode, StoreError, TeamFileError
 from teamchat.core.folders import STORE_NAME, TRUST_NAME, state_path, workspace_path
 from teamchat.core.store.database import Database
@@ -22,6 +23,7 @@ from teamchat.core.store.migrations import migrate
 from teamchat.core.team import BUILTIN_AGENTS, INSTALL, Team
 from teamchat.core.team_file import resolve_team
 from teamchat.core.trust import TrustStore, needs, trust_command
+from teamchat.core.versions import Ask
 
 
 def examine(option: str | None, cwd: Path, config_dir: Path, env: Mapping[str, str], ask: Ask) -> Iterator[Check]:
@@ -34,25 +36,24 @@ def examine(option: str | None, cwd: Path, config_dir: Path, env: Mapping[str, s
     except TeamFileError as error:
         yield failed("team", error)
     except AgentMissing:
-        yield from _absent("failed")
+        yield from _absent(needed=True)
         yield _store(cwd)
     else:
         file = _file(team)
         yield from check_members(team, env, ask, trusted=file.state in {"ok", "note"})
         if team.path is None:
-            yield from _absent("note")
+            yield from _absent(needed=False)
         yield _store(team.root)
         yield file
     yield Check(None, "python", "ok", f"{platform.python_version()}, {sys.executable}", platform.python_version())
     yield _sqlite()
 
 
-def _absent(state: State) -> Iterator[Check]:
+def _absent(*, needed: bool) -> Iterator[Check]:
     """The built-in agents that are not installed, where no team file says which ones are needed."""
     for spec in BUILTIN_AGENTS.values():
         if not shutil.which(spec.command[0]):
-            code = ExitCode.AGENT_UNAVAILABLE if state == "failed" else ExitCode.DONE
-            yield Check(spec.name, "program", state, "not installed", hint=INSTALL[spec.name], code=code)
+            yield replace(not_installed(INSTALL[spec.name], needed=needed), member=spec.name)
 
 
 def _file(team: Team) -> Check:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,18 +13,11 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.checks import Check
 from teamchat.core.errors import ExitCode
 from teamchat.core.team import BUILTIN_AGENTS, INSTALL, AgentSpec, Member, Team
+from teamchat.core.versions import Ask, check_version
 from teamchat.runners.base import Runner
 from teamchat.runners.environment import environment
-from teamchat.runners.failures import ending
-from teamchat.runners.process import SpawnFailed
 
-Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None, bytes]]
-"""How a program is asked for its version, as `runners.process.capture` does."""
-
-ANSWER_S = 10.0  # Gemini takes one and a half
 CAN_NOT_RUN = ExitCode.AGENT_UNAVAILABLE
-_VERSION = re.compile(rb"\d{1,9}(?:\.\d{1,9})+[0-9A-Za-z.+-]*")
-_NOT_STARTED = (126, 127)  # what shells and `env` end with when there is no interpreter for a script
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,39 +100,9 @@ def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
     """What each program says of its version, by its path; in a folder of its own, where no project can have a say."""
     programs = {post.program: post for post in posts if post.program and post.is_builtin}
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
-        checks = pool.map(lambda post: _version(post, ask, Path(folder)), programs.values())
-        return dict(zip(programs, checks, strict=True))
-
-
-def _version(post: _Post, ask: Ask, folder: Path) -> Check:
-    assert post.program
-    try:
-        code, said = ask((str(Path(post.program).absolute()), "--version"), post.env, folder, ANSWER_S)
-    except SpawnFailed as error:
-        return _broken(f"can not be started: {error}")
-    if code in _NOT_STARTED:
-        return _broken(f"--version {ending(code)}: what it needs to run is missing")
-    if code is None:
-        return Check(None, "version", "warning", f"--version gave no answer in {ANSWER_S:g} s")
-    version = _VERSION.search(said)
-    if code or version is None:
-        return Check(None, "version", "warning", f"--version {ending(code)}, and told no version")
-    return _compared(version[0].decode(), post.runner.tested_version or "", INSTALL[post.agent.name])
-
-
-def _broken(text: str) -> Check:
-    return Check(None, "version", "failed", text, code=CAN_NOT_RUN)
-
-
-def _compared(version: str, tested: str, upgrade: str) -> Check:
-    """A version held against the tested one; an early form of a version (1.2.0-rc1) comes before it."""
-    if version == tested:
-        return Check(None, "version", "ok", f"{version}, the tested one", version)
-    if _numbers(version) <= _numbers(tested):
-        return Check(None, "version", "warning", f"{version}, older than the tested {tested}", version, upgrade)
-    return Check(None, "version", "warning", f"{version}, newer than the tested {tested}", version)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    found = re.match(r"[\d.]*\d", version)
-    return tuple(int(number) for number in found[0].split(".") if number) if found else ()
+        there = Path(folder)
+        checks = {
+            program: pool.submit(check_version, post.agent.name, program, post.runner, post.env, there, ask)
+            for program, post in programs.items()
+        }
+        return {program: check.result() for program, check in checks.items()}

@@ -51,7 +51,9 @@ READS = "GEMINI.md of its folder and of the user, the user's settings, MCP serve
 class GeminiRunner:
     vendor: Literal["claude", "codex", "gemini"] | None = "gemini"
     tested_version: str | None = "0.61.0"
-    limit: Limit | None = Limit(4_500_000)
+    limit: Limit | None = Limit(
+        4_000_000
+    )  # from 4,194,304 on it asks no model and ends well: a quarter of the characters are tokens to it
     stop = StopRule()  # the parent process ignores every soft signal; the group does not
     stall_s: float = 300.0
     reports_denials: bool = True

@@ -201,7 +201,7 @@ def test_each_cli_is_stopped_limited_and_told_apart_as_observed() -> None:
     assert facts == {
         "claude": (Limit(10_000_000), StopRule(Signals.SIGINT, group=False), 300, True),
         "codex": (Limit(1_048_576, "characters"), StopRule(Signals.SIGTERM, group=True), 900, False),
-        "gemini": (Limit(4_500_000), StopRule(Signals.SIGTERM, group=True), 300, True),
+        "gemini": (Limit(4_000_000), StopRule(Signals.SIGTERM, group=True), 300, True),
         None: (None, StopRule(Signals.SIGTERM, group=True), 300, False),
     }
 

@@ -1,0 +1,133 @@
+"""What was seen of a CLI's turns, as findings: each holds, or says in one line what is wrong and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from signal import SIGKILL
+
+from teamchat.core.checks import Check, State
+from teamchat.core.errors import ExitCode
+from teamchat.core.proof.shapes import Shapes
+from teamchat.core.proof.turn import Observed
+from teamchat.core.scripted.protocol import Request
+from teamchat.core.scripted.server import prompt
+from teamchat.runners.base import Access, Limit, Runner, Text, ToolCall, ToolResult
+
+NO_TURN = "not known: no turn began"
+UNTRIED = "not tried, since the first turn already came to nothing"
+
+
+def flags(turns: Sequence[tuple[Access, Observed]], refusal: str | None) -> Check:
+    """Whether the CLI starts with what teamchat gives it for each access; `refusal` is why full is not tried."""
+    for access, turn in turns:
+        if not turn.began:
+            reason = turn.end.failure.reason if turn.end.failure else "it printed no event"
+            return _row("flags", "failed", f"does not start with what teamchat gives it for {access}: {reason}")
+    tried = list(dict.fromkeys(access for access, _ in turns))
+    text = f"accepted for {', '.join(tried)}"
+    return _row("flags", "ok", text + (f" (not tried: {refusal.partition(':')[0]})" if refusal else ""))
+
+
+def events(turn: Observed, shapes: Shapes) -> Check:
+    """Whether every event that teamchat reads came by its name, and told what is read from it."""
+    if not turn.began:
+        return _row("events", "unknown", NO_TURN)
+    missing = [name for name in shapes.needed if name not in turn.names]
+    strange = [name for name in dict.fromkeys(turn.names) if name not in shapes.known.union(shapes.needed)]
+    if missing:
+        instead = f"; unknown ones came instead: {_named(strange)}" if strange else ""
+        return _row("events", "failed", f"{_named(missing)} never came{instead}")
+    if turn.end.failure:
+        return _row("events", "failed", f"all came, but the turn {turn.end.failure.reason}")
+    if unread := _unread(turn):
+        return _row("events", "failed", f"all came, but without what teamchat reads from them: {', '.join(unread)}")
+    if strange:
+        return _row("events", "warning", f"understood; new ones came, which teamchat passes over: {_named(strange)}")
+    return _row("events", "ok", f"understood, all {len(shapes.needed)} kinds", " ".join(shapes.needed))
+
+
+def _unread(turn: Observed) -> list[str]:
+    """What the runner should have learned from a turn that thinks, speaks and uses a tool, and did not."""
+    calls = {event.id for event in turn.events if isinstance(event, ToolCall)}
+    results = {event.id for event in turn.events if isinstance(event, ToolResult)}
+    usage = turn.end.usage
+    learned = {
+        "text": turn.had(Text),
+        "tool calls": bool(calls),
+        "tool results": bool(results) and results <= calls,
+        "a session": turn.end.vendor_session is not None,
+        "tokens": bool(usage and usage.input_tokens and usage.output_tokens),
+    }
+    return [name for name, there in learned.items() if not there]
+
+
+def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limit) -> Check:
+    """Whether each prompt was in the model's first request as it was sent; the last one is as large as can be."""
+    for given, turn, requests in sent:
+        if not requests:
+            if not turn.began:
+                return _row("stdin", "unknown", NO_TURN)
+            reason = turn.end.failure.reason if turn.end.failure else "it ended well all the same"
+            return _row("stdin", "failed", f"a prompt of {len(given):,} bytes never came to the model: {reason}")
+        arrived = prompt(requests[0]).encode(errors="surrogatepass")
+        if arrived != given:
+            text = f"a prompt of {len(given):,} bytes came to the model as {len(arrived):,} others"
+            return _row("stdin", "failed", text)
+    text = f"prompts arrive byte for byte, up to {limit.size:,} {limit.unit}; larger ones are refused before they run"
+    return _row("stdin", "ok", text, f"{limit.size} {limit.unit}")
+
+
+def stop(turn: Observed, runner: Runner, tool: str) -> Check:
+    """Whether a turn that hangs in a tool ends when it is stopped, and its whole tree with it."""
+    if not turn.began:
+        return _row("stop", "unknown", NO_TURN)
+    if turn.stopped is None:
+        reason = turn.end.failure.reason if turn.end.failure else "it answered"
+        return _row("stop", "failed", f"a turn that should hang ended by itself: {reason}")
+    stopped = turn.stopped
+    if stopped.survivors:
+        return _row("stop", "failed", f"a stopped turn left processes behind: {', '.join(stopped.survivors)}")
+    text = f"a hanging turn ended in {stopped.seconds:.1f} s, and all its {len(stopped.tree)} processes"
+    if turn.end.exit_code == -SIGKILL:
+        return _row("stop", "warning", f"{text}; it did not obey {runner.stop.signal.name} and was killed")
+    if tool not in stopped.tree.values():
+        return _row("stop", "warning", f"{text}; none of them was a tool's, which it did not run")
+    return _row("stop", "ok", text, f"{stopped.seconds:.1f}")
+
+
+def denials(turn: Observed, requests: Sequence[Request], tries: int, written: Iterable[Path], runner: Runner) -> Check:
+    """Whether a member that may only read wrote nothing when its model tried, and the CLI told of the refusals."""
+    if not turn.began:
+        return _row("denials", "unknown", NO_TURN)
+    if files := [path.name for path in written if path.exists()]:
+        text = f"under read it wrote {' and '.join(files)}: give this version nothing to read that it must not change"
+        return _row("denials", "failed", text)
+    if len(requests) <= tries:
+        reason = turn.end.failure.reason if turn.end.failure else "it answered"
+        return _row("denials", "failed", f"the turn ended before it had tried to write: {reason}")
+    if turn.end.denied:
+        return _row("denials", "ok", f"under read nothing was written; refusals reported: {len(turn.end.denied)}")
+    if runner.reports_denials:
+        return _row("denials", "failed", "under read nothing was written; but no refusal was reported")
+    return _row("denials", "unknown", "under read nothing was written; it does not report what it refuses")
+
+
+def untried(what: str) -> Check:
+    """The row of a turn that was not worth its wait."""
+    return _row(what, "unknown", UNTRIED)
+
+
+def duration(small: Observed, all_s: float) -> Check:
+    """How long a turn takes when its model takes no time."""
+    text = f"{small.end.seconds:.1f} s for a small turn, {all_s:.1f} s for all of these"
+    return _row("time", "ok" if small.end.failure is None else "unknown", text, f"{small.end.seconds:.1f}")
+
+
+def _row(what: str, state: State, text: str, value: str | None = None) -> Check:
+    code = ExitCode.MEMBER_FAILED if state == "failed" else ExitCode.DONE
+    return Check(None, what, state, text, value, code=code)
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,224 @@
+"""`teamchat doctor --offline` over small programs that speak the vendors' protocols, well and badly."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from teamchat.core.errors import ExitCode
+from teamchat.core.proof.shapes import SHAPES
+from teamchat.core.scripted.protocol import Vendor
+from tests.cli.scene import objects, refused
+from tests.installed import SAYS, install, program
+from tests.program import ROOT, Result, argv, cli, ended, run_here, start
+from tests.runners.processes import eventually, lives
+
+VENDOR = ROOT / "tests" / "fakes" / "vendor.py"
+ROWS = ["version", "flags", "events", "stdin", "stop", "denials", "time"]
+VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
+Put = Callable[..., None]
+
+
+@pytest.fixture
+def put(world: Path, monkeypatch: pytest.MonkeyPatch) -> Put:
+    """Install a program of that name, with its knobs."""
+    folder = install(world, monkeypatch)
+
+    def put(vendor: str, **knobs: object) -> None:
+        text = json.dumps({"vendor": vendor, "version": SAYS[vendor], **knobs})
+        command = [sys.executable, "-I", "-S", str(VENDOR), text]
+        program(folder / vendor, f'exec {shlex.join(command)} "$@"')
+
+    return put
+
+
+def proved(*options: str) -> tuple[Result, dict[tuple[str, str], dict[str, Any]]]:
+    """What `--offline` finds: the run, and its rows by CLI and what they are about."""
+    ran = run_here("doctor", "--offline", "--json", *options)
+    found: list[dict[str, Any]] = objects(ran)
+    assert [row["type"] for row in found] == ["check"] * (len(found) - 1) + ["result"], ran.err
+    assert found[-1] == {"v": 1, "type": "result", "code": ran.code, "outcome": ExitCode(ran.code).name.lower()}
+    return ran, {(row["member"], row["what"]): row for row in found[:-1]}
+
+
+def states(rows: dict[tuple[str, str], dict[str, Any]], vendor: str) -> dict[str, str]:
+    return {what: row["state"] for (name, what), row in rows.items() if name == vendor}
+
+
+def test_clis_that_behave_hold_in_every_row(put: Put, world: Path) -> None:
+    for vendor in VENDORS:
+        put(vendor)
+    before = sorted(world.rglob("*"))
+    ran, rows = proved()
+    assert ran.code == 0, ran.out
+    for vendor in VENDORS:
+        assert states(rows, vendor) == dict.fromkeys(ROWS, "ok"), ran.out
+        assert rows[vendor, "events"]["value"].split() == list(SHAPES[vendor].needed)
+    assert rows["claude", "stdin"]["value"] == "10000000 bytes"
+    assert sorted(world.rglob("*")) == before, "something was left behind"
+
+
+def test_a_person_gets_one_line_a_row_in_the_order_of_the_clis(put: Put) -> None:
+    put("codex")
+    ran = cli("doctor", "--offline")
+    assert ran.code == 0, ran.out
+    words = [line.split()[:3] for line in ran.out.splitlines()]
+    assert [line[1:] for line in words] == [
+        ["claude", "program"],
+        *(["codex", what] for what in ROWS),
+        ["gemini", "program"],
+    ]
+    assert ran.out.splitlines()[0] == ("· claude program not installed (try: npm install -g @anthropic-ai/claude-code)")
+    assert ran.err == ""
+
+
+def test_no_cli_at_all_is_exit_11() -> None:
+    ran, rows = proved()
+    assert ran.code == ExitCode.AGENT_UNAVAILABLE
+    assert {key: row["state"] for key, row in rows.items()} == {(name, "program"): "failed" for name in VENDORS}
+
+
+def test_a_program_that_can_not_be_started_is_exit_11(put: Put, world: Path) -> None:
+    put("codex")
+    program(world / "bin" / "gemini", "exit 127")
+    ran, rows = proved()
+    assert ran.code == ExitCode.AGENT_UNAVAILABLE
+    assert states(rows, "gemini") == {"version": "failed"}
+    assert rows["gemini", "version"]["hint"] == "npm install -g @google/gemini-cli@0.61.0"
+    assert set(states(rows, "codex").values()) == {"ok"}
+
+
+def test_a_version_beyond_the_tested_one_is_a_warning(put: Put) -> None:
+    put("codex", version="codex-cli 0.170.0")
+    ran, rows = proved()
+    assert ran.code == 0
+    assert states(rows, "codex") == {**dict.fromkeys(ROWS, "ok"), "version": "warning"}
+    assert rows["codex", "version"]["text"] == "0.170.0, newer than the tested 0.169.0"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "old", "new", "lost", "found"),
+    [
+        ("claude", "result", "outcome", "result", "outcome"),
+        ("claude", "assistant", "reply", "assistant/thinking", "reply/thinking"),
+        ("codex", "turn.completed", "turn.done", "turn.completed", "turn.done"),
+        ("codex", "agent_message", "message", "item.completed/agent_message", "item.completed/message"),
+        ("gemini", "tool_use", "tool_call", "tool_use", "tool_call"),
+    ],
+)
+def test_a_renamed_event_is_named_with_what_came_instead(
+    put: Put, vendor: str, old: str, new: str, lost: str, found: str
+) -> None:
+    put(vendor, rename={old: new})
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    row = rows[vendor, "events"]
+    assert row["state"] == "failed"
+    missing, _, came = row["text"].partition(" never came; unknown ones came instead: ")
+    assert f"`{lost}`" in missing
+    assert f"`{found}`" in came
+    assert row["hint"].startswith("npm install -g @")
+    assert row["hint"].endswith(f"@{SAYS[vendor].split()[0] if vendor != 'codex' else '0.169.0'}")
+
+
+def test_a_refused_flag_is_named_and_nothing_else_is_claimed(put: Put) -> None:
+    put("codex", refuse="--ignore-rules")
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert "for read: " in rows["codex", "flags"]["text"]
+    assert "unexpected argument '--ignore-rules' found" in rows["codex", "flags"]["text"]
+    assert states(rows, "codex") == {
+        "version": "ok",
+        "flags": "failed",
+        **dict.fromkeys(["events", "stdin", "stop", "denials"], "unknown"),
+    }
+
+
+def test_a_flag_of_one_access_that_is_refused_is_named_with_it(put: Put) -> None:
+    put("gemini", refuse="auto_edit")
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert "for edit: " in rows["gemini", "flags"]["text"]
+    assert states(rows, "gemini") == {**dict.fromkeys(ROWS, "ok"), "flags": "failed", "stop": "unknown"}
+
+
+def test_a_prompt_that_does_not_arrive_whole_fails(put: Put) -> None:
+    put("gemini", cut=1_000_000)
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert rows["gemini", "stdin"]["text"] == "a prompt of 4,000,000 bytes came to the model as 1,000,000 others"
+    assert states(rows, "gemini") == {**dict.fromkeys(ROWS, "ok"), "stdin": "failed"}
+
+
+def test_a_cli_that_writes_under_read_fails(put: Put) -> None:
+    put("gemini", writes=True)
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert "it wrote made.txt and made.txt.shell" in rows["gemini", "denials"]["text"]
+
+
+@pytest.mark.parametrize(("vendor", "state"), [("claude", "failed"), ("codex", "unknown")])
+def test_refusals_that_are_not_reported(put: Put, vendor: str, state: str) -> None:
+    put(vendor, silent=True)
+    ran, rows = proved()
+    assert states(rows, vendor) == {**dict.fromkeys(ROWS, "ok"), "denials": state}
+    assert ran.code == (ExitCode.MEMBER_FAILED if state == "failed" else 0)
+
+
+def test_a_cli_that_obeys_no_signal_is_killed_with_its_tool(put: Put) -> None:
+    put("codex", deaf=True)
+    ran, rows = proved()
+    assert ran.code == 0
+    row = rows["codex", "stop"]
+    assert row["state"] == "warning"
+    assert row["text"].endswith("it did not obey SIGTERM and was killed")
+
+
+def test_a_cli_that_says_nothing_is_not_called_well(world: Path, put: Put) -> None:
+    put("codex")
+    program(world / "bin" / "codex", 'test "$1" = --version && echo 0.169.0')
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert rows["codex", "flags"]["state"] == "failed"
+    assert "ok" not in {state for what, state in states(rows, "codex").items() if what != "version"}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_with_everything_of_it(world: Path, put: Put, number: signal.Signals, code: int) -> None:
+    put("codex")
+    pid = world / "pid"
+    program(world / "bin" / "codex", f'test "$1" = --version && exec echo 0.169.0\necho $$ > {pid}\nexec sleep 60')
+    running = start("doctor", "--offline")
+    assert eventually(lambda: pid.exists() and bool(pid.read_text().strip()))
+    running.send_signal(number)
+    done = ended(running)
+    assert done.code == code, done.err
+    assert "Traceback" not in done.err
+    assert not lives(int(pid.read_text()))
+    assert list((world / "tmp").iterdir()) == []
+
+
+def test_a_terminal_shows_what_is_going_on_and_then_the_rows(put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    put("codex")
+    monkeypatch.setenv("TERM", "xterm")
+    with pexpect.spawn(sys.executable, argv("doctor", "--offline")[1:], encoding="utf-8", timeout=60) as terminal:
+        terminal.expect("codex: a large prompt")
+        terminal.expect("✓ codex  stdin   prompts arrive")
+        terminal.expect(pexpect.EOF)
+        terminal.wait()
+    assert terminal.exitstatus == 0
+
+
+def test_options_that_exclude_each_other_are_exit_2() -> None:
+    for options in (["--offline", "--live"], ["--offline", "--team", "x"]):
+        ran = run_here("doctor", *options)
+        assert ran.code == ExitCode.USAGE
+        assert "--offline" in refused(ran)

@@ -1,0 +1,195 @@
+"""A CLI of a vendor that really asks its model: `vendor.py KNOBS ARGS...`, KNOBS being a JSON object.
+
+`vendor` (claude, codex, gemini) says whose protocol and events it speaks, `version` what `--version` prints. Any other
+spoils it: `rename` ({old type: new type} of events), `refuse` (an argument that it does not know), `writes` (it does
+what it should refuse), `silent` (reports no refusal), `cut` (so many bytes of its prompt), `deaf` (to all but SIGKILL).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+KNOBS: dict[str, Any] = json.loads(sys.argv[1])
+ARGS = sys.argv[2:]
+VENDOR: str = KNOBS["vendor"]
+
+
+@dataclass
+class Item:
+    """A piece of a reply: its kind (thinking, text or tool), its text, and a tool's name and input."""
+
+    kind: str
+    text: str = ""
+    name: str = ""
+    input: Any = None
+
+
+def emit(event: dict[str, Any]) -> None:
+    for part in (event, event.get("item"), event.get("event")):
+        if isinstance(part, dict):
+            part["type"] = KNOBS.get("rename", {}).get(part["type"], part["type"])
+    print(json.dumps(event), flush=True)
+
+
+def frames(path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What the model streams as its answer."""
+    if VENDOR == "codex":
+        config = tomllib.loads((Path(os.environ["HOME"]) / ".codex" / "config.toml").read_text())
+        url = config["model_providers"]["mock"]["base_url"].removesuffix("/v1")
+    else:
+        url = os.environ["ANTHROPIC_BASE_URL" if VENDOR == "claude" else "GOOGLE_GEMINI_BASE_URL"]
+    with urlopen(Request(url + path, json.dumps(body).encode())) as response:  # noqa: S310 (loopback)
+        for line in response:
+            if line.startswith(b"data: "):
+                yield json.loads(line[6:])
+
+
+def ask_claude(prompt: str) -> list[Item]:
+    blocks: list[Item] = []
+    body = {"stream": True, "messages": [{"role": "user", "content": prompt}]}
+    for frame in frames("/v1/messages", body):
+        match frame:
+            case {"type": "content_block_start", "content_block": {"type": kind, **rest}}:
+                blocks.append(Item("tool" if kind == "tool_use" else kind, name=str(rest.get("name", ""))))
+            case {"delta": {"text": text}} | {"delta": {"thinking": text}}:
+                blocks[-1].text += text
+            case {"delta": {"partial_json": text}}:
+                blocks[-1].input = json.loads(text)
+    return blocks
+
+
+def ask_codex(prompt: str) -> list[Item]:
+    items = []
+    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": prompt}]}
+    for frame in frames("/v1/responses", {"input": [message]}):
+        match frame:
+            case {"type": "response.output_item.done", "item": {"type": "message", "content": [{"text": text}]}}:
+                items.append(Item("text", text))
+            case {"type": "response.output_item.done", "item": {"type": "reasoning", "summary": [{"text": text}]}}:
+                items.append(Item("thinking", text))
+            case {"type": "response.output_item.done", "item": {"name": name, "arguments": arguments}}:
+                items.append(Item("tool", name=name, input=json.loads(arguments)))
+            case {"type": "response.output_item.done", "item": {"name": name, "input": patch}}:
+                items.append(Item("tool", name=name, input={"file_path": re.findall(r"Add File: (.*)", patch)[0]}))
+    return items
+
+
+def ask_gemini(prompt: str) -> list[Item]:
+    items = []
+    body = {"contents": [{"role": "user", "parts": [{"text": prompt}]}]}
+    for frame in frames("/v1beta/models/m:streamGenerateContent", body):
+        for part in frame["candidates"][0]["content"]["parts"]:
+            match part:
+                case {"text": text, **rest}:
+                    items.append(Item("thinking" if rest.get("thought") else "text", text))
+                case {"functionCall": {"name": name, "args": arguments}}:
+                    items.append(Item("tool", name=name, input=arguments))
+    return items
+
+
+def use(tool: Item) -> bool:
+    """Do what the tool was asked; whether it was refused, as everything that writes is."""
+    command = str(tool.input.get("cmd") or tool.input.get("command") or "")
+    writes = tool.name in ("Write", "write_file", "apply_patch") or command.startswith("touch ")
+    if writes and not KNOBS.get("writes"):
+        return True
+    if writes:
+        Path(tool.input.get("file_path") or command.removeprefix("touch ")).write_text("written")
+    elif command:
+        subprocess.run(command.split(), check=False, stdout=subprocess.DEVNULL, start_new_session=True)
+    return False
+
+
+def tell_claude(item: Item, number: int) -> None:
+    tool = {"type": "tool_use", "id": f"t{number}", "name": item.name, "input": item.input}
+    if item.kind == "text":
+        emit({"type": "stream_event", "event": {"type": "message_start"}})
+        delta = {"type": "text_delta", "text": item.text}
+        emit({"type": "stream_event", "event": {"type": "content_block_delta", "delta": delta}})
+    content = {"tool": tool, "text": {"type": "text", "text": item.text}}
+    emit(
+        {"type": "assistant", "message": {"content": [content.get(item.kind, {"type": "thinking", "thinking": "Hm"})]}}
+    )
+    if item.kind == "tool":
+        refused = use(item)
+        text = "Claude requested permissions to write" if refused and not KNOBS.get("silent") else "well"
+        block = {"type": "tool_result", "tool_use_id": f"t{number}", "content": text, "is_error": refused}
+        emit({"type": "user", "message": {"content": [block]}})
+
+
+def tell_codex(item: Item, number: int) -> None:
+    if item.kind != "tool":
+        kind = "agent_message" if item.kind == "text" else "reasoning"
+        emit({"type": "item.completed", "item": {"id": f"i{number}", "type": kind, "text": item.text}})
+        return
+    tool = {"id": f"i{number}", "type": "command_execution", "command": str(item.input), "status": "in_progress"}
+    emit({"type": "item.started", "item": dict(tool)})
+    refused = use(item)
+    status = "declined" if refused and not KNOBS.get("silent") else "completed"
+    emit({"type": "item.completed", "item": {**tool, "status": status, "aggregated_output": ""}})
+
+
+def tell_gemini(item: Item, number: int) -> None:
+    if item.kind == "text":
+        emit({"type": "message", "role": "assistant", "content": item.text, "delta": True})
+    elif item.kind == "tool":
+        emit({"type": "tool_use", "tool_id": f"t{number}", "tool_name": item.name, "parameters": item.input})
+        refused = use(item) and not KNOBS.get("silent")
+        result = {"status": "error", "error": {"type": "policy_violation"}} if refused else {"status": "success"}
+        emit({"type": "tool_result", "tool_id": f"t{number}", "output": "", **result})
+
+
+def end(text: str) -> None:
+    tokens = {"input_tokens": 11, "output_tokens": 7}
+    ends: dict[str, dict[str, Any]] = {
+        "claude": {"type": "result", "subtype": "success", "is_error": False, "result": text, "usage": tokens},
+        "codex": {"type": "turn.completed", "usage": tokens},
+        "gemini": {"type": "result", "status": "success", "stats": {"total_tokens": 18, **tokens}},
+    }
+    emit(ends[VENDOR])
+
+
+def main() -> int:
+    if "--version" in ARGS:
+        print(KNOBS["version"])
+        return 0
+    if KNOBS.get("refuse") in ARGS:
+        print(f"error: unexpected argument {KNOBS['refuse']!r} found", file=sys.stderr)
+        return 2
+    if KNOBS.get("deaf"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    prompt = sys.stdin.buffer.read()[: KNOBS.get("cut")].decode()
+    asks = {"claude": ask_claude, "codex": ask_codex, "gemini": ask_gemini}
+    tells = {"claude": tell_claude, "codex": tell_codex, "gemini": tell_gemini}
+    emit(
+        {
+            "claude": {"type": "system", "subtype": "init", "session_id": "s", "model": "m"},
+            "codex": {"type": "thread.started", "thread_id": "s"},
+            "gemini": {"type": "init", "session_id": "s", "model": "m"},
+        }[VENDOR]
+    )
+    number = 0
+    while True:
+        items = asks[VENDOR](prompt)
+        for item in items:
+            number += 1
+            tells[VENDOR](item, number)
+        if not any(item.kind == "tool" for item in items):
+            end("".join(item.text for item in items if item.kind == "text"))
+            return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

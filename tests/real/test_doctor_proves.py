@@ -1,0 +1,79 @@
+"""`doctor --offline` over the real CLIs, whole and spoiled; `doctor --live` with the scripted model as their login."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.scripted.protocol import Vendor
+from teamchat.core.scripted.reply import Reply
+from tests.real.world import World
+
+pytestmark = pytest.mark.real
+VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
+ROWS = ["version", "flags", "events", "stdin", "stop", "denials", "time"]
+RENAMED = {"claude": ("result", "outcome"), "codex": ("turn.completed", "turn.done"), "gemini": ("result", "outcome")}
+
+
+def test_the_pinned_clis_hold_in_every_row_soon(user: World) -> None:
+    home = Path(user.env["HOME"])
+    before = sorted(home.rglob("*"))
+    began = time.monotonic()
+    ran = user.json("doctor", "--offline")
+    assert ran.code == 0, ran.out
+    assert time.monotonic() - began < 100  # a tenth of that on a machine that does nothing else
+    states = {(row["member"], row["what"]): row["state"] for row in ran.events[:-1]}
+    allowed = {("codex", "denials", "unknown"), *((vendor, "stop", "warning") for vendor in VENDORS)}  # when it is busy
+    assert list(states) == [(vendor, what) for vendor in VENDORS for what in ROWS]
+    assert {(*key, state) for key, state in states.items() if state != "ok"} <= allowed, ran.out
+    assert sorted(home.rglob("*")) == before, "the user's home was touched"
+    assert user.server.requests == [], "the user's own model was asked"
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_renamed_event_of_a_real_cli_is_named(user: World, tmp_path: Path, vendor: Vendor) -> None:
+    old, new = RENAMED[vendor]
+    real = shutil.which(vendor, path=user.env["PATH"])
+    node = shutil.which("node", path=user.env["PATH"])
+    assert real
+    assert node
+    folder = tmp_path / "stubs"
+    folder.mkdir()
+    script = f'set -o pipefail\n{shlex.quote(real)} "$@" | sed -u \'s/"type":"{old}"/"type":"{new}"/\'\n'
+    (folder / vendor).write_text(f"#!/bin/bash\n{script}")
+    (folder / vendor).chmod(0o755)
+    (folder / "node").symlink_to(node)
+    user.env = {**user.env, "PATH": os.pathsep.join([str(folder), "/usr/bin", "/bin"])}
+    ran = user.json("doctor", "--offline")
+    assert ran.code == 1, ran.out
+    (row,) = (row for row in ran.events if row.get("member") == vendor and row["what"] == "events")
+    assert row["text"] == f"`{old}` never came; unknown ones came instead: `{new}`"
+
+
+def test_live_asks_each_login_one_question_and_tells_what_it_cost(user: World) -> None:
+    user.team()
+    for vendor in VENDORS:
+        user.server.script(vendor, [Reply("OK")])
+    ran = user("doctor", "--live")
+    assert ran.code == 0, ran.out + ran.err
+    assert "asks max, sarah, carol on your own logins, which costs" in ran.err
+    lines = ran.out.splitlines()
+    assert [line.split()[:3] for line in lines] == [["✓", name, "answer"] for name in ("max", "sarah", "carol")]
+    assert all("'OK' after " in line and "18 tokens" in line for line in lines)
+    assert "$0." in lines[0]
+    assert [len(user.server.turns(vendor)) for vendor in VENDORS] == [1, 1, 1]
+    assert {user.prompt(vendor) for vendor in VENDORS} == {"Reply with the one word OK. Use no tools."}
+
+
+def test_live_tells_a_rejected_login(user: World) -> None:
+    user.member("claude")
+    user.server.script("claude", [Reply(status=401, message="invalid x-api-key")])
+    ran = user.json("doctor", "--live")
+    assert ran.code == 11, ran.out
+    assert ran.events[0]["state"] == "failed"
+    assert "login" in ran.events[0]["text"]
