@@ -25,7 +25,7 @@ LiveOption = Annotated[
 def doctor(
     team: TeamOption = None, offline: OfflineOption = False, live: LiveOption = False, as_json: JsonOption = False
 ) -> int:
-    """Check what the team needs: programs, versions, logins, folders, the store. No model is called."""
+    """Check what the team needs: programs, versions, logins, folders, the store. Only --live calls a model."""
     from teamchat.core.errors import UsageError
 
     if offline and live:

@@ -21,16 +21,24 @@ _VERSION = re.compile(rb"\d{1,9}(?:\.\d{1,9})+[0-9A-Za-z.+-]*")
 _NOT_STARTED = (126, 127)  # what shells and `env` end with when there is no interpreter for a script
 
 
-def check_version(name: str, program: str, runner: Runner, env: Mapping[str, str], folder: Path, ask: Ask) -> Check:
+def check_version(
+    name: str,
+    program: str,
+    runner: Runner,
+    env: Mapping[str, str],
+    folder: Path,
+    ask: Ask,
+    answer_s: float = ANSWER_S,
+) -> Check:
     """What the program of the built-in agent `name` says of its version when it is asked in `folder`. Blocks."""
     try:
-        code, said = ask((str(Path(program).absolute()), "--version"), env, folder, ANSWER_S)
+        code, said = ask((str(Path(program).absolute()), "--version"), env, folder, answer_s)
     except SpawnFailed as error:
         return _broken(f"can not be started: {error}")
     if code in _NOT_STARTED:
         return _broken(f"--version {ending(code)}: what it needs to run is missing")
     if code is None:
-        return Check(None, "version", "warning", f"--version gave no answer in {ANSWER_S:g} s")
+        return Check(None, "version", "warning", f"--version gave no answer in {answer_s:g} s")
     version = _VERSION.search(said)
     if code or version is None:
         return Check(None, "version", "warning", f"--version {ending(code)}, and told no version")

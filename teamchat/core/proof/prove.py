@@ -19,7 +19,7 @@ from teamchat.core.checks import Check, not_installed
 from teamchat.core.proof import rows
 from teamchat.core.proof.shapes import SHAPES
 from teamchat.core.proof.tools import NOTE, SLEEP, looking, running, trying_to_write
-from teamchat.core.proof.turn import Observed, Watch, observe
+from teamchat.core.proof.turn import CLOCKS, Observed, Watch, observe
 from teamchat.core.scripted.home import MODELS, environment
 from teamchat.core.scripted.protocol import Request, Vendor
 from teamchat.core.scripted.reply import Reply
@@ -67,7 +67,9 @@ async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progres
     with place as folder, ModelServer() as server:
         stand = _Stand(runner, server, _furnished(Path(folder), server, path), Path(folder))
         progress(name, "version")
-        version = await asyncio.to_thread(check_version, name, program, runner, stand.env, stand.work, ask)
+        version = await asyncio.to_thread(
+            check_version, name, program, runner, stand.env, stand.work, ask, CLOCKS.first_byte_s
+        )
         checks = [version]
         if version.state != "failed":
             checks += await _turns(stand, lambda step: progress(name, step))

@@ -53,6 +53,8 @@ model_provider = "mock"
 model = "{MODELS["codex"]}"
 analytics.enabled = false
 check_for_update_on_startup = false
+features.plugins = false
+features.apps = false
 
 [model_providers.mock]
 name = "mock"
