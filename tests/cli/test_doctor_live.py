@@ -5,19 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from teamchat.core.errors import ExitCode
-from teamchat.core.proof.live import QUESTION
 from tests.cli.scene import FILE, actors, objects
 from tests.program import run_here
 
 
 def test_every_member_is_asked_and_nothing_is_stored(world: Path) -> None:
-    actors({"al": ["reply", "It is fine."], "bo": ["read-slowly", "0"]})
+    actors({"al": ["claude-like", "It is fine."], "bo": ["claude-like", "{prompt}"]}, like="claude")
     before = sorted(world.rglob("*"))
     ran = run_here("doctor", "--live", "--json")
     assert ran.code == 0, ran.out
     first, second, result = objects(ran)
     assert (first["member"], first["what"], first["state"], first["value"]) == ("al", "answer", "ok", "It is fine.")
-    assert (second["member"], second["value"]) == ("bo", f"read {len(QUESTION)}")
+    assert (second["member"], second["value"]) == ("bo", "Reply with the one word OK. Use no tool…")
     assert result == {"v": 1, "type": "result", "code": 0, "outcome": "done"}
     assert "al, bo on your own logins, which costs" in ran.err
     assert sorted(world.rglob("*")) == before
