@@ -18,7 +18,7 @@ from teamchat.cli.report import complain
 from teamchat.cli.streams import silence
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
-from teamchat.core.errors import ExitCode
+from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.events import Conclusion, ConversationEvent
 from teamchat.core.folders import state_dir
 from teamchat.core.lock import session_lock
@@ -38,11 +38,15 @@ NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """How a run is to be shown, by the options of a command."""
+    """How a run is to be shown, by the options of a command. Raises `UsageError` for those that do not go together."""
 
     as_json: bool = False
     stream: bool = False
     quiet: bool = False
+
+    def __post_init__(self) -> None:
+        if self.stream and not self.as_json:
+            raise UsageError("--stream goes with --json", "leave it out: a terminal shows text as it comes anyway")
 
     @property
     def talks(self) -> bool:

@@ -42,6 +42,7 @@ def resume(
     if retry + skip + drop > 1:
         raise UsageError("--retry, --skip and --drop exclude each other")
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
+    show = Show(as_json, stream, quiet)
     found = find_team(team, timeout)
     need_trust(found, give=trust)
     with open_store(found.root) as db:
@@ -49,5 +50,5 @@ def resume(
         touch_session(db, chosen.id)
         if not quiet:
             note(f"session {chosen.name} goes on")
-        output = choose_output(found, chosen.name, Show(as_json, stream, quiet))
+        output = choose_output(found, chosen.name, show)
         return converse(found, db, chosen, output, lambda coordinator: coordinator.resume(mode), wait=not no_wait)

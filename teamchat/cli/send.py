@@ -65,6 +65,7 @@ def send(
     from teamchat.core.engine_state import State
     from teamchat.core.store.sessions import current_session
 
+    show = Show(as_json, stream, quiet)
     found = find_team(team, timeout)
     if not dry_run:
         need_trust(found, give=trust)
@@ -79,7 +80,7 @@ def send(
         chosen, word = choose_session(db, found, session, new=new)
         if not quiet:
             note(word)
-        output = choose_output(found, chosen.name, Show(as_json, stream, quiet))
+        output = choose_output(found, chosen.name, show)
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
             if held := coordinator.state.held:

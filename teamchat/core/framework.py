@@ -5,13 +5,14 @@ Without it real agents never learn the protocol, and the request is forgotten on
 
 from __future__ import annotations
 
+from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.history import name_of
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.route import Route
 from teamchat.core.team import Member, Team
 
 MAX_BYTES = 1024  # of the part that goes with the system text
-MAX_TITLE = 80  # characters of a title that others are shown
+MAX_SHOWN = 80  # bytes of a title, and of the team's name; names of members are short (40 characters)
 PROTOCOL = (
     "To hand over, end your reply with a line like [NEXT: {example}] (several names: they speak in that order). "
     "Name a person to ask them something. Without such a line nobody is called. "
@@ -23,7 +24,8 @@ def framework_text(team: Team, member: Member) -> str:
     """Who is in the team and how to hand over; the same from turn to turn, so that vendors can cache it. Under 1 KB."""
     others = [other for other in team.members if other is not member]
     example = next((other.name for other in others if other.type == "ai"), others[0].name if others else "NAME")
-    head = f"You are {_described(member)}, a member of the team {team.name!r}; teamchat passes its messages on."
+    team_name = repr(_cut(team.name))
+    head = f"You are {_described(member)}, a member of the team {team_name}; teamchat passes its messages on."
     tail = PROTOCOL.format(example=example)
     room = MAX_BYTES - len(f"{head}\n\n{tail}".encode()) - len(f"The others: and {len(others)} more.")
     return f"{head}\n{_listed(others, room)}\n{tail}" if others else f"{head}\n{tail}"
@@ -31,10 +33,12 @@ def framework_text(team: Team, member: Member) -> str:
 
 def _described(member: Member) -> str:
     kind = "person" if member.type == "human" else None
-    title = member.title or ""
-    shown = title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1]}…"
-    details = ", ".join(filter(None, (kind, shown)))
+    details = ", ".join(filter(None, (kind, _cut(member.title or ""))))
     return f"{member.name} ({details})" if details else member.name
+
+
+def _cut(text: str) -> str:
+    return text if byte_length(text) <= MAX_SHOWN else f"{truncate_end(text, MAX_SHOWN - byte_length('…'))}…"
 
 
 def _listed(others: list[Member], room: int) -> str:

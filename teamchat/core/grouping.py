@@ -27,8 +27,9 @@ async def run_together(
     lines = in_lines(team, routes)
     for line in lines:
         if len(line) > 1:
-            names = ", ".join(route.target for route in line)
-            emit(Warned(f"{names} may write in the same folder: one after the other"))
+            *names, last = (route.target for route in line)
+            together = f"{', '.join(names)} and {last}"
+            emit(Warned(f"{together} may write in the same folder, so they speak one after the other"))
 
     async def in_turn(line: list[Route], wait: float) -> list[int]:
         await stopper.sleep(wait)

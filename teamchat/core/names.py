@@ -23,6 +23,7 @@ _INVISIBLE = re.compile(
 # NFKC makes U+2010 of the hyphen that does not break, which models like to write
 _SEPARATOR = re.compile("[\\s_\u2010-]")
 _IN_NAMES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd"})  # many scripts write vowels as marks
+LONGEST_NAME = 40  # characters: prompts, receipts and lines on a terminal repeat it
 _LONGEST_GUESSED = 100  # characters: comparing costs their square
 
 
@@ -34,9 +35,10 @@ def fold(name: str) -> str:
 
 
 def valid_name(name: str) -> bool:
-    """Whether a member may have this name: letters and digits of any script, `_`, `.` and `-`; not "all"."""
+    """Whether a member may have this name: up to 40 letters and digits of any script, `_`, `.` and `-`; not "all"."""
     return (
-        all(character in "_.-" or category(character) in _IN_NAMES for character in name)
+        len(name) <= LONGEST_NAME
+        and all(character in "_.-" or category(character) in _IN_NAMES for character in name)
         and any(character.isalnum() for character in name)
         and category(name[0])[0] != "M"
         and _INVISIBLE.search(name) is None

@@ -88,8 +88,8 @@ def _named_team(option: str, cwd: Path, config_dir: Path) -> Team:
     teams = config_dir / "teams"
     file = teams / f"{option}.toml"
     if not _is_file(file):
-        there = ", ".join(sorted(other.stem for other in teams.glob("*.toml"))) or "none"
-        raise UnknownName(f"no team {option!r} in {teams} (there are: {there})")
+        there = ", ".join(sorted(other.stem for other in teams.glob("*.toml"))) or "none yet"
+        raise UnknownName(f"there is no team {option!r} in {teams} (teams: {there})")
     return replace(load(file, root=cwd.absolute()), option=option)
 
 

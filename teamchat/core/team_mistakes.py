@@ -73,7 +73,7 @@ def _label(raw: Mapping[str, object], index: int) -> str:
     members = raw["members"]
     member = members[index] if isinstance(members, list) else None
     name = member.get("name") if isinstance(member, dict) else None
-    return f"members {name!r}" if isinstance(name, str) else f"members[{index}]"
+    return f"members {_shown(name)}" if isinstance(name, str) else f"members[{index}]"
 
 
 def _key(rest: Iterable[str | int]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from teamchat.core.durations import parse_duration
-from teamchat.core.names import fold, valid_name
+from teamchat.core.names import LONGEST_NAME, fold, valid_name
 from teamchat.core.team import Like, Transport
 from teamchat.core.team_mistakes import Mistake, explain
 from teamchat.runners.base import Access, Memory
@@ -44,6 +44,8 @@ def _word(value: str) -> str:
 def _name(value: str) -> str:
     if fold(value) == "all":
         raise ValueError(f"{value!r} means everybody and can not be a name")
+    if len(value) > LONGEST_NAME:
+        raise ValueError(f"expected at most {LONGEST_NAME} characters, got {len(value):,}")
     if not valid_name(value):
         raise ValueError(f"expected letters, digits, _ . and -, got {value!r}")
     return value

@@ -116,6 +116,7 @@ def test_it_shows_itself_as_send_does() -> None:
             2,
             '--timeout \'soon\': expected a time above zero such as "90s", "30m" or "1h30m", got \'soon\'',
         ),
+        (["--stream"], 2, "--stream goes with --json"),
         (["Go on"], 2, "too many arguments: Go on (a text with spaces needs quotes)"),
     ],
 )

@@ -75,8 +75,17 @@ class TestBeforeAnythingBegins:
                 2,
                 '--timeout \'soon\': expected a time above zero such as "90s", "30m" or "1h30m", got \'soon\'',
             ),
+            (
+                ["--stream", "Hi"],
+                2,
+                "--stream goes with --json\n  try: leave it out: a terminal shows text as it comes anyway",
+            ),
             (["--team", "nope.toml", "Hi"], 2, "{work}/nope.toml: no such file"),
-            (["--team", "nope", "Hi"], 4, "no team 'nope' in {home}/config_home/teamchat/teams (there are: none)"),
+            (
+                ["--team", "nope", "Hi"],
+                4,
+                "there is no team 'nope' in {home}/config_home/teamchat/teams (teams: none yet)",
+            ),
             (["--session", "", "Hi"], 2, NAMELESS.format("''")),
             (["--session", "a\nb", "Hi"], 2, NAMELESS.format(r"'a\nb'")),
             (["--session", "\udcff", "Hi"], 2, NAMELESS.format(r"'\udcff'")),

@@ -84,7 +84,7 @@ def test_a_team_can_be_named_as_a_file_and_in_the_users_folder(world: Path, monk
     assert run_here("team", "--team", "mine").out.startswith(f"mine ({teams}/mine.toml), not trusted yet: ")
     assert run_here("team", "--team", str(teams / "mine.toml")).out.startswith(f"mine ({teams}/mine.toml), not trusted")
     ran = run_here("team", "--team", "other")
-    assert (ran.code, refused(ran)) == (4, f"no team 'other' in {teams} (there are: mine)")
+    assert (ran.code, refused(ran)) == (4, f"there is no team 'other' in {teams} (teams: mine)")
 
 
 def test_names_and_titles_can_not_rewrite_the_screen(world: Path) -> None:

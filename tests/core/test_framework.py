@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from teamchat.core.framework import MAX_BYTES, framework_text, turn_note
 from teamchat.core.markers import scan
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.names import LONGEST_NAME
 from teamchat.core.route import Route
 from teamchat.core.team import Member, Team
 
@@ -21,12 +22,15 @@ SARAH = Member("sarah", "ai", HERE, None, "codex")
 KAILAI = Member("kailai", "human", HERE, "Owner")
 TEAM = Team("phoenix", (KAILAI, MAX, SARAH), HERE)
 
-names = st.from_regex(r"[a-z水é]{1,20}", fullmatch=True)
+names = st.from_regex(r"[a-z水é]{1,20}", fullmatch=True) | st.just("𠮷" * LONGEST_NAME)
+team_names = st.sampled_from(["a team", "水" * 500, "'\"" * 100])
 titles = st.none() | st.text(st.characters(categories=["L", "N", "Zs", "S"]), max_size=200)
-teams = st.lists(st.tuples(names, titles, st.booleans()), min_size=1, max_size=100, unique_by=lambda row: row[0]).map(
-    lambda rows: Team(
-        "a team", tuple(Member(name, "human" if person else "ai", HERE, title) for name, title, person in rows), HERE
-    )
+teams = st.builds(
+    lambda team, rows: Team(
+        team, tuple(Member(name, "human" if person else "ai", HERE, title) for name, title, person in rows), HERE
+    ),
+    team_names,
+    st.lists(st.tuples(names, titles, st.booleans()), min_size=1, max_size=100, unique_by=lambda row: row[0]),
 )
 
 
@@ -62,6 +66,15 @@ def test_a_hundred_members_fit_in_a_kilobyte() -> None:
 def test_a_team_that_just_fits_is_named_whole() -> None:
     others = tuple(Member(f"m{n}", "ai", HERE) for n in range(20))
     assert "more" not in framework_text(replace(TEAM, members=(MAX, *others)), MAX)
+
+
+def test_the_longest_names_and_titles_fit_too() -> None:
+    longest = [chr(ord("𠮷") + number) * LONGEST_NAME for number in range(3)]
+    everybody = tuple(Member(name, "ai", HERE, "水" * 500) for name in longest)
+    text = framework_text(Team("𠮷" * 500, everybody, HERE), everybody[0])
+    assert len(text.encode()) <= MAX_BYTES
+    assert f"You are {longest[0]} ({'水' * 25}…), a member of the team '{'𠮷' * 19}…'" in text
+    assert f"[NEXT: {longest[1]}]" in text
 
 
 @given(teams)

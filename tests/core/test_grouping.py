@@ -81,7 +81,7 @@ def test_all_speak_and_those_that_failed_are_told(tmp_path: Path) -> None:
     assert asyncio.run(run_together(given, routes(given), speak, Stopper(), events.append)) == (2,)
     assert spoke.index("a ends") < spoke.index("b begins")
     assert spoke.index("c ends") < spoke.index("a ends")
-    assert events == [Warned("a, b may write in the same folder: one after the other")]
+    assert events == [Warned("a and b may write in the same folder, so they speak one after the other")]
 
 
 def test_an_error_of_one_stops_the_others_and_is_raised(tmp_path: Path) -> None:

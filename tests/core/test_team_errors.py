@@ -128,6 +128,14 @@ def test_a_members_keys(line: str, said: str, tmp_path: Path) -> None:
     [
         ('[[members]]\nagent = "claude"', "members[0]: name: missing, expected a name"),
         (MAX + "[[members]]\nname = 3", "members[1]: name: expected a string, got 3"),
+        (
+            f'[[members]]\nname = "{"x" * 41}"',
+            f"members '{'x' * 41}': name: expected at most 40 characters, got 41",
+        ),
+        (
+            f'[[members]]\nname = "{"x" * 100_000}"',
+            f"members '{'x' * 59}...: name: expected at most 40 characters, got 100,000",
+        ),
         ('[[members]]\nname = "a b!"', "members 'a b!': name: expected letters, digits, _ . and -, got 'a b!'"),
         ('[[members]]\nname = "ALL"', "members 'ALL': name: 'ALL' means everybody and can not be a name"),
         (

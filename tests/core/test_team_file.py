@@ -211,14 +211,14 @@ def test_an_unknown_team_is_reported_with_those_there_are(tmp_path: Path) -> Non
     write(tmp_path / "teams" / "abc.toml", SMALL)
     with pytest.raises(UnknownName) as unknown:
         resolve_team("phoenix", tmp_path, tmp_path)
-    assert str(unknown.value) == f"no team 'phoenix' in {tmp_path}/teams (there are: abc, zoo)"
+    assert str(unknown.value) == f"there is no team 'phoenix' in {tmp_path}/teams (teams: abc, zoo)"
 
 
 @pytest.mark.parametrize("option", ["phoenix", "", "a\0b", "x" * 300])
 def test_an_unknown_team_is_an_error_even_where_none_is_kept(option: str, tmp_path: Path) -> None:
     with pytest.raises(UnknownName) as unknown:
         resolve_team(option, tmp_path, tmp_path)
-    assert str(unknown.value) == f"no team {option!r} in {tmp_path}/teams (there are: none)"
+    assert str(unknown.value) == f"there is no team {option!r} in {tmp_path}/teams (teams: none yet)"
 
 
 def test_without_any_file_the_installed_clis_are_the_team(tmp_path: Path) -> None:
