@@ -22,7 +22,7 @@ from tests.program import ROOT, Result, argv, cli, ended, run_here, start
 from tests.runners.processes import eventually, lives
 
 VENDOR = ROOT / "tests" / "fakes" / "vendor.py"
-ROWS = ["version", "flags", "events", "stdin", "stop", "denials", "time"]
+ROWS = ["version", "flags", "events", "stdin", "resume", "stop", "denials", "time"]
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 Put = Callable[..., None]
 
@@ -138,7 +138,7 @@ def test_a_refused_flag_is_named_and_nothing_else_is_claimed(put: Put) -> None:
     assert states(rows, "codex") == {
         "version": "ok",
         "flags": "failed",
-        **dict.fromkeys(["events", "stdin", "stop", "denials"], "unknown"),
+        **dict.fromkeys(["events", "stdin", "resume", "stop", "denials"], "unknown"),
     }
 
 
@@ -156,6 +156,20 @@ def test_a_prompt_that_does_not_arrive_whole_fails(put: Put) -> None:
     assert ran.code == ExitCode.MEMBER_FAILED
     assert rows["gemini", "stdin"]["text"] == "a prompt of 4,000,000 bytes came to the model as 1,000,000 others"
     assert states(rows, "gemini") == {**dict.fromkeys(ROWS, "ok"), "stdin": "failed"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        ("forgets", "a second turn went on with the session, but its model did not hear of the first"),
+        ("anew", "a second turn began a new session instead of going on with its own"),
+    ],
+)
+def test_a_session_that_does_not_go_on_fails(put: Put, fault: str, text: str) -> None:
+    put("codex", **{fault: True})
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert (rows["codex", "resume"]["state"], rows["codex", "resume"]["text"]) == ("failed", text)
 
 
 def test_a_cli_that_writes_under_read_fails(put: Put) -> None:
@@ -179,7 +193,7 @@ def test_a_cli_that_obeys_no_signal_is_killed_with_its_tool(put: Put) -> None:
     assert ran.code == 0
     row = rows["codex", "stop"]
     assert row["state"] == "warning"
-    assert row["text"].endswith("it did not obey SIGTERM and was killed")
+    assert row["text"].endswith("on SIGTERM it did not end in 2 s and was killed")
 
 
 def test_a_cli_that_says_nothing_is_not_called_well(world: Path, put: Put) -> None:

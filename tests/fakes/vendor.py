@@ -2,7 +2,8 @@
 
 `vendor` (claude, codex, gemini) says whose protocol and events it speaks, `version` what `--version` prints. Any other
 spoils it: `rename` ({old type: new type} of events), `refuse` (an argument that it does not know), `writes` (it does
-what it should refuse), `silent` (reports no refusal), `cut` (so many bytes of its prompt), `deaf` (to all but SIGKILL).
+what it should refuse), `silent` (reports no refusal), `cut` (so many bytes of its prompt), `deaf` (to all but SIGKILL),
+`forgets` (what was said in a session), `anew` (begins a session in place of going on with one).
 """
 
 from __future__ import annotations
@@ -55,9 +56,18 @@ def frames(path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield json.loads(line[6:])
 
 
-def ask_claude(prompt: str) -> list[Item]:
+def session_of(prompt: str) -> tuple[str, list[str]]:
+    """The session's id, and what was said in it so far: a new one unless it is told to go on with another."""
+    told = next((ARGS[at + 1] for at, argument in enumerate(ARGS) if argument in ("resume", "--resume")), None)
+    file = Path(os.environ["HOME"]) / f"session-{told or os.getpid()}.json"
+    said = json.loads(file.read_text()) if told and not KNOBS.get("forgets") else []
+    file.write_text(json.dumps([*said, prompt]))
+    return told if told and not KNOBS.get("anew") else str(os.getpid()), [*said, prompt]
+
+
+def ask_claude(said: list[str]) -> list[Item]:
     blocks: list[Item] = []
-    body = {"stream": True, "messages": [{"role": "user", "content": prompt}]}
+    body = {"stream": True, "messages": [{"role": "user", "content": prompt} for prompt in said]}
     for frame in frames("/v1/messages", body):
         match frame:
             case {"type": "content_block_start", "content_block": {"type": kind, **rest}}:
@@ -69,10 +79,11 @@ def ask_claude(prompt: str) -> list[Item]:
     return blocks
 
 
-def ask_codex(prompt: str) -> list[Item]:
+def ask_codex(said: list[str]) -> list[Item]:
     items = []
-    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": prompt}]}
-    for frame in frames("/v1/responses", {"input": [message]}):
+    parts = ([{"type": "input_text", "text": prompt}] for prompt in said)
+    body = {"input": [{"type": "message", "role": "user", "content": content} for content in parts]}
+    for frame in frames("/v1/responses", body):
         match frame:
             case {"type": "response.output_item.done", "item": {"type": "message", "content": [{"text": text}]}}:
                 items.append(Item("text", text))
@@ -85,9 +96,9 @@ def ask_codex(prompt: str) -> list[Item]:
     return items
 
 
-def ask_gemini(prompt: str) -> list[Item]:
+def ask_gemini(said: list[str]) -> list[Item]:
     items = []
-    body = {"contents": [{"role": "user", "parts": [{"text": prompt}]}]}
+    body = {"contents": [{"role": "user", "parts": [{"text": prompt}]} for prompt in said]}
     for frame in frames("/v1beta/models/m:streamGenerateContent", body):
         for part in frame["candidates"][0]["content"]["parts"]:
             match part:
@@ -170,19 +181,19 @@ def main() -> int:
     if KNOBS.get("deaf"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    prompt = sys.stdin.buffer.read()[: KNOBS.get("cut")].decode()
+    session, said = session_of(sys.stdin.buffer.read()[: KNOBS.get("cut")].decode())
     asks = {"claude": ask_claude, "codex": ask_codex, "gemini": ask_gemini}
     tells = {"claude": tell_claude, "codex": tell_codex, "gemini": tell_gemini}
     emit(
         {
-            "claude": {"type": "system", "subtype": "init", "session_id": "s", "model": "m"},
-            "codex": {"type": "thread.started", "thread_id": "s"},
-            "gemini": {"type": "init", "session_id": "s", "model": "m"},
+            "claude": {"type": "system", "subtype": "init", "session_id": session, "model": "m"},
+            "codex": {"type": "thread.started", "thread_id": session},
+            "gemini": {"type": "init", "session_id": session, "model": "m"},
         }[VENDOR]
     )
     number = 0
     while True:
-        items = asks[VENDOR](prompt)
+        items = asks[VENDOR](said)
         for item in items:
             number += 1
             tells[VENDOR](item, number)

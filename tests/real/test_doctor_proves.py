@@ -16,7 +16,7 @@ from tests.real.world import World
 
 pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
-ROWS = ["version", "flags", "events", "stdin", "stop", "denials", "time"]
+ROWS = ["version", "flags", "events", "stdin", "resume", "stop", "denials", "time"]
 RENAMED = {"claude": ("result", "outcome"), "codex": ("turn.completed", "turn.done"), "gemini": ("result", "outcome")}
 
 

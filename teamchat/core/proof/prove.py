@@ -131,11 +131,13 @@ async def _turns(stand: _Stand, begins: Callable[[str], None]) -> list[Check]:
     begins("a small turn")
     said = runner.prepare(PROMPT, own_from=len(PROMPT), exists=lambda path: path == NOTE).stdin
     small, small_asked = await stand.turn(
-        stand.job(), said, [Reply("Let me look.", "I should look.", (looking(vendor),)), Reply("I looked.")]
+        stand.job(memory="resume"),
+        said,
+        [Reply("Let me look.", "I should look.", (looking(vendor),)), Reply("I looked.")],
     )
     if small.is_hopeless:
-        first = [rows.flags([("read", small)], None), rows.events(small, SHAPES[vendor])]
-        return [*first, *(rows.untried(what) for what in ("stdin", "stop", "denials"))]
+        first = [rows.flags({"read": small}, None), rows.events(small, SHAPES[vendor])]
+        return [*first, *(rows.untried(what) for what in ("stdin", "resume", "stop", "denials"))]
     begins("a large prompt")
     assert runner.limit
     refusal = runner.refusal("full", stand.env)
@@ -145,16 +147,18 @@ async def _turns(stand: _Stand, begins: Callable[[str], None]) -> list[Check]:
     begins("refusals")
     target = stand.work / "made.txt"
     tries = trying_to_write(vendor, target)
-    refused, refused_asked = await stand.turn(stand.job(), b"Write a file.", tries)
+    going_on = stand.job(memory="resume", resumes=small.end.vendor_session)
+    refused, refused_asked = await stand.turn(going_on, b"Write a file.", tries)
     begins("a hanging turn")
     waits = [Reply("Let me wait.", tools=(running(vendor, " ".join(SLEEP)),)), Reply(ending="stall")]
     editing = stand.job(access="edit", allow=(SLEEP[0],), project_settings=True)
     hanging, _ = await stand.turn(editing, b"Wait.", waits, hangs=True)
     made = (target, target.with_name(f"{target.name}.shell"))
     return [
-        rows.flags([("read", small), (most.access, large), ("edit", hanging)], refusal),
+        rows.flags({"read": small, most.access: large, "edit": hanging, "a second turn": refused}, refusal),
         rows.events(small, SHAPES[vendor]),
         rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit),
+        rows.resume(small, refused, refused_asked, said.decode()),
         rows.stop(hanging, runner, SLEEP[0]),
         rows.denials(refused, refused_asked, len(tries) - 1, made, runner),
         rows.duration(small, time.monotonic() - began),

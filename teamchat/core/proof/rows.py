@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from signal import SIGKILL
 
@@ -11,21 +11,20 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.proof.shapes import Shapes
 from teamchat.core.proof.turn import Observed
 from teamchat.core.scripted.protocol import Request
-from teamchat.core.scripted.server import prompt
-from teamchat.runners.base import Access, Limit, Runner, Text, ToolCall, ToolResult
+from teamchat.core.scripted.server import messages, prompt
+from teamchat.runners.base import FailureKind, Limit, Runner, Text, ToolCall, ToolResult
 
 NO_TURN = "not known: no turn began"
 UNTRIED = "not tried, since the first turn already came to nothing"
 
 
-def flags(turns: Sequence[tuple[Access, Observed]], refusal: str | None) -> Check:
+def flags(turns: Mapping[str, Observed], refusal: str | None) -> Check:
     """Whether the CLI starts with what teamchat gives it for each access; `refusal` is why full is not tried."""
-    for access, turn in turns:
+    for access, turn in turns.items():
         if not turn.began:
             reason = turn.end.failure.reason if turn.end.failure else "it printed no event"
             return _row("flags", "failed", f"does not start with what teamchat gives it for {access}: {reason}")
-    tried = list(dict.fromkeys(access for access, _ in turns))
-    text = f"accepted for {', '.join(tried)}"
+    text = f"accepted for {', '.join(turns)}"
     return _row("flags", "ok", text + (f" (not tried: {refusal.partition(':')[0]})" if refusal else ""))
 
 
@@ -78,6 +77,19 @@ def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limi
     return _row("stdin", "ok", text, f"{limit.size} {limit.unit}")
 
 
+def resume(first: Observed, second: Observed, asked: Sequence[Request], said: str) -> Check:
+    """Whether a second turn went on with the session of the first, so that its model heard again what was `said`."""
+    if first.end.vendor_session is None or not second.began:
+        return _row("resume", "unknown", "not known: no session was begun" if second.began else NO_TURN)
+    if second.end.failure and second.end.failure.kind is FailureKind.GONE:
+        return _row("resume", "failed", f"a second turn {second.end.failure.reason}")
+    if not (asked and said in [message.text for message in messages(asked[0])]):
+        return _row(
+            "resume", "failed", "a second turn went on with the session, but its model did not hear of the first"
+        )
+    return _row("resume", "ok", "a second turn goes on with the session of the first")
+
+
 def stop(turn: Observed, runner: Runner, tool: str) -> Check:
     """Whether a turn that hangs in a tool ends when it is stopped, and its whole tree with it."""
     if not turn.began:
@@ -90,7 +102,11 @@ def stop(turn: Observed, runner: Runner, tool: str) -> Check:
         return _row("stop", "failed", f"a stopped turn left processes behind: {', '.join(stopped.survivors)}")
     text = f"a hanging turn ended in {stopped.seconds:.1f} s, and all its {len(stopped.tree)} processes"
     if turn.end.exit_code == -SIGKILL:
-        return _row("stop", "warning", f"{text}; it did not obey {runner.stop.signal.name} and was killed")
+        return _row(
+            "stop",
+            "warning",
+            f"{text}; on {runner.stop.signal.name} it did not end in {runner.stop.grace_s:g} s and was killed",
+        )
     if tool not in stopped.tree.values():
         return _row("stop", "warning", f"{text}; none of them was a tool's, which it did not run")
     return _row("stop", "ok", text, f"{stopped.seconds:.1f}")

@@ -113,7 +113,9 @@ async def observe(watch: Watch) -> Observed:
         return Observed(TurnEnd("", Failure(FailureKind.MISSING, f"could not be started: {error}"), -1, 0.0))
     witness, stopper, events = _Witness(watch.runner.parser()), Stopper(), list[AgentEvent]()
     async with asyncio.TaskGroup() as group:
-        turn = group.create_task(run_turn(process, witness, watch.clocks, stopper, events.append, PATIENCE))
+        turn = group.create_task(
+            run_turn(process, witness, watch.clocks, stopper, events.append, PATIENCE, job.resumes)
+        )
         stopped = await _stop(process.pid, turn, stopper, watch.hangs) if watch.hangs else None
     return Observed(turn.result(), tuple(events), tuple(witness.names), stopped)
 
