@@ -64,11 +64,11 @@ class Report:
         for check in found:
             self(check, width)
 
-    def end(self) -> ExitCode:
+    def end(self, cut_short: ExitCode | None = None) -> ExitCode:
         from teamchat.cli.output.jsonl import write
         from teamchat.core.checks import exit_code
 
-        code = exit_code(self.checks)
+        code = cut_short or exit_code(self.checks)
         if self.as_json:
             write("result", code=int(code), outcome=code.name.lower())
         return code
@@ -140,7 +140,9 @@ def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
     try:
         asyncio.run(interruptible())
     except asyncio.CancelledError:
-        return ExitCode.TERMINATED
+        return report.end(ExitCode.TERMINATED)
+    except KeyboardInterrupt:
+        return report.end(ExitCode.INTERRUPTED)
     return report.end()
 
 

@@ -205,17 +205,31 @@ def test_a_cli_that_says_nothing_is_not_called_well(world: Path, put: Put) -> No
     assert "ok" not in {state for what, state in states(rows, "codex").items() if what != "version"}
 
 
+def test_nothing_of_the_users_reaches_a_cli(world: Path, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    put("codex")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example")
+    seen = world / "seen"
+    program(world / "bin" / "codex", f"env >> {seen}; pwd >> {seen}; echo 0.169.0")
+    Path("teamchat.toml").write_text("this is no team file")
+    ran, _ = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    told = seen.read_text()
+    assert "OPENAI_API_KEY=dummy-openai-key" in told
+    assert not [word for word in ("sk-secret", "proxy.example", str(Path.home()), str(Path.cwd())) if word in told]
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_with_everything_of_it(world: Path, put: Put, number: signal.Signals, code: int) -> None:
     put("codex")
     pid = world / "pid"
     program(world / "bin" / "codex", f'test "$1" = --version && exec echo 0.169.0\necho $$ > {pid}\nexec sleep 60')
-    running = start("doctor", "--offline")
+    running = start("doctor", "--offline", "--json")
     assert eventually(lambda: pid.exists() and bool(pid.read_text().strip()))
     running.send_signal(number)
     done = ended(running)
-    assert done.code == code, done.err
-    assert "Traceback" not in done.err
+    assert (done.code, done.err) == (code, "")
+    assert objects(done)[-1]["code"] == code
     assert not lives(int(pid.read_text()))
     assert list((world / "tmp").iterdir()) == []
 
