@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,36 @@ def test_the_hook_lets_a_push_through_or_says_why_not(world: Path, says: str, co
     done = script("hooks/pre-push", folder, TEAMCHAT_REVIEWERS="max")
     assert done.returncode == code, done.stderr
     assert (says in done.stderr) == (code == 1)
+
+
+def step(path: str, name: str) -> str:
+    """The script of a step of a CI job."""
+    text = (EXAMPLES / path).read_text().partition(f"- name: {name}\n")[2].partition("run: |\n")[2]
+    lines = [line for line in text.splitlines() if line.startswith(" " * 10)]
+    return textwrap.dedent("\n".join(lines))
+
+
+def test_the_job_that_watches_prompts_fails_when_one_has_changed(world: Path) -> None:
+    folder = repository(world, "No bugs.")
+    (folder / "recordings").mkdir()
+    recording = folder / "recordings" / "one.cassette"
+    assert cli("send", "--record", recording, "[NEXT:max] Look", cwd=folder).code == 0
+    summary = world / "summary"
+
+    def job() -> int:
+        script = step("ci/prompts.yml", "Compare")
+        env = {**os.environ, "GITHUB_STEP_SUMMARY": str(summary)}
+        return subprocess.run(["bash", "-c", script], cwd=folder, env=env, capture_output=True, check=False).returncode
+
+    assert job() == 0
+    team = folder / "teamchat.toml"
+    team.write_text(
+        team.read_text().replace('agent = "reviewer"', 'agent = "reviewer"\nsystem_instruction = "Be kind."')
+    )
+    assert job() == 1
+    assert "+Be kind." in summary.read_text()
+    assert cli("test", "recordings", "--team", "./teamchat.toml", "--update", cwd=folder).code == 0
+    assert job() == 0
 
 
 @pytest.mark.parametrize("path", ["scripts/review.sh", "hooks/pre-push", "ci/review.yml"])

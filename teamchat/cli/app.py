@@ -33,6 +33,7 @@ COMMANDS = {
     "stop": BEHIND,
     "demo": BEHIND,
     "replay": BEHIND,
+    "test": BEHIND,
 }
 
 

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from teamchat.cli.conversation import Show, choose_output, run_conversation
+from teamchat.cli.output import Silent
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.output.words import note
 from teamchat.core.account import account, mark
@@ -64,13 +66,13 @@ class Run:
     """What the replay of an input came to."""
 
     code: ExitCode
-    stored: dict[str, object]
+    stored: dict[str, Any]
     transcript: Transcript
 
 
 @contextmanager
-def open_stage(cassette: Cassette, player: Player, show: Show, team: Team | None) -> Iterator[Stage]:
-    """A place to replay in; nothing is left of it."""
+def open_stage(cassette: Cassette, player: Player, show: Show | None, team: Team | None) -> Iterator[Stage]:
+    """A place to replay in, of which nothing is left; `show` None shows nothing."""
     with tempfile.TemporaryDirectory(prefix="teamchat-replay-") as folder:
         root = Path(folder)
         who = in_folder(team, root) if team else recorded_team(cassette, root)
@@ -89,11 +91,11 @@ class Stage:
     session: Session
     folder: Path
     outside: Outside
-    show: Show
+    show: Show | None
 
     def play(self, human: HumanLine) -> Run:
         """One input and all the turns that follow from it."""
-        stored: dict[str, object] = {}
+        stored: dict[str, Any] = {}
         transcript = Transcript()
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
@@ -103,9 +105,9 @@ class Stage:
             stored.update(account(coordinator, before))
             return done
 
-        if self.show.talks:
+        if self.show and self.show.talks:
             print(f"$ {clean(shlex.join(command(human)))}\n", flush=True)
-        output = choose_output(self.team, self.session.name, self.show)
+        output = choose_output(self.team, self.session.name, self.show) if self.show else Silent()
         code = run_conversation(
             self.team,
             self.db,

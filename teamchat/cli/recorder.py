@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from teamchat.core.store.sessions import Session
 from teamchat.core.team import Team
 from teamchat.runners.recorded import RecordedTurn, Recorder
 
+Keep = Callable[[RecordedTurn], None]
 Said = tuple[str, str | None, str | None]
 LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set where a recording is not what a real model said
 
@@ -48,8 +50,9 @@ def converse_recorded(
     return converse(team, db, session, output, recorded, listening(writer, REAL), wait=wait, listen=transcript)
 
 
-def listening(writer: CassetteWriter, outside: Outside) -> Outside:
-    """The same outside, with every turn that crosses it written down."""
+def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None) -> Outside:
+    """The same outside, with every turn that crosses it written down: by the writer, or by `keep` in its place."""
+    keep = keep or writer.turn
 
     def exists(folder: Path, path: str) -> bool:
         there = outside.exists(folder, path)
@@ -62,7 +65,7 @@ def listening(writer: CassetteWriter, outside: Outside) -> Outside:
             outside.check(turn)
         except TeamchatError as error:
             identity, stdin = identity_of(turn), turn.prompt.prepared.stdin
-            writer.turn(RecordedTurn(identity, stdin, (), (), (), None, error=not_started(error)))
+            keep(RecordedTurn(identity, stdin, (), (), (), None, error=not_started(error)))
             raise
 
-    return replace(outside, launcher=Recorder(outside.launcher, writer.turn), exists=exists, check=check)
+    return replace(outside, launcher=Recorder(outside.launcher, keep), exists=exists, check=check)

@@ -161,7 +161,8 @@ class LenientPlayer(Player):
         return turn
 
     def find(self, identity: Identity, stdin: bytes) -> RecordedTurn | None:
-        same = (turn for turn in self.waiting if turn.identity.member == identity.member)
+        mine = identity.member, identity.agent
+        same = (turn for turn in self.waiting if (turn.identity.member, turn.identity.agent) == mine)
         return super().find(identity, stdin) or next(same, None)
 
 

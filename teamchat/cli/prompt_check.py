@@ -1,0 +1,125 @@
+"""Holding today's prompts against those of a cassette, whose replies are played even where the prompt has changed."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from teamchat.cli.playback import BROKEN_OFF, Stage, open_stage
+from teamchat.cli.recorder import listening
+from teamchat.core.cassette import Cassette, read_cassette
+from teamchat.core.compare import text_difference
+from teamchat.core.errors import Interrupted, NoRecording, TeamchatError, UsageError
+from teamchat.core.printable import printable
+from teamchat.core.recording import CassetteWriter
+from teamchat.core.replay import recorded_turn
+from teamchat.core.team import Team
+from teamchat.runners.process import Identity
+from teamchat.runners.recorded import LenientPlayer, RecordedTurn
+
+
+@dataclass(slots=True)
+class Checked:
+    """What has changed in a cassette's prompts: each difference with the turns that have it, by member and text.
+
+    `problem` is why it could not be played to its end.
+    """
+
+    file: Path
+    turns: int = 0
+    changes: dict[tuple[str, str, tuple[str, ...]], list[int]] = field(default_factory=dict)
+    problem: str | None = None
+    updated: bool = False
+
+    @property
+    def same(self) -> bool:
+        return self.problem is None and (self.updated or not self.changes)
+
+    def meet(self, recorded: RecordedTurn, identity: Identity, stdin: bytes) -> None:
+        """A turn is played: was it told the same?"""
+        self.turns += 1
+        told = {
+            "system text": (recorded.identity.system_text or "", identity.system_text or ""),
+            "prompt": (recorded.stdin.decode(), stdin.decode()),
+        }
+        for what, (then, now) in told.items():
+            if then != now:
+                lines = tuple(text_difference(then.split("\n"), now.split("\n"), what))
+                self.changes.setdefault((identity.member, what, lines), []).append(self.turns)
+
+
+def cassettes_in(where: Path) -> Sequence[Path]:
+    """The cassettes of a folder and of those below it, by name; a file is itself one. Raises `UsageError`."""
+    if where.is_file():
+        return [where]
+    found = sorted(where.rglob("*.cassette"))
+    if not found:
+        raise UsageError(f"there is no *.cassette in {printable(str(where))}", "teamchat send --new --record FILE ...")
+    return found
+
+
+def check(file: Path, team: Team | None, *, update: bool) -> Checked:
+    """Play the cassette with the team, its own when None; with `update` its prompts become those of today.
+
+    Raises `Interrupted`.
+    """
+    checked = Checked(file)
+    try:
+        cassette = read_cassette(file)
+        _play(cassette, team, checked)
+        if update and checked.changes:
+            _rewrite(file, cassette, team)
+            checked.updated = True
+    except Interrupted:
+        raise
+    except NoRecording as error:
+        checked.problem = str(error).partition(";")[0]
+    except TeamchatError as error:
+        checked.problem = str(error)
+    return checked
+
+
+def _play(cassette: Cassette, team: Team | None, checked: Checked) -> None:
+    player = LenientPlayer(map(recorded_turn, cassette.turns), math.inf, checked.meet)
+    with open_stage(cassette, player, None, team) as stage:
+        _all_inputs(stage, cassette)
+    if player.waiting:
+        left = ", ".join(dict.fromkeys(turn.identity.member for turn in player.waiting))
+        raise NoRecording(f"recorded turns that nobody asks for now: {left}")
+
+
+def _all_inputs(stage: Stage, cassette: Cassette, writer: CassetteWriter | None = None) -> None:
+    for human, end in cassette.runs:
+        if writer:
+            writer.human(human.text, human.speaker, human.to, human.cooling)
+        run = stage.play(human)
+        if run.code in BROKEN_OFF and not (end and end.code in BROKEN_OFF):
+            raise Interrupted("interrupted")
+        if writer:
+            writer.end(run.code, run.stored, run.transcript.shown, run.transcript.printed)
+
+
+def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
+    """Record the conversation again, with the recorded replies; what was run for them stays as it was."""
+    sources: dict[tuple[Identity, bytes], RecordedTurn] = {}
+
+    def meet(recorded: RecordedTurn, identity: Identity, stdin: bytes) -> None:
+        sources[identity, stdin] = recorded
+
+    player = LenientPlayer(map(recorded_turn, cassette.turns), math.inf, meet)
+    with tempfile.TemporaryDirectory(prefix=".teamchat-", dir=file.parent) as folder:
+        with open_stage(cassette, player, None, team) as stage:
+            writer = CassetteWriter(Path(folder) / file.name, team or stage.team, os.environ, cassette.header.label)
+            writer.begin(())
+
+            def keep(turn: RecordedTurn) -> None:
+                source = sources[turn.key]
+                writer.turn(replace(turn, argv=source.argv, env_names=source.env_names))
+
+            outside = listening(writer, stage.outside, keep)
+            _all_inputs(replace(stage, outside=outside), cassette, writer)
+        writer.path.replace(file)
