@@ -36,6 +36,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         return row
     import os
     import shutil
+    from dataclasses import asdict
 
     from teamchat.core.agents import AGENT_TYPES
     from teamchat.core.member_turn import SCRATCH
@@ -54,11 +55,13 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         project_settings=member.project_settings,
         memory=member.memory,
         env={**os.environ, **member.env},
+        terminal=agent.terminal,
     )
     command = runner.command(job)
     return row | {
         "agent": agent.name,
         "program": shutil.which(agent.command[0]),
+        "terminal": asdict(agent.terminal) if agent.terminal else None,
         "access": member.access,
         "may": runner.access_note(member.access),
         "reads": runner.reads_note(project_settings=member.project_settings),
@@ -91,6 +94,9 @@ def lines(row: dict[str, Any]) -> list[str]:
     missing = "" if row["program"] else " (NOT INSTALLED)"
     named = [("model", row["model"]), ("instructions", row["instructions"]["file"]), ("allow", ", ".join(row["allow"]))]
     clocks = row["clocks_s"]
+    if terminal := row["terminal"]:
+        typed = "" if terminal["exit"] is None else f", ended with {terminal['exit']!r}"
+        named.append(("on a terminal", f"its prompt matches {terminal['prompt']!r}{typed}"))
     return [
         f"{row['name']}{title} · {row['agent']}{missing}",
         f"  access {row['access']}: {row['may']}",

@@ -20,6 +20,7 @@ from teamchat.runners.claude import ClaudeRunner
 from teamchat.runners.codex import CodexRunner
 from teamchat.runners.gemini import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
+from teamchat.runners.terminal import TerminalRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ AGENT_TYPES: Mapping[Like, AgentType] = MappingProxyType(
         "codex": AgentType(CodexContextAssembler(), CodexRunner()),
         "gemini": AgentType(GeminiContextAssembler(), GeminiRunner()),
         "plain": AgentType(PlainTextAssembler(), PipeRunner()),
+        "terminal": AgentType(PlainTextAssembler(), TerminalRunner()),
     }
 )
 ASSEMBLERS: Mapping[str, Assembler] = MappingProxyType({row.name: row.assembler for row in AGENT_TYPES.values()})

@@ -131,6 +131,8 @@ def ready(
         budget_usd=budget_usd,
         memory=member.memory,
         resumes=thread.session if thread else None,
+        terminal=agent.terminal,
+        first_byte_s=member.first_byte_s,
     )
     command = runner.command(job)
     env = environment(
@@ -252,6 +254,7 @@ async def run(
         stop=turn.runner.stop,
         identity=Identity(member.name, turn.agent.like, turn.prompt.system_text),
         stays=stays,
+        through=turn.command.through,
     )
     try:
         for path, content in turn.command.files.items():

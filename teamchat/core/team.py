@@ -16,10 +16,9 @@ from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.names import fold, valid_name
-from teamchat.runners.base import Access, Memory
+from teamchat.runners.base import Access, Memory, Terminal
 
-Like = Literal["plain", "claude", "codex", "gemini"]
-Transport = Literal["pipe", "pty"]
+Like = Literal["plain", "claude", "codex", "gemini", "terminal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +26,13 @@ class AgentSpec:
     """A program that speaks for members, and whose prompt format and events it has (`like`).
 
     `local` marks a program that the team file names relative to its own folder; `command` then begins with its absolute
-    path. `prompt_pattern` goes with the transport "pty".
+    path. `terminal` goes with the type of that name: a program that has nothing else.
     """
 
     name: str
     command: tuple[str, ...]
     like: Like = "plain"
-    transport: Transport = "pipe"
-    prompt_pattern: str | None = None
+    terminal: Terminal | None = None
     local: bool = False
 
 

@@ -11,6 +11,7 @@ from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.names import fold
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
 from teamchat.core.team_mistakes import Mistake, nearest
+from teamchat.runners.base import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from teamchat.runners.base import Memory
 
 _OF_A_HUMAN = {"name", "type", "title"}
+_OF_A_TERMINAL = {"prompt_pattern", "submit", "exit"}
 
 
 def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
@@ -77,19 +79,28 @@ def _agents(tables: Mapping[str, AgentTable], folder: Path) -> Mapping[str, Agen
 
 def _agent(name: str, table: AgentTable, folder: Path) -> AgentSpec:
     where = f"agents {name!r}"
-    if table.transport == "pty" and table.prompt is None:
-        raise Mistake(f'{where}: prompt: missing, expected with transport = "pty" the pattern of the program\'s prompt')
-    if table.transport == "pipe" and table.prompt is not None:
-        raise Mistake(f'{where}: prompt: expected only with transport = "pty"')
-    if table.transport == "pty":
-        raise Mistake(f'{where}: transport: "pty" is not supported in this version, expected "pipe"')
     program, *arguments = table.command
     local = "/" in program and not program.startswith(("/", "~"))
     if "/" in program:
         program = str(_path(folder, program, f"{where}: command[0]"))
+    if terminal := _terminal(table, where):
+        return AgentSpec(name, (program, *arguments), "terminal", terminal, local)
     builtin = BUILTIN_AGENTS.get(normalize_agent_type(name))
     like = table.like or (builtin.like if builtin else "plain")
-    return AgentSpec(name, (program, *arguments), like, table.transport, table.prompt, local)
+    return AgentSpec(name, (program, *arguments), like, local=local)
+
+
+def _terminal(table: AgentTable, where: str) -> Terminal | None:
+    """How the agent's terminal is talked to, if that is how."""
+    if table.transport == "pipe":
+        if unfit := sorted(table.model_fields_set & _OF_A_TERMINAL):
+            raise Mistake(f'{where}: {unfit[0]}: expected only with transport = "pty"')
+        return None
+    if table.prompt_pattern is None:
+        raise Mistake(f'{where}: prompt_pattern: missing, expected with transport = "pty" what its prompt looks like')
+    if table.like not in {None, "plain"}:
+        raise Mistake(f"{where}: like: expected 'plain' with transport = \"pty\", got {table.like!r}")
+    return Terminal(table.prompt_pattern, table.submit or "\r", table.exit)
 
 
 def _check_names(members: Iterable[MemberTable]) -> None:
@@ -142,7 +153,7 @@ def _memory(table: MemberTable, agent: AgentSpec, where: str) -> Memory:
     """As written, where the agent's CLI has it; by default a member that may edit remembers what it has read."""
     from teamchat.core.agents import AGENT_TYPES
 
-    sessions = AGENT_TYPES[agent.like].runner.sessions if agent.transport == "pipe" else None
+    sessions = AGENT_TYPES[agent.like].runner.sessions
     if table.memory is None:
         return "fresh" if sessions is None or table.access == "read" else "resume"
     if table.memory != "fresh" and sessions is None:

@@ -12,7 +12,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from teamchat.core.durations import parse_duration
 from teamchat.core.names import LONGEST_NAME, fold, valid_name
-from teamchat.core.team import Like, Transport
 from teamchat.core.team_mistakes import Mistake, explain
 from teamchat.runners.base import Access, Memory
 
@@ -68,6 +67,8 @@ def _pattern(value: str) -> str:
         re.compile(value)
     except re.error as error:
         raise ValueError(f"expected a regular expression, got {value!r} ({error})") from None
+    if re.fullmatch(value, ""):
+        raise ValueError(f"expected a pattern that an empty line does not match, got {value!r}")
     return value
 
 
@@ -187,12 +188,16 @@ class MemberTable(Table):
 class AgentTable(Table):
     command: Annotated[list[Value], AfterValidator(_program)]
     """Reads the prompt on stdin and answers on stdout."""
-    like: Like | None = None
+    like: Literal["plain", "claude", "codex", "gemini"] | None = None
     """Whose prompt format and events it has; a built-in agent's own, else plain."""
-    transport: Transport = "pipe"
-    """How it is talked to."""
-    prompt: Annotated[str, AfterValidator(_pattern)] | None = None
-    """With the transport "pty": what its prompt looks like."""
+    transport: Literal["pipe", "pty"] = "pipe"
+    """How it is talked to: "pty" is for a program that has nothing but a terminal."""
+    prompt_pattern: Annotated[str, AfterValidator(_pattern)] | None = None
+    """With "pty": the whole line in which its prompt stands."""
+    submit: Word | None = None
+    """With "pty": the key that ends what is typed, Enter if not given."""
+    exit: Word | None = None
+    """With "pty": what is typed to end the program, the end of file if not given."""
 
 
 class TeamFile(Table):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teamchat.core.printable import printable
-from teamchat.core.team import BUILTIN_AGENTS, Member, Team
+from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,7 +47,7 @@ def fingerprint(team: Team) -> str:
 def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
     spec = team.agent_of(member)
     if spec not in BUILTIN_AGENTS.values():
-        yield _need(member, "command", f"runs {shlex.join(spec.command)}", spec.command)
+        yield _command(member, spec)
     if member.args:
         yield _need(member, "args", f"runs {spec.name} with {shlex.join(member.args)}", member.args)
     if member.env:
@@ -67,6 +67,16 @@ def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
         yield _need(member, "cwd", f"works in {outside}", (str(outside),))
     if member.instruction_file and (outside := _outside(member.instruction_file, folder)):
         yield _need(member, "instruction_file", f"is told the text of {outside}", (str(outside),))
+
+
+def _command(member: Member, spec: AgentSpec) -> Need:
+    """What is typed to end a program on a terminal may be a command of it, too."""
+    what = f"runs {shlex.join(spec.command)}"
+    if spec.terminal is None:
+        return _need(member, "command", what, spec.command)
+    typed = (spec.terminal.submit, spec.terminal.exit or "")
+    ending = f", which {spec.terminal.exit!r} is typed to in the end" if spec.terminal.exit else ""
+    return _need(member, "command", f"{what} on a terminal{ending}", (*spec.command, *typed))
 
 
 def _need(member: Member, key: str, what: str, value: Iterable[str]) -> Need:

@@ -196,6 +196,19 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
+class Terminal:
+    """How a program is talked to that has nothing but a terminal.
+
+    `prompt` is a regular expression for the whole line in which its prompt stands; a group `answer` in it is text
+    before the prompt. `submit` ends what is typed, and `exit` is typed to end the program (None: the end of file).
+    """
+
+    prompt: str
+    submit: str = "\r"
+    exit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One turn, as far as a runner needs to know it.
 
@@ -203,7 +216,7 @@ class Job:
     has its settings. `budget_usd` is the most the turn may cost, where the CLI can bound that.
 
     `resumes` is the vendor session to go on with. A turn of memory "fresh" leaves none behind, where the CLI has a
-    switch for that.
+    switch for that. `terminal` goes with the agent type of that name; `first_byte_s` is how long its prompt may take.
     """
 
     program: tuple[str, ...]
@@ -219,6 +232,8 @@ class Job:
     budget_usd: float | None = None
     memory: Memory = "fresh"
     resumes: str | None = None
+    terminal: Terminal | None = None
+    first_byte_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +252,15 @@ class LiveRule:
 class Command:
     """What is to be run: argv, changes to the environment, and files to write first (absolute path -> content).
 
-    With `live` the process may stay for further turns.
+    With `live` the process may stay for further turns. `through` is a program of ours with its arguments that runs argv
+    in its turn; people are shown argv alone.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[Path, bytes] = field(default_factory=dict)
     live: LiveRule | None = None
+    through: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

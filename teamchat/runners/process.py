@@ -55,7 +55,8 @@ class Launch:
     """What to start. `folder` gets the files `stdout` and `stderr`, of at most `max_output` bytes together.
 
     `scratch` is removed when the whole tree is gone, and when nothing could be started. `stays` has the turn run in a
-    process that outlives it; that one's standard input is left open.
+    process that outlives it; that one's standard input is left open. `through` is a program of ours, with its
+    arguments, that runs `argv` in its turn.
     """
 
     argv: tuple[str, ...]
@@ -68,6 +69,7 @@ class Launch:
     max_output: int = MAX_OUTPUT_BYTES
     identity: Identity = Identity("", "")
     stays: Stays | None = None
+    through: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,7 @@ class Process:
         """Tell the guardian what to run, each byte of a name or value as one character."""
         launch = self._launch
         order = {
-            "argv": [_raw(argument) for argument in launch.argv],
+            "argv": [_raw(argument) for argument in (*launch.through, *launch.argv)],
             "env": {_raw(name): _raw(value) for name, value in launch.env.items()},
             "signal": launch.stop.signal.value,
             "group": launch.stop.group,

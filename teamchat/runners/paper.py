@@ -1,0 +1,197 @@
+"""What a program shows on a terminal, on endless paper: escape sequences carried out, and nothing ever lost at an edge.
+
+It is a terminal for programs that print lines, and repaint the last few of them at most. Lines are never wrapped and
+never scroll away; colours, titles and the like are left out. One character is one column, and a tab stays a tab.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+ROWS, COLUMNS = 1000, 10_000  # what programs are told: wide, so that they do not wrap, and too high to page
+LONGEST_SEQUENCE = 4096  # an escape sequence that does not end within this is none
+
+_TOKEN = re.compile(
+    r"\x1b\[([0-?]*)[ -/]*([@-~])"  # CSI: movements, erasures, modes
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC and its kin: titles, links, colours
+    r"|\x1b[ -/]*([0-OQ-WYZ\\`-~])"
+    r"|([\x00-\x1f\x7f-\x9f])"
+    r"|([^\x00-\x1f\x7f-\x9f]+)"
+)
+_BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z")
+_BRACKETED_PASTE = "?2004"
+
+
+class Paper:
+    """`row` and `column` are where the cursor stands; `rows` are the lines so far, the cursor's among them.
+
+    `pastes`: the program has asked that pasted text come in brackets. `answers` are what a terminal owes the program
+    (it may ask where the cursor is, and wait). `size` is about how many characters it holds, or ever did.
+    """
+
+    def __init__(self) -> None:
+        self.rows = [""]
+        self.row = self.column = 0
+        self.pastes = False
+        self.answers: list[bytes] = []
+        self.size = 0
+        self._top = 0
+        self._saved = (0, 0)
+        self._rest = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    @property
+    def line(self) -> str:
+        """The cursor's line, up to the cursor."""
+        return self.rows[self.row][: self.column]
+
+    def since(self, mark: tuple[int, int]) -> list[str]:
+        """The lines from that row and column to the cursor; one empty line when the cursor stands before it."""
+        row, column = mark
+        if (self.row, self.column) < mark:
+            return [""]
+        lines = [*self.rows[row : self.row], self.line]
+        return [lines[0][column:], *lines[1:]]
+
+    def feed(self, data: bytes) -> None:
+        """Print what the program wrote; characters and escape sequences may come in pieces."""
+        text = self._rest + self._decoder.decode(data)
+        at = 0
+        while at < len(text):
+            if found := _TOKEN.match(text, at):
+                self._print(found)
+                at = found.end()
+            elif len(text) - at < LONGEST_SEQUENCE and _BEGUN.match(text, at):
+                break
+            else:
+                at += 1  # an escape that begins nothing
+        self._rest = text[at:]
+
+    def _print(self, found: re.Match[str]) -> None:
+        parameters, command, escape, control, text = found.groups()
+        if text:
+            self._put(text)
+        elif control:
+            self._control(control)
+        elif command:
+            self._command(command, parameters)
+        elif escape:
+            self._escape(escape)
+
+    def _put(self, text: str) -> None:
+        row = self.rows[self.row].ljust(self.column)
+        end = self.column + len(text)
+        self.size += max(end - len(self.rows[self.row]), 0)
+        self.rows[self.row] = row + text if self.column == len(row) else row[: self.column] + text + row[end:]
+        self.column = end
+
+    def _control(self, control: str) -> None:
+        match control:
+            case "\r":
+                self.column = 0
+            case "\n" | "\v" | "\f":
+                self._down(1)
+            case "\b":
+                self.column = max(self.column - 1, 0)
+            case "\t":
+                self._put("\t")
+
+    def _escape(self, escape: str) -> None:
+        match escape:
+            case "7":
+                self._saved = (self.row, self.column)
+            case "8":
+                self.row, self.column = self._saved
+            case "D":
+                self._down(1)
+            case "E":
+                self._down(1)
+                self.column = 0
+            case "M":
+                self._up(1)
+
+    def _down(self, count: int) -> None:
+        self.row += count
+        more = max(self.row + 1 - len(self.rows), 0)
+        self.rows += [""] * more
+        self.size += more
+
+    def _up(self, count: int) -> None:
+        self.row = max(self.row - count, self._first)
+
+    @property
+    def _first(self) -> int:
+        """The row that a screen of this height would show first."""
+        return max(self._top, len(self.rows) - ROWS)
+
+    def _command(self, command: str, written: str) -> None:
+        numbers = [int(number) if number.isdecimal() else 0 for number in written[:50].split(";")]
+        first, count = numbers[0], max(numbers[0], 1)
+        match command:
+            case "H" | "f" | "d":
+                self._go(count, numbers[1] if len(numbers) > 1 else 1, whole=command != "d")
+            case "J" | "K" | "P" | "X" | "@":
+                self._edit(command, first, count)
+            case "h" | "l" if written == _BRACKETED_PASTE:
+                self.pastes = command == "h"
+            case "n" if written == "6":
+                self.answers.append(f"\x1b[{self.row - self._first + 1};{self.column + 1}R".encode())
+            case "c" if written in {"", "0"}:
+                self.answers.append(b"\x1b[?6c")
+            case _:
+                self._move(command, count)
+
+    def _move(self, command: str, count: int) -> None:
+        match command:
+            case "A" | "F":
+                self._up(count)
+            case "B" | "E":
+                self._down(min(count, self._first + ROWS - 1 - self.row))
+            case "C":
+                self.column = max(self.column, min(self.column + count, COLUMNS))
+            case "D":
+                self.column = max(self.column - count, 0)
+            case "G" | "`":
+                self.column = min(count, COLUMNS) - 1
+        if command in "EF":
+            self.column = 0
+
+    def _go(self, row: int, column: int, *, whole: bool) -> None:
+        first = self._first
+        self.row = first
+        self._down(min(row, ROWS) - 1)
+        if whole:
+            self.column = min(max(column, 1), COLUMNS) - 1
+
+    def _edit(self, command: str, first: int, count: int) -> None:
+        row, at = self.rows[self.row], self.column
+        match command, first:
+            case "J", 0:
+                del self.rows[self.row + 1 :]
+                row = row[:at]
+            case "J", 2 | 3:
+                self._clear()
+                return
+            case "K", 0:
+                row = row[:at]
+            case "K", 1:
+                row = " " * min(at + 1, len(row)) + row[at + 1 :]
+            case "K", 2:
+                row = ""
+            case "P", _:
+                row = row[:at] + row[at + count :]
+            case "X", _:
+                row = row[:at] + " " * min(count, max(len(row) - at, 0)) + row[at + count :]
+            case "@", _:
+                row = row[:at] + " " * min(count, COLUMNS) + row[at:] if at < len(row) else row
+        self.size += max(len(row) - len(self.rows[self.row]), 0)
+        self.rows[self.row] = row
+
+    def _clear(self) -> None:
+        """A cleared screen is a new sheet below what was shown; the cursor keeps its place on it."""
+        place = self.row - self._first
+        self._top = len(self.rows)
+        self.row = self._top - 1
+        self.rows.append("")
+        self._down(place + 1)
