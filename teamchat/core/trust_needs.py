@@ -72,11 +72,11 @@ def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
 def _command(member: Member, spec: AgentSpec) -> Need:
     """What is typed to end a program on a terminal may be a command of it, too."""
     what = f"runs {shlex.join(spec.command)}"
-    if spec.terminal is None:
+    if (terminal := spec.terminal) is None:
         return _need(member, "command", what, spec.command)
-    typed = (spec.terminal.submit, spec.terminal.exit or "")
-    ending = f", which {spec.terminal.exit!r} is typed to in the end" if spec.terminal.exit else ""
-    return _need(member, "command", f"{what} on a terminal{ending}", (*spec.command, *typed))
+    typed = f", and types {terminal.exit!r} there" if terminal.exit else ""
+    value = (*spec.command, "pty", terminal.submit, terminal.exit or "")
+    return _need(member, "command", f"{what} on a terminal{typed}", value)
 
 
 def _need(member: Member, key: str, what: str, value: Iterable[str]) -> Need:

@@ -16,7 +16,7 @@ _TOKEN = re.compile(
     r"\x1b\[([0-?]*)[ -/]*([@-~])"  # CSI: movements, erasures, modes
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC and its kin: titles, links, colours
     r"|\x1b[ -/]*([0-OQ-WYZ\\`-~])"
-    r"|([\x00-\x1f\x7f-\x9f])"
+    r"|([\x00-\x1a\x1c-\x1f\x7f-\x9f])"
     r"|([^\x00-\x1f\x7f-\x9f]+)"
 )
 _BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z")

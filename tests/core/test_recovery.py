@@ -192,6 +192,11 @@ def test_the_partial_text_is_read_in_the_agents_own_format(stage: Stage, like: L
     assert [kind for _, kind, _ in events_of(stage.db, turn)] == kept
 
 
+def test_the_partial_text_of_a_terminal_is_what_was_read_off_it(stage: Stage) -> None:
+    told = b'{"type": "ready"}\n{"type": "text", "text": "what it\\n"}\n{"type": "text", "text": "had said"}\n{"ty'
+    assert partial_of(stage.db, dead_turn(stage, told, "terminal")) == "what it\nhad said"
+
+
 @pytest.mark.parametrize("output", [None, b"", b"\xff\xfe\x00 half a li"])
 def test_any_output_can_be_recovered(stage: Stage, output: bytes | None) -> None:
     """None: it died before there was a file."""

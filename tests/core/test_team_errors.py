@@ -199,17 +199,24 @@ def test_the_members_together(text: str, said: str, tmp_path: Path) -> None:
         ('command = ["a"]\ntransport = "tty"', "transport: expected 'pipe' or 'pty', got 'tty'"),
         (
             'command = ["a"]\ntransport = "pty"',
-            'prompt: missing, expected with transport = "pty" the pattern of the program\'s prompt',
+            'prompt_pattern: missing, expected with transport = "pty" what its prompt looks like',
         ),
-        ('command = ["a"]\nprompt = "> "', 'prompt: expected only with transport = "pty"'),
+        ('command = ["a"]\nprompt_pattern = "> "', 'prompt_pattern: expected only with transport = "pty"'),
+        ('command = ["a"]\nexit = "/bye"', 'exit: expected only with transport = "pty"'),
+        ('command = ["a"]\ntransport = "pipe"\nsubmit = "x"', 'submit: expected only with transport = "pty"'),
         (
-            'command = ["a"]\ntransport = "pty"\nprompt = "("',
-            "prompt: expected a regular expression, got '(' (missing ), unterminated subpattern at position 0)",
+            'command = ["a"]\ntransport = "pty"\nprompt_pattern = "("',
+            "prompt_pattern: expected a regular expression, got '(' (missing ), unterminated subpattern at position 0)",
         ),
         (
-            'command = ["a"]\ntransport = "pty"\nprompt = "> "',
-            'transport: "pty" is not supported in this version, expected "pipe"',
+            'command = ["a"]\ntransport = "pty"\nprompt_pattern = ".*"',
+            "prompt_pattern: expected a pattern that an empty line does not match, got '.*'",
         ),
+        (
+            'command = ["a"]\ntransport = "pty"\nprompt_pattern = "> "\nlike = "codex"',
+            "like: expected 'plain' with transport = \"pty\", got 'codex'",
+        ),
+        ('command = ["a"]\ntransport = "pty"\nprompt_pattern = "> "\nsubmit = ""', "submit: expected text, got ''"),
     ],
 )
 def test_an_agents_keys(lines: str, said: str, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from teamchat.core.team import Team
 
 HEAD = '[[members]]\nname = "max"\nagent = "claude"\n'
+ON_TERMINAL = '\ntransport = "pty"\nprompt_pattern = "> "\n'
 OWN = '[[members]]\nname = "al"\nagent = "own"\n[agents.own]\n'
 
 
@@ -64,6 +65,8 @@ def test_the_installed_clis_need_no_trust(proj: Path, store: TrustStore) -> None
     [
         (OWN + 'command = ["ollama", "run", "a b"]', "al runs ollama run 'a b'"),
         (OWN + 'command = ["./agent.sh"]', "al runs {proj}/agent.sh"),
+        (OWN + 'command = ["bash"]' + ON_TERMINAL, "al runs bash on a terminal"),
+        (OWN + 'command = ["sh"]' + ON_TERMINAL + 'exit = "rm x"', "al runs sh on a terminal, and types 'rm x' there"),
         (HEAD + '[agents.claude]\ncommand = ["wrapper"]', "max runs wrapper"),
         (HEAD + 'args = ["--mcp-config", "x y"]', "max runs claude with --mcp-config 'x y'"),
         (HEAD + 'env = { PATH = "/evil", MY_API_KEY = "sk-1" }', "max runs with PATH=/evil MY_API_KEY=..."),
@@ -161,6 +164,9 @@ def test_the_order_of_members_and_of_names_does_not_ask_again(proj: Path, store:
     ("before", "after"),
     [
         (OWN + 'command = ["x"]', OWN + 'command = ["x", "-y"]'),
+        (OWN + 'command = ["x"]', OWN + 'command = ["x"]' + ON_TERMINAL),
+        (OWN + 'command = ["x"]' + ON_TERMINAL, OWN + 'command = ["x"]' + ON_TERMINAL + 'exit = "rm x"'),
+        (OWN + 'command = ["x"]' + ON_TERMINAL, OWN + 'command = ["x"]' + ON_TERMINAL + 'submit = "; rm x"'),
         (OWN + 'command = ["x", "y z"]', OWN + 'command = ["x", "y", "z"]'),
         (HEAD + 'args = ["-a"]', HEAD + 'args = ["-b"]'),
         (HEAD + 'env = { MY_KEY = "1" }', HEAD + 'env = { MY_KEY = "2" }'),
