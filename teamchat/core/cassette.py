@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from teamchat.core.errors import UsageError
 from teamchat.core.printable import printable
+from teamchat.core.team import Like
 from teamchat.core.team_json import RecordedTeam
 from teamchat.runners.base import FailureKind
 
@@ -72,7 +73,7 @@ class TurnLine(Line):
     """
 
     member: str
-    agent: Literal["plain", "claude", "codex", "gemini"]
+    agent: Like
     system: str | None
     stdin: str
     argv: list[str] = []

@@ -70,6 +70,8 @@ class RecordedTeam(BaseModel):
         for agent in self.agents.values():
             if not agent.command or not agent.name.isprintable():
                 raise ValueError(f"the agent {agent.name!r} has no command, or no name")
+            if (agent.like == "terminal") != (agent.terminal is not None):
+                raise ValueError(f"the agent {agent.name!r} has a terminal only by half")
         return self
 
 

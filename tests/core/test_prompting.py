@@ -17,7 +17,7 @@ from teamchat.core.team import BUILTIN_AGENTS, Like, Member, Team
 from teamchat.runners.base import Limit
 from tests.core.stage import Stage, team_of
 
-LIKES: tuple[Like, ...] = ("plain", "claude", "codex", "gemini")
+LIKES: tuple[Like, ...] = ("plain", "claude", "codex", "gemini", "terminal")
 
 
 @pytest.fixture
