@@ -110,11 +110,14 @@ async def ask(option: str | None, report: Report) -> None:
 
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_team, need_trust
+    from teamchat.core.errors import UsageError
     from teamchat.core.proof.live import QUESTION, ask_members
 
     team = find_team(option)
     need_trust(team, give=False)
     names = [member.name for member in team.ai_members]
+    if not names:
+        raise UsageError("there is no AI member to ask", "teamchat team")
     note(
         f"asks {', '.join(names)} on your own logins, which costs: one question of {len(QUESTION)} bytes each, "
         "and the some thousand tokens that each CLI adds of its own"

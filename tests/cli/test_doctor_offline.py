@@ -150,6 +150,13 @@ def test_a_flag_of_one_access_that_is_refused_is_named_with_it(put: Put) -> None
     assert states(rows, "gemini") == {**dict.fromkeys(ROWS, "ok"), "flags": "failed", "stop": "unknown"}
 
 
+def test_instructions_that_never_come_to_the_model_fail(put: Put) -> None:
+    put("claude", headstrong=True)
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert rows["claude", "flags"]["text"] == "instructions of 19 characters never came to the model"
+
+
 def test_a_prompt_that_does_not_arrive_whole_fails(put: Put) -> None:
     put("gemini", cut=1_000_000)
     ran, rows = proved()

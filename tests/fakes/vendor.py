@@ -3,7 +3,8 @@
 `vendor` (claude, codex, gemini) says whose protocol and events it speaks, `version` what `--version` prints. Any other
 spoils it: `rename` ({old type: new type} of events), `refuse` (an argument that it does not know), `writes` (it does
 what it should refuse), `silent` (reports no refusal), `cut` (so many bytes of its prompt), `deaf` (to all but SIGKILL),
-`forgets` (what was said in a session), `anew` (begins a session in place of going on with one).
+`forgets` (what was said in a session), `anew` (begins a session in place of going on with one), `headstrong` (keeps its
+instructions from its model).
 """
 
 from __future__ import annotations
@@ -65,9 +66,20 @@ def session_of(prompt: str) -> tuple[str, list[str]]:
     return told if told and not KNOBS.get("anew") else str(os.getpid()), [*said, prompt]
 
 
+def instructions() -> str:
+    """The system text, by a flag or by a file of it."""
+    if "--append-system-prompt-file" in ARGS:
+        return Path(ARGS[ARGS.index("--append-system-prompt-file") + 1]).read_text()
+    return ARGS[ARGS.index("--append-system-prompt") + 1] if "--append-system-prompt" in ARGS else ""
+
+
 def ask_claude(said: list[str]) -> list[Item]:
     blocks: list[Item] = []
-    body = {"stream": True, "messages": [{"role": "user", "content": prompt} for prompt in said]}
+    body = {
+        "stream": True,
+        "system": [{"type": "text", "text": "" if KNOBS.get("headstrong") else instructions()}],
+        "messages": [{"role": "user", "content": prompt} for prompt in said],
+    }
     for frame in frames("/v1/messages", body):
         match frame:
             case {"type": "content_block_start", "content_block": {"type": kind, **rest}}:

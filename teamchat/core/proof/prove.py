@@ -10,26 +10,24 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.checks import Check, not_installed
 from teamchat.core.proof import rows
 from teamchat.core.proof.shapes import SHAPES
+from teamchat.core.proof.stand import SYSTEM, Stand, furnished
 from teamchat.core.proof.tools import NOTE, SLEEP, looking, running, trying_to_write
-from teamchat.core.proof.turn import CLOCKS, Observed, Watch, observe
-from teamchat.core.scripted.home import MODELS, environment
-from teamchat.core.scripted.protocol import Request, Vendor
+from teamchat.core.proof.turn import CLOCKS
+from teamchat.core.scripted.protocol import Request
 from teamchat.core.scripted.reply import Reply
-from teamchat.core.scripted.server import ModelServer
+from teamchat.core.scripted.server import ModelServer, system_text
 from teamchat.core.team import BUILTIN_AGENTS, INSTALL
 from teamchat.core.versions import Ask, check_version
-from teamchat.runners.base import Job, Limit, Runner
+from teamchat.runners.base import Limit, Runner
 
-SYSTEM = "You are the prover."
-LONG_SYSTEM = "Say nothing that is not so.\n" * 4_000  # more than an argument may have
+LONG_SYSTEM = "Say nothing that is not so.\n" * 4_000  # too long for an argument: a file carries it
 PROMPT = (
     "The first line.\n\n-p --help\n/help\n@nobody @note.txt foo@example.org\n!ls $HOME `id` #note\n"
     "\0 \x07 \x1b[31m \x7f \r\n \r alone, 你好，世界 👩‍👩‍👧‍👦 é \u2028\u2029 \U0010ffff, and spaces at the end  \n"
@@ -65,7 +63,7 @@ async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progres
     runner = next(row.runner for row in AGENT_TYPES.values() if row.runner.vendor == name)
     place = tempfile.TemporaryDirectory(prefix="teamchat-doctor-", ignore_cleanup_errors=True)
     with place as folder, ModelServer() as server:
-        stand = _Stand(runner, server, _furnished(Path(folder), server, path), Path(folder))
+        stand = Stand(runner, server, furnished(Path(folder), server, path), Path(folder))
         progress(name, "version")
         version = await asyncio.to_thread(
             check_version, name, program, runner, stand.env, stand.work, ask, CLOCKS.first_byte_s
@@ -78,54 +76,7 @@ async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progres
     return [replace(check, hint=hint) if check.state == "failed" and check.hint is None else check for check in checks]
 
 
-def _furnished(folder: Path, server: ModelServer, path: str) -> dict[str, str]:
-    """The environment of a new home in `folder`, beside a workspace with a note in it."""
-    (folder / "home").mkdir()
-    (folder / "work").mkdir()
-    (folder / "work" / NOTE).write_text("The word is XYLOPHONE.\n")
-    return environment(folder / "home", server.url, path)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stand:
-    """One CLI and the world that it runs in."""
-
-    runner: Runner
-    server: ModelServer
-    env: Mapping[str, str]
-    folder: Path
-
-    @property
-    def vendor(self) -> Vendor:
-        assert self.runner.vendor
-        return self.runner.vendor
-
-    @property
-    def work(self) -> Path:
-        return self.folder / "work"
-
-    def job(self, **changes: Any) -> Job:
-        base = Job((self.vendor,), self.work, self.folder, SYSTEM, model=MODELS[self.vendor], env=self.env)
-        return replace(base, **changes)
-
-    async def turn(
-        self, job: Job, stdin: bytes, replies: Sequence[Reply], *, hangs: bool = False
-    ) -> tuple[Observed, list[Request]]:
-        """Run a turn in which the model answers with `replies`; what was seen of it, and what the model was asked.
-
-        One that `hangs` is stopped while its tool runs, or once the model is asked again because none did.
-        """
-        self.server.script(self.vendor, replies)
-        before = len(self.server.turns(self.vendor))
-
-        def stuck(tree: Mapping[int, str]) -> bool:
-            return SLEEP[0] in tree.values() or len(self.server.turns(self.vendor)) > before + 1
-
-        watch = Watch(self.runner, job, stdin, self.folder / "output", hangs=stuck if hangs else None)
-        return await observe(watch), self.server.turns(self.vendor)[before:]
-
-
-async def _turns(stand: _Stand, begins: Callable[[str], None]) -> list[Check]:
+async def _turns(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
     """The turns, and what they prove."""
     began, runner, vendor = time.monotonic(), stand.runner, stand.vendor
     begins("a small turn")
@@ -136,7 +87,7 @@ async def _turns(stand: _Stand, begins: Callable[[str], None]) -> list[Check]:
         [Reply("Let me look.", "I should look.", (looking(vendor),)), Reply("I looked.")],
     )
     if small.is_hopeless:
-        first = [rows.flags({"read": small}, None), rows.events(small, SHAPES[vendor])]
+        first = [rows.flags([("read", small)]), rows.events(small, SHAPES[vendor])]
         return [*first, *(rows.untried(what) for what in ("stdin", "resume", "stop", "denials"))]
     begins("a large prompt")
     assert runner.limit
@@ -155,7 +106,11 @@ async def _turns(stand: _Stand, begins: Callable[[str], None]) -> list[Check]:
     hanging, _ = await stand.turn(editing, b"Wait.", waits, hangs=True)
     made = (target, target.with_name(f"{target.name}.shell"))
     return [
-        rows.flags({"read": small, most.access: large, "edit": hanging, "a second turn": refused}, refusal),
+        rows.flags(
+            [("read", small), (most.access, large), ("edit", hanging), ("a second turn", refused)],
+            refusal,
+            _unheard(runner, {SYSTEM: small_asked, LONG_SYSTEM: large_asked}),
+        ),
         rows.events(small, SHAPES[vendor]),
         rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit),
         rows.resume(small, refused, refused_asked, said.decode()),
@@ -163,6 +118,13 @@ async def _turns(stand: _Stand, begins: Callable[[str], None]) -> list[Check]:
         rows.denials(refused, refused_asked, len(tries) - 1, made, runner),
         rows.duration(small, time.monotonic() - began),
     ]
+
+
+def _unheard(runner: Runner, given: Mapping[str, Sequence[Request]]) -> list[int]:
+    """The lengths of the system texts that went by a flag and not one request of the model had."""
+    if not (runner.sessions and runner.sessions.system_each_time):  # it is in the prompt
+        return []
+    return [len(text) for text, asked in given.items() if asked and text.strip() not in system_text(asked[0])]
 
 
 def _full(limit: Limit) -> bytes:

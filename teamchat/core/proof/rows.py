@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from signal import SIGKILL
 
@@ -18,13 +18,18 @@ NO_TURN = "not known: no turn began"
 UNTRIED = "not tried, since the first turn already came to nothing"
 
 
-def flags(turns: Mapping[str, Observed], refusal: str | None) -> Check:
-    """Whether the CLI starts with what teamchat gives it for each access; `refusal` is why full is not tried."""
-    for access, turn in turns.items():
+def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unheard: Sequence[int] = ()) -> Check:
+    """Whether the CLI starts with what teamchat gives it for each access, and obeys.
+
+    `refusal` is why full is not tried, `unheard` the lengths of system texts that never came to the model.
+    """
+    for access, turn in turns:
         if not turn.began:
             reason = turn.end.failure.reason if turn.end.failure else "it printed no event"
             return _row("flags", "failed", f"does not start with what teamchat gives it for {access}: {reason}")
-    text = f"accepted for {', '.join(turns)}"
+    if unheard:
+        return _row("flags", "failed", f"instructions of {unheard[0]:,} characters never came to the model")
+    text = f"accepted for {', '.join(dict.fromkeys(access for access, _ in turns))}"
     return _row("flags", "ok", text + (f" (not tried: {refusal.partition(':')[0]})" if refusal else ""))
 
 
