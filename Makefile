@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test lint format real fuzz bench record-demo clean
+.PHONY: default demo test crash lint format real fuzz bench record-demo clean
 
 default: test lint
 
@@ -19,6 +19,10 @@ demo: $(VENV)/ready
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n auto
+
+# Kills the real program at ten times as many random moments as `test` does; a failing case is named by its seed.
+crash: $(VENV)/ready
+	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -130,7 +130,8 @@ class Answering:
     async def _turn(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
         if self.stopper.asked:
             return NoAnswer(route, Interrupted(f"{member.name} was interrupted before its turn began"))
-        scratch, stays = self.outside.scratch(), None
+        folder = self.folder / secrets.token_hex(8)
+        scratch, stays = self.outside.scratch(folder), None
         try:
             prepared = ready(
                 self.team,
@@ -144,7 +145,7 @@ class Answering:
             )
             self.outside.check(prepared)
             prepared, stays = await self.living.take(prepared)
-            turn = self._begin(prepared)
+            turn = self._begin(prepared, folder)
             self.emit(TurnStarted(turn, route))
 
             def tell(event: AgentEvent) -> None:
@@ -163,7 +164,7 @@ class Answering:
         begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
         return Answer(begun, member, turn, finished)
 
-    def _begin(self, prepared: ReadyTurn) -> Turn:
+    def _begin(self, prepared: ReadyTurn, folder: Path) -> Turn:
         with self.transaction():
             self.note(TurnBegan(time.time(), prepared.route.number, prepared.prompt.answers.id))
             return begin_turn(
@@ -178,7 +179,7 @@ class Answering:
                     prompt=prepared.prompt.prepared.stdin,
                     shown_through=prepared.prompt.answers.id,
                     setup=prepared.setup,
-                    folder=self.folder / secrets.token_hex(8),
+                    folder=folder,
                 ),
             )
 

@@ -59,7 +59,7 @@ from teamchat.core.grouping import run_together
 from teamchat.core.member_turn import REAL, Outside
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.novelty import says_nothing_new
-from teamchat.core.recovery import recover_turns
+from teamchat.core.recovery import clean_turns, recover_turns
 from teamchat.core.route import Route
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
@@ -136,6 +136,7 @@ class ConversationCoordinator:
         """Close what a killed process has left open. Nobody else may be running the session."""
         for note in recover_turns(self.db, self.session):
             self.emit(Warned(note))
+        clean_turns(self.db, self.answering.folder)
         self._step(Recovered(time.time()))
 
     async def send(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Conclusion:

@@ -64,17 +64,19 @@ class FinishedTurn:
     events: tuple[TimedEvent, ...] = ()
 
 
-def new_scratch() -> Path:
-    """A private folder (0700) of a turn: its TMPDIR, and where its command's files are. The guardian removes it.
+def scratch_of(folder: Path) -> Path:
+    """The private folder of the turn whose output is in `folder`: its TMPDIR, and where its command's files are.
 
-    Raises `StoreError`.
+    `run` makes it and the guardian removes it; after a crash it is found by its name. Raises `StoreError`.
     """
     try:
-        return Path(tempfile.mkdtemp(prefix="teamchat-"))
-    except OSError as error:
-        raise StoreError(
-            f"no temporary folder can be made: {error.strerror}", "set TMPDIR to a folder that can be written"
-        ) from error
+        parent = Path(tempfile.gettempdir())
+        usable = os.access(parent, os.W_OK | os.X_OK)
+    except OSError:
+        usable = False
+    if not usable:
+        raise StoreError("no temporary folder can be made", "set TMPDIR to a folder that can be written")
+    return parent / f"teamchat-{folder.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +84,15 @@ class Outside:
     """What a turn touches of the machine; a replay puts recordings in its place.
 
     `check` raises what is known to fail before anything is started; `exists` tells whether an `@path` names something.
-    `scratch` makes a turn's own folder. Where it is not `live`, the clocks have run and the pauses were made already.
+    `scratch` says where a turn's own folder is to be. Where it is not `live`, the clocks have run and the pauses were
+    made already.
     """
 
     launcher: Launcher
     check: Callable[[ReadyTurn], None]
     exists: Callable[[Path, str], bool] = exists
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    scratch: Callable[[], Path] = new_scratch
+    scratch: Callable[[Path], Path] = scratch_of
     live: bool = True
 
 
@@ -257,6 +260,7 @@ async def run(
         through=turn.command.through,
     )
     try:
+        turn.scratch.mkdir(0o700)
         for path, content in turn.command.files.items():
             path.write_bytes(content)
         process = launcher(what)

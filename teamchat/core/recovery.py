@@ -1,17 +1,22 @@
 """After a crash: turns that were running when their process died become interrupted ones, with their partial text.
 
 An agent's output goes to files, so what it had said by then is still there; its guardian is waited for to end it.
+Files of turns that are over, which a process was killed before it could remove, go.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
+from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.errors import StoreError
+from teamchat.core.member_turn import scratch_of
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.database import Database
-from teamchat.core.store.turns import TimedEvent, Turn, end_turn, running_turns
+from teamchat.core.store.turns import TimedEvent, Turn, end_turn, running_folders, running_turns
 from teamchat.runners.base import Failure, FailureKind
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import settle
@@ -24,12 +29,26 @@ def recover_turns(db: Database, session: int) -> list[str]:
     return [_recover(db, turn) for turn in running_turns(db, session)]
 
 
+def clean_turns(db: Database, folder: Path) -> None:
+    """Remove what is in `folder`, where turns keep their output, of turns that are over; sessions share it."""
+    try:
+        left = list(folder.iterdir())
+    except OSError:
+        return  # there were no turns yet
+    running = running_folders(db) if left else set()  # looked up last: a turn is stored before it has its folder
+    for path in left:
+        if path.name not in running:
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def _recover(db: Database, turn: Turn) -> str:
     text, events = _partial(turn)
     failure = Failure(FailureKind.INTERRUPTED, REASON)
     outcome = Outcome(exit_code=None, seconds=max(time.time() - turn.started_at, 0.0), failure=failure, denied=None)
     end_turn(db, turn, "interrupted", outcome, partial=text, events=events)
     shutil.rmtree(turn.folder, ignore_errors=True)
+    with contextlib.suppress(StoreError):
+        shutil.rmtree(scratch_of(turn.folder), ignore_errors=True)  # its guardian did, if there was one already
     return f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import difflib
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -91,7 +90,7 @@ def recorded_outside(cassette: Cassette, player: Player, root: Path) -> Outside:
         check,
         exists=lambda _cwd, path: path in existing,
         env={},
-        scratch=lambda: Path(tempfile.mkdtemp(dir=root)),
+        scratch=lambda folder: root / f"scratch-{folder.name}",
         live=False,
     )
 

@@ -17,7 +17,7 @@ FILE = Path("teamchat.toml")
 VOLATILE = (
     (re.compile(r"\b\d+\.\d+s\b"), "N.Ns"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b"), "WHEN"),
-    (re.compile(r"\bteamchat-[a-z0-9_]{8}\b"), "teamchat-SCRATCH"),
+    (re.compile(r"\bteamchat-[0-9a-f]{16}\b"), "teamchat-SCRATCH"),
     (re.compile(r"\bprocess \d+\b"), "process PID"),
 )
 HINT = "  try: "

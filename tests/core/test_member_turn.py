@@ -19,9 +19,9 @@ from teamchat.core.member_turn import (
     Outside,
     ReadyTurn,
     check_runnable,
-    new_scratch,
     ready,
     run,
+    scratch_of,
 )
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.route import Route
@@ -143,16 +143,10 @@ def test_access_that_the_cli_would_refuse_is_told(stage: Stage) -> None:
     assert str(error).startswith("max can not have access 'full': ")
 
 
-def test_a_scratch_folder_is_private(world: Path) -> None:
-    folder = new_scratch()
-    assert folder.parent == world / "tmp"
-    assert folder.stat().st_mode & 0o777 == 0o700
-
-
 def test_without_room_for_a_scratch_folder_there_is_one_line(world: Path) -> None:
     shutil.rmtree(world / "tmp")
-    with pytest.raises(StoreError, match=r"^no temporary folder can be made: No such file or directory$") as caught:
-        new_scratch()
+    with pytest.raises(StoreError, match=r"^no temporary folder can be made$") as caught:
+        scratch_of(world / "turn")
     assert caught.value.hint == "set TMPDIR to a folder that can be written"
 
 
@@ -162,9 +156,24 @@ def test_without_room_for_a_scratch_folder_there_is_one_line(world: Path) -> Non
 def finished(stage: Stage, heard: Callable[[object], None] = nothing, /, **member: object) -> FinishedTurn:
     """The turn of `max`, really run."""
     turn = made_ready(stage, ENV, **member)
-    scratch = new_scratch()
+    scratch = scratch_of(stage.folder / "turn")
     turn = replace(turn, scratch=scratch, env={**turn.env, "TMPDIR": str(scratch)})
     return asyncio.run(run(turn, stage.folder / "turn", REAL.launcher, Stopper(), heard))
+
+
+def test_a_turn_has_a_private_folder_while_it_runs(stage: Stage) -> None:
+    runs(stage, "sh", "-c", 'stat -c "%a %n" "$TMPDIR"')
+    scratch = scratch_of(stage.folder / "turn")
+    assert finished(stage).text == f"700 {scratch}"
+    assert not scratch.exists()
+
+
+def test_a_turn_whose_private_folder_can_not_be_made_fails(stage: Stage) -> None:
+    runs(stage, "sh", "-c", "echo Hi")
+    scratch_of(stage.folder / "turn").write_text("in its place")
+    end = finished(stage)
+    assert end.outcome.failure is not None
+    assert end.outcome.failure.reason.startswith("could not be started: [Errno 17] File exists")
 
 
 def test_a_program_gets_its_prompt_its_folder_and_its_environment(stage: Stage) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from teamchat.core.member_turn import new_scratch
+from teamchat.core.errors import StoreError
 from teamchat.core.proof.shapes import name_of
 from teamchat.runners import guardian
 from teamchat.runners.base import AgentEvent, EventParser, Failure, FailureKind, Job, Runner, Verdict
@@ -89,9 +90,18 @@ class Watch:
     hangs: Callable[[Mapping[int, str]], bool] | None = None
 
 
+def _new_scratch() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="teamchat-"))
+    except OSError as error:
+        raise StoreError(
+            f"no temporary folder can be made: {error.strerror}", "set TMPDIR to a folder that can be written"
+        ) from error
+
+
 async def observe(watch: Watch) -> Observed:
     """Run the turn to its end. One that can not be started has ended, with the reason. Raises `StoreError`."""
-    scratch = new_scratch()
+    scratch = _new_scratch()
     job = replace(watch.job, scratch=scratch)
     command = watch.runner.command(job)
     env = environment(

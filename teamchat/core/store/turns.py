@@ -222,6 +222,13 @@ def mark_opened(db: Database, turn: Turn) -> None:
     db.execute("UPDATE turns SET opened = 1 WHERE id = ?", turn.id)
 
 
+def running_folders(db: Database) -> set[str]:
+    """The names of the folders of all turns that run, or whose process died over them, in any session."""
+    return {
+        Path(json.loads(row["folder"])).name for row in db.rows("SELECT folder FROM turns WHERE status = 'running'")
+    }
+
+
 def events_of(db: Database, turn: Turn) -> list[tuple[float, str, dict[str, Any]]]:
     """Time, type and fields of a stored turn's events."""
     rows = db.rows("SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number", turn.id)

@@ -1,0 +1,238 @@
+"""The real program, killed at every one of its writes and at random: what is said in the end is the same.
+
+Its agents answer by what they read, never by how often they were asked. So the conversation is a function of what the
+person says, and whatever differs from that of a run which nobody disturbed was lost, or done twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from shutil import copytree
+from typing import Any, Literal
+
+import pytest
+
+from teamchat.core.errors import ExitCode
+from tests.program import ROOT
+
+MORTAL = ROOT / "tests" / "fakes" / "mortal.py"
+DEATHS = int(os.environ.get("DEATHS", "200"))  # at random moments; `make crash` wants more
+DEATHS_A_CASE = 10
+PARTS = 8  # in which the writes are tried
+
+AGENT = """\
+echo "$1" >> "$HOME/ran"
+while IFS= read -r line; do :; done
+case "$1 hears $line" in
+"max hears begin") says="a plan [NEXT: sarah + carol + dora]" ;;
+"sarah hears a plan") says="fine for sarah" ;;
+"carol hears a plan") says="what does kailai say? [NEXT: kailai]" ;;
+"dora hears a plan") says="dora wants to hear more [NEXT: max]" ;;
+"sarah hears go on") says="more of it [NEXT: carol]" ;;
+"max hears more of it") says="the sum of it" ;;
+"carol hears the sum of it") says="carol is content" ;;
+*) exit 1 ;;
+esac
+printf %s "${says%% *}"
+sleep 0.01
+printf ' %s\\n' "${says#* }"
+"""
+TEAM = '[[members]]\nname = "kailai"\ntype = "human"\n' + "".join(
+    f'[[members]]\nname = "{name}"\nagent = "{name}"\n[agents.{name}]\ncommand = ["sh", "agent.sh", "{name}"]\n'
+    for name in ("max", "sarah", "carol", "dora")
+)
+ASKS = ("[NEXT: max] begin", ExitCode.HUMAN_ASKED)
+ANSWERS = ("[NEXT: sarah] go on", ExitCode.DONE)
+SAID = [
+    ("kailai", ASKS[0]),
+    ("max", "a plan [NEXT: sarah + carol + dora]"),
+    ("sarah", "fine for sarah"),
+    ("carol", "what does kailai say? [NEXT: kailai]"),
+    ("dora", "dora wants to hear more [NEXT: max]"),
+    ("kailai", ANSWERS[0]),
+    ("sarah", "more of it [NEXT: carol]"),
+    ("max", "the sum of it"),
+    ("carol", "carol is content"),
+]
+KEPT = {
+    "messages": "SELECT message, speaker_name, content, routing, stands_for FROM messages ORDER BY id",
+    "routes": """SELECT number, target, status, place, priority, "group", parent, "by", request, as_of
+        FROM routes ORDER BY number""",
+    "sessions": "SELECT name, team, next_route, last_ai FROM sessions",
+}
+PLACES = {"HOME": "home", "TEAMCHAT_HOME": "state", "TMPDIR": "tmp"}
+
+
+class Mortals:
+    """Starts processes that die when they are told to, all in the folder `work`."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        (work / "agent.sh").write_text(AGENT)
+        (work / "teamchat.toml").write_text(TEAM)
+        self.server = subprocess.Popen(
+            [sys.executable, str(MORTAL)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            text=True,
+        )
+
+    def ask(self, **request: object) -> Any:
+        assert self.server.stdin
+        assert self.server.stdout
+        print(json.dumps(request), file=self.server.stdin, flush=True)
+        return json.loads(self.server.stdout.readline())
+
+    def close(self) -> None:
+        self.server.communicate()
+
+
+@pytest.fixture(scope="session")
+def mortals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortals]:
+    mortals = Mortals(tmp_path_factory.mktemp("work"))
+    yield mortals
+    mortals.close()
+
+
+Kept = dict[str, list[tuple[Any, ...]]]
+
+
+@dataclass
+class Life:
+    """A conversation in a world of its own. Each of `deaths` is how many steps go well until one process is killed."""
+
+    folder: Path
+    mortals: Mortals
+    count: Literal["writes", "calls"] = "writes"
+    deaths: list[int] = field(default_factory=list)
+    died: int = 0
+
+    def __post_init__(self) -> None:
+        for name in PLACES.values():
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self.env = {**os.environ, **{name: str(self.folder / place) for name, place in PLACES.items()}}
+
+    def run(self, *args: str) -> int:
+        last = self.deaths[0] if self.deaths else 0
+        work = str(self.mortals.work)
+        ran = self.mortals.ask(args=[*args, "--trust"], env=self.env, cwd=work, count=self.count, last=last)
+        if ran["code"] == -signal.SIGKILL:
+            self.deaths.pop(0)
+            self.died += 1
+        elif self.deaths:
+            self.deaths[0] -= ran["steps"]
+        assert "Traceback" not in ran["err"], ran["err"]
+        return int(ran["code"])
+
+    def says(self, text: str, end: ExitCode) -> None:
+        """A person says it, and does all that one can do who is told by nobody what was stored before the death."""
+        code = self.run("send", text)
+        while code == -signal.SIGKILL:
+            stored = (text,) in self.rows("SELECT content FROM messages")
+            code = self.run("resume") if stored else self.run("send", text)
+        nothing_was_left = code == ExitCode.USAGE and end is ExitCode.DONE
+        assert code == end or nothing_was_left
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        for store in self.folder.glob("state/workspaces/*/teamchat.db"):
+            db = sqlite3.connect(store)
+            try:
+                return db.execute(sql).fetchall()
+            except sqlite3.OperationalError:
+                return []  # killed before it had its tables
+            finally:
+                db.close()
+        return []
+
+    @property
+    def kept(self) -> Kept:
+        """The conversation as it is stored, but for what a retry leaves."""
+        return {name: self.rows(sql) for name, sql in KEPT.items()}
+
+    @property
+    def left(self) -> list[str]:
+        """The files of turns that are over."""
+        return [str(path) for place in ("tmp/teamchat-*", "state/*/*/turns/*") for path in self.folder.glob(place)]
+
+    def check(self, undisturbed: Kept) -> None:
+        assert self.kept == undisturbed
+        turns = self.rows("SELECT route, member, status, json_extract(setup, '$.attempt') FROM turns ORDER BY id")
+        for number, target, status, *_ in undisturbed["routes"]:
+            tried = [turn[1:] for turn in turns if turn[0] == number]
+            failed = [(target, "interrupted", attempt) for attempt in range(1, len(tried))]
+            assert tried == ([*failed, (target, "done", len(tried))] if status == "done" and target != "kailai" else [])
+        ran = (self.folder / "home" / "ran").read_text().split()
+        assert all(ran.count(name) <= sum(turn[1] == name for turn in turns) for name in set(ran))
+        assert self.mortals.ask(settle=5.0) == []
+        assert self.left == []
+
+
+@dataclass
+class Undisturbed:
+    """A run that nobody disturbed: where it is when kailai is asked, and what it comes to in the end."""
+
+    folder: Path
+    asked: Kept
+    done: Kept
+
+
+@pytest.fixture(scope="session")
+def undisturbed(mortals: Mortals, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    first, second = (tmp_path_factory.mktemp(name) for name in ("asked", "done"))
+    Life(first, mortals).says(*ASKS)
+    copytree(first, second, dirs_exist_ok=True)
+    life = Life(second, mortals)
+    life.says(*ANSWERS)
+    assert [(name, content) for _, name, content, *_ in life.kept["messages"]] == SAID
+    return Undisturbed(first, Life(first, mortals).kept, life.kept)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_around_any_write_of_the_first_message(
+    world: Path, mortals: Mortals, undisturbed: Undisturbed, part: int
+) -> None:
+    for step in count(part + 1, PARTS):
+        life = Life(world / str(step), mortals, "writes", [step])
+        life.says(*ASKS)
+        life.check(undisturbed.asked)
+        if not life.died:
+            break
+    assert step > 60
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_around_any_write_of_the_answer(
+    world: Path, mortals: Mortals, undisturbed: Undisturbed, part: int
+) -> None:
+    for step in count(part + 1, PARTS):
+        copytree(undisturbed.folder, world / str(step))
+        life = Life(world / str(step), mortals, "writes", [step])
+        life.says(*ANSWERS)
+        life.check(undisturbed.done)
+        if not life.died:
+            break
+    assert step > 40
+
+
+@pytest.mark.parametrize("seed", range(DEATHS // DEATHS_A_CASE))
+def test_killed_again_and_again_at_random(world: Path, mortals: Mortals, undisturbed: Undisturbed, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 (no secret)
+    deaths = [chance.randint(1, chance.choice((100, 1000, 5000))) for _ in range(DEATHS_A_CASE)]
+    for number in count():
+        life = Life(world / str(number), mortals, "calls", deaths)
+        life.says(*ASKS)
+        life.says(*ANSWERS)
+        life.check(undisturbed.done)
+        if not deaths:
+            break
