@@ -37,10 +37,11 @@ real: $(VENV)/ready
 fuzz: $(VENV)/ready
 	$(BIN)/python -m pytest tests/runners/test_damaged_streams.py -n auto --hypothesis-profile=fuzz --timeout=0
 
-# Times and ratios, never asserted by tests.
+# Times, memory and ratios, never asserted by tests; some minutes.
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/group.py
+	$(BIN)/python benchmarks/memory.py
 
 # Makes the session that `teamchat demo` plays, with the real CLIs and a scripted model.
 record-demo: $(VENV)/ready

@@ -15,6 +15,7 @@ import pytest
 from teamchat.runners.environment import KEYS
 from tests.program import ROOT
 
+pytest_plugins = ["tests.leftovers"]
 AGENTS = ("claude", "codex", "gemini")
 USERS_OWN = ("TEAMCHAT_SESSION", "TEAMCHAT_HOME", "CLAUDECODE", "GOOGLE_GEMINI_BASE_URL", "FORCE_COLOR")
 XDG = ("CONFIG_HOME", "STATE_HOME", "DATA_HOME", "CACHE_HOME", "RUNTIME_DIR")

@@ -83,7 +83,7 @@ class Marker:
 
 def scan(text: str, author: Author) -> tuple[Marker, ...]:
     """Everything in a message that looks like a marker, in order of its start, obeyed or not."""
-    heads = list(_HEAD.finditer(text))
+    heads = list(_HEAD.finditer(text)) if "[" in text else []
     if not heads:
         return ()  # most texts have none, and reading a large one as Markdown takes much time and memory
     places = Places(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
@@ -17,7 +18,7 @@ from teamchat.core.member_turn import scratch_of
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import TimedEvent, Turn, end_turn, running_folders, running_turns
-from teamchat.runners.base import Failure, FailureKind
+from teamchat.runners.base import Failure, FailureKind, TextDelta
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import settle
 
@@ -55,14 +56,19 @@ def _recover(db: Database, turn: Turn) -> str:
 def _partial(turn: Turn) -> tuple[str, list[TimedEvent]]:
     """What the agent had said, by its own parser over the file it wrote."""
     parser = AGENT_TYPES[turn.like].runner.parser()
-    framer = LineFramer()
+    framer = LineFramer(joined=parser.joins_lines)
     events: list[TimedEvent] = []
+
+    def feed(lines: Iterable[bytes]) -> None:
+        found = (event for line in lines for event in parser.feed(line))
+        events.extend(TimedEvent(0.0, event) for event in found if not isinstance(event, TextDelta))
+
     try:
         settle(turn.folder)
         with (turn.folder / "stdout").open("rb") as file:
             while data := file.read(1 << 20):
-                events += [TimedEvent(0.0, event) for line in framer.push(data) for event in parser.feed(line)]
+                feed(framer.push(data))
     except OSError:
         return "", []  # it died before anything was written
-    events += [TimedEvent(0.0, event) for line in framer.flush() for event in parser.feed(line)]
+    feed(framer.flush())
     return parser.finish(-9, "").text, events

@@ -169,7 +169,12 @@ class Verdict:
 
 
 class EventParser(Protocol):
-    """Reads one process's output. `feed` and `finish` are total: no bytes make them raise."""
+    """Reads one process's output. `feed` and `finish` are total: no bytes make them raise.
+
+    `joins_lines` says that `feed` may be given several lines at once: a line means nothing by itself.
+    """
+
+    joins_lines: bool
 
     def feed(self, line: bytes) -> Iterable[AgentEvent]:
         """The events of one stdout line (without its newline); junk becomes a `Note`."""

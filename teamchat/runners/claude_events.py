@@ -79,7 +79,7 @@ class ClaudeEvents(JsonEvents):
     def _stream(self, inner: dict[str, object]) -> Iterator[AgentEvent]:
         match inner:
             case {"type": "message_start"}:
-                self.live.clear()  # what was streamed and never finished belongs to a request that is repeated
+                self.forget()  # what was streamed and never finished belongs to a request that is repeated
             case {"type": "content_block_delta", "delta": {"type": "text_delta", "text": str(text)}}:
                 yield from self.stream(text)
 
@@ -136,7 +136,8 @@ class ClaudeEvents(JsonEvents):
                 said = one_line(str(event.get("result") or "it said nothing"))
                 self.fail(f"it took the prompt for a command of its own and asked no model ({said})")
             case {"subtype": "success", "is_error": False, "result": str(reply)}:
-                self.reply, self.done = reply, True
+                # it is what was said last, which need not be kept twice
+                self.reply, self.done = self.said[-1] if self.said[-1:] == [reply] else reply, True
             case {"terminal_reason": "aborted_streaming" | "aborted_tools"}:
                 self.fail("", kind=FailureKind.INTERRUPTED)
             case {"errors": [str(), *_] as errors}:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 
 class LineFramer:
-    def __init__(self) -> None:
+    """`joined` gives all lines that one chunk completes as one piece, with the newlines between them."""
+
+    def __init__(self, *, joined: bool = False) -> None:
+        self._joined = joined
         self._open: list[bytes] = []
 
     def push(self, chunk: bytes) -> list[bytes]:
         """The lines that this chunk completes, without their newlines."""
-        *lines, rest = chunk.split(b"\n")
+        *lines, rest = chunk.rsplit(b"\n", 1) if self._joined else chunk.split(b"\n")
         if lines and self._open:
             lines[0] = b"".join((*self._open, lines[0]))
             self._open.clear()

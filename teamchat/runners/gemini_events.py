@@ -88,7 +88,7 @@ class GeminiEvents(JsonEvents):
 
     def _segment(self) -> Iterator[AgentEvent]:
         """What was said since the last tool event; at the end of the turn, that is the answer."""
-        self.reply = "".join(self.live)
+        self.reply = self.live.getvalue()
         yield from self.say(self.reply)
 
     def _result(self, event: dict[str, object]) -> Iterator[AgentEvent]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from io import StringIO
 
 from teamchat.runners.base import (
     AgentEvent,
@@ -30,10 +31,12 @@ _JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not drow
 
 
 class JsonEvents(ABC):
+    joins_lines = False
+
     def __init__(self, voice: Voice) -> None:
         self.voice = voice
         self.said: list[str] = []
-        self.live: list[str] = []
+        self.live = StringIO()  # of many small pieces: as a list they would take several times their size
         self.reply = ""
         self.done = False
         self.error: str | None = None
@@ -66,7 +69,7 @@ class JsonEvents(ABC):
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         if found := self._failure(exit_code, stderr_tail):
-            return Verdict("\n\n".join(part for part in (*self.said, "".join(self.live)) if part.strip()), found)
+            return Verdict("\n\n".join(part for part in (*self.said, self.live.getvalue()) if part.strip()), found)
         return Verdict(self.reply)
 
     def fail(self, message: str, *, status: int | None = None, kind: FailureKind | None = None) -> None:
@@ -75,15 +78,19 @@ class JsonEvents(ABC):
 
     def say(self, text: str) -> Iterator[AgentEvent]:
         """A finished block of text, which replaces what was streamed of it."""
-        self.live.clear()
+        self.forget()
         if text.strip():
             self.said.append(text)
             yield Text(text)
 
     def stream(self, text: str) -> Iterator[AgentEvent]:
         if text:
-            self.live.append(text)
+            self.live.write(text)
             yield TextDelta(text)
+
+    def forget(self) -> None:
+        """What was streamed so far is no part of the answer, or has come as a whole."""
+        self.live = StringIO()
 
     def retry(self, reason: str, attempt: int | None = None, status: int | None = None) -> Retry:
         return Retry(one_line(reason), classify(reason, status), attempt)

@@ -29,19 +29,20 @@ from teamchat.runners.foreign import scalar
 class PipeOutput:
     """Its output is its answer. Exit code 0 and text that is not blank are success: there is no other sign."""
 
+    joins_lines = True
+
     def __init__(self) -> None:
-        self._lines: list[str] = []
+        self._output = bytearray()  # one block, which grows in place: a list of texts takes twice its size
 
     def feed(self, line: bytes) -> Iterable[AgentEvent]:
-        text = line.decode("utf-8", "replace")
-        self._lines.append(text)
-        return (TextDelta(f"{text}\n"),)
+        self._output += line + b"\n"
+        return (TextDelta(line.decode("utf-8", "replace") + "\n"),)
 
     def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:  # noqa: ARG002 (nothing is known of it)
         return ()
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
-        text = "\n".join(self._lines)
+        text = str(memoryview(self._output)[:-1], "utf-8", "replace")  # the last newline may not be the program's
         if exit_code != 0:
             words = last_words(stderr_tail, Voice(login=""))
             return Verdict(text, Failure(FailureKind.AGENT, ending(exit_code) + (f": {words}" if words else "")))

@@ -143,7 +143,7 @@ class _Turn:
         self.retries: Counter[FailureKind] = Counter()
         self.process, self.parser, self.clocks, self.stopper, self.emit = process, parser, clocks, stopper, emit
         self.facts = _Facts()
-        self.framers = {"out": LineFramer(), "err": LineFramer()}
+        self.framers = {"out": LineFramer(joined=parser.joins_lines), "err": LineFramer()}
         self.tail = b""
         self.started = self.alive = self.noted = time.monotonic()
         self.first_byte: float | None = None

@@ -60,7 +60,7 @@ class MortalDatabase(Database):
             self.life.step()
         return super().execute(sql, *values)
 
-    def executemany(self, sql: str, rows: list[tuple[object, ...]]) -> None:
+    def executemany(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:
         self.life.step()
         super().executemany(sql, rows)
 

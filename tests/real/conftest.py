@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.scripted.server import ModelServer
+from tests.leftovers import marked
 from tests.real import clis
 from tests.real.world import World
 
@@ -32,7 +33,7 @@ def real_env(tmp_path: Path, server: ModelServer, programs: Path) -> dict[str, s
     """A whole environment for the real CLIs, with a home of its own; their model is `server`."""
     home = tmp_path / "home"
     home.mkdir()
-    return clis.environment(home, server.url, programs)
+    return marked(clis.environment(home, server.url, programs))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from teamchat.runners.base import StopRule
 from teamchat.runners.process import MAX_OUTPUT_BYTES, Launch, Process
+from tests.leftovers import marked
 from tests.runners.processes import Pids, lives
 
 settings.register_profile("fuzz", max_examples=10_000, database=None, deadline=None)  # of `make fuzz`
@@ -57,7 +58,7 @@ def start(tmp_path: Path, pids: Pids) -> Iterator[Start]:
             Launch(
                 argv=argv,
                 cwd=cwd or tmp_path,
-                env={"PATH": os.environ["PATH"], "AGENT_PIDS": str(pids.file)} if env is None else env,
+                env=marked({"PATH": os.environ["PATH"], "AGENT_PIDS": str(pids.file)}) if env is None else env,
                 stdin=stdin,
                 folder=tmp_path / f"turn{len(started)}",
                 scratch=scratch,

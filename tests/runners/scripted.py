@@ -119,6 +119,8 @@ WORDS: dict[bytes, AgentEvent] = {
 class WordParser:
     """Each line is a word of `WORDS`, or nothing at all (`thinking`), or else text."""
 
+    joins_lines = False
+
     def __init__(self, own_failure: Failure | None = None) -> None:
         self.own_failure = own_failure
         self.text: list[str] = []

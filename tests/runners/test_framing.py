@@ -5,13 +5,24 @@ from hypothesis import strategies as st
 
 from teamchat.runners.framing import LineFramer
 
+CHUNKS = st.lists(st.binary() | st.sampled_from([b"\n", b"\r", "\u2028".encode(), b"a\nb"]))
 
-@given(st.lists(st.binary() | st.sampled_from([b"\n", b"\r", "\u2028".encode(), b"a\nb"])))
+
+@given(CHUNKS)
 def test_however_the_bytes_are_cut_the_lines_are_the_same(chunks: list[bytes]) -> None:
     framer = LineFramer()
     found = [line for chunk in chunks for line in framer.push(chunk)] + framer.flush()
     expected = b"".join(chunks).split(b"\n")
     assert found == (expected if expected[-1] else expected[:-1])
+
+
+@given(CHUNKS)
+def test_joined_lines_are_the_same_in_fewer_pieces(chunks: list[bytes]) -> None:
+    framer, joined = LineFramer(), LineFramer(joined=True)
+    pieces = [joined.push(chunk) for chunk in chunks] + [joined.flush()]
+    assert all(len(piece) <= 1 for piece in pieces)
+    lines = [line for chunk in chunks for line in framer.push(chunk)] + framer.flush()
+    assert b"\n".join(line for piece in pieces for line in piece) == b"\n".join(lines)
 
 
 def test_only_the_newline_byte_ends_a_line() -> None:

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.runners import guardian
+from tests.leftovers import marked
 from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, lives, shell
 
 AS_ON_MACOS = f"""
@@ -53,7 +54,7 @@ Guard = Callable[..., Guarded]
 
 
 def order(argv: tuple[str, ...], pids: Pids, *, grace: float = 30.0, remove: Path | None = None) -> bytes:
-    env = {"AGENT_PIDS": str(pids.file), "PATH": os.environ["PATH"]}
+    env = marked({"AGENT_PIDS": str(pids.file), "PATH": os.environ["PATH"]})
     fields = {"argv": argv, "env": env, "signal": 15, "group": True, "grace": grace, "remove": remove and str(remove)}
     return json.dumps(fields).encode() + b"\n"
 

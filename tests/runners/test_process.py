@@ -18,6 +18,7 @@ import pytest
 
 from teamchat.runners.base import StopRule
 from teamchat.runners.process import Launch, Process, SpawnFailed, launch
+from tests.leftovers import marked
 from tests.runners.conftest import Start
 from tests.runners.processes import (
     PATIENCE_S,
@@ -473,7 +474,7 @@ import asyncio
 from pathlib import Path
 from teamchat.runners.process import Launch, launch
 async def main():
-    argv, env = {argv!r}, {{"AGENT_PIDS": {str(pids.file)!r}}}
+    argv, env = {argv!r}, {marked({"AGENT_PIDS": str(pids.file)})!r}
     what = Launch(argv, Path("/"), env, b"", Path({str(folder)!r}), Path({str(scratch)!r}))
     async for chunk in launch(what).chunks():
         print(chunk.data.decode(), flush=True)
@@ -494,7 +495,7 @@ asyncio.run(main())
 
 
 def test_a_process_that_was_never_followed_dies_with_its_object(tmp_path: Path, pids: Pids) -> None:
-    what = Launch(agent("hang"), tmp_path, {"AGENT_PIDS": str(pids.file)}, b"", tmp_path / "turn")
+    what = Launch(agent("hang"), tmp_path, marked({"AGENT_PIDS": str(pids.file)}), b"", tmp_path / "turn")
     before = children()
     with pytest.warns(ResourceWarning):
         Process(what)

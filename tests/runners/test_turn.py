@@ -30,6 +30,7 @@ from teamchat.runners.gemini_events import GeminiEvents
 from teamchat.runners.pipe import PipeOutput
 from teamchat.runners.process import Launch, Running, launch
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
+from tests.leftovers import marked
 from tests.runners.processes import PATIENCE_S, Pids, agent, children
 from tests.runners.scripted import HANG, WORDS, Err, ScriptedProcess, WordParser
 
@@ -69,10 +70,10 @@ def take(
     parser: EventParser | None = None,
     clocks: Clocks = LONG,
     stop_at: tuple[float, ...] = (),
-    stop_on: AgentEvent | None = None,
+    stop_on: str | None = None,
     emit: Callable[[AgentEvent], None] | None = None,
 ) -> Taken:
-    """Run a turn. The user presses Ctrl-C `stop_at` these seconds, and when the event `stop_on` is told."""
+    """Run a turn. The user presses Ctrl-C `stop_at` these seconds, and when text with `stop_on` in it is told."""
     taken = Taken()
 
     async def main() -> TurnEnd:
@@ -82,7 +83,7 @@ def take(
 
         def tell(event: AgentEvent) -> None:
             taken.events.append(event)
-            if event == stop_on:
+            if stop_on and isinstance(event, TextDelta) and stop_on in event.text:
                 stopper.request()
 
         return await run_turn(make(), parser or WordParser(), clocks, stopper, emit or tell)
@@ -392,7 +393,7 @@ class Real:
         what = Launch(
             argv=agent(*steps),
             cwd=self.folder,
-            env={"AGENT_PIDS": str(self.pids.file)},
+            env=marked({"AGENT_PIDS": str(self.pids.file)}),
             stdin=b"the prompt",
             folder=self.folder / "turn",
             stop=StopRule(grace_s=5),
@@ -420,7 +421,7 @@ def test_whole_turns_of_each_kind_of_agent(real: Real, like: str, parser: Callab
 
 def test_a_program_that_dies_politely_has_not_answered(real: Real) -> None:
     steps = ("reply", "half an answer", "+", "obey", "0", "+", "hang")
-    taken = take(real(*steps), PipeOutput(), stop_on=TextDelta("ready\n"))
+    taken = take(real(*steps), PipeOutput(), stop_on="ready\n")
     assert taken.failure == Failure(FailureKind.INTERRUPTED, "was interrupted")
     assert taken.end.exit_code == 0
     assert taken.end.text == "half an answer\nready\ncaught SIGTERM"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ class Database:
         with self.errors():
             return self._connection.execute(sql, values)
 
-    def executemany(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
+    def executemany(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
         with self.errors():
             self._connection.executemany(sql, rows)
 

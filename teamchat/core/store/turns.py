@@ -128,10 +128,10 @@ def end_turn(
         kept = (timed for timed in events if not isinstance(timed.event, TextDelta))  # a Text holds their sum
         db.executemany(
             "INSERT INTO turn_events VALUES (?, ?, ?, ?, ?)",
-            [
+            (
                 (turn.id, number, round(timed.at, 3), type(timed.event).__name__, _dump(timed.event))
                 for number, timed in enumerate(kept)
-            ],
+            ),
         )
 
 
