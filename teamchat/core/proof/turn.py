@@ -60,6 +60,8 @@ class Observed:
 class _Witness:
     """A parser that notes what every event is called before another parser reads it."""
 
+    joins_lines = False
+
     def __init__(self, parser: EventParser) -> None:
         self.parser = parser
         self.names: list[str] = []
