@@ -41,6 +41,8 @@ _KINDS = frozenset(FailureKind)
 class TerminalEvents:
     """What the typist tells. Its `answer` is success if it is not blank, however the program ended after it."""
 
+    joins_lines = False
+
     def __init__(self) -> None:
         self._live: list[str] = []
         self._answer: str | None = None
