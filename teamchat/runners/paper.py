@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 
-ROWS, COLUMNS = 1000, 10_000  # what programs are told: wide, so that they do not wrap, and too high to page
+ROWS, COLUMNS = 100, 10_000  # what programs are told: so wide that they do not wrap; prompt_toolkit draws every row
 LONGEST_SEQUENCE = 4096  # an escape sequence that does not end within this is none
 
 _TOKEN = re.compile(
@@ -43,8 +43,8 @@ class Paper:
 
     @property
     def line(self) -> str:
-        """The cursor's line, up to the cursor."""
-        return self.rows[self.row][: self.column]
+        """The cursor's line, up to the cursor, which may stand behind its end."""
+        return self.rows[self.row][: self.column].ljust(self.column)
 
     def since(self, mark: tuple[int, int]) -> list[str]:
         """The lines from that row and column to the cursor; one empty line when the cursor stands before it."""

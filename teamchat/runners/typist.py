@@ -23,8 +23,9 @@ from typing import Any
 from teamchat.runners.tty import TICK_S, Failed, Stopped, Tty
 
 SETTLE_S = 0.3  # how long the prompt must stand there; programs write it at once
-ECHO_S = 0.15  # how long nothing must come after typing until all of its echo is taken to be there
-SLOW_ECHO_S = 10.0
+ECHO_S = 0.15  # how long nothing must come after typing, when all of its echo is there or none
+SLOW_ECHO_S = 1.0  # and when some is there: programs that echo long lines take breaths, and some show only an end
+LONGEST_ECHO_S = 60.0
 LEAVE_S = 2.0  # for the program to end after it was told to, and half of it after its terminal was hung up
 SEEN_S = 1.0
 MAX_PROMPT = 1000  # characters of a line that are looked at: a pattern's cost grows with them
@@ -109,12 +110,13 @@ class Typist:
     def _await_echo(self, prompt: str, begin: tuple[int, int]) -> None:
         """What a program shows of what is typed comes before the answer; many show nothing."""
         typed = "".join(prompt.split())
-        until = time.monotonic() + SLOW_ECHO_S
+        until = time.monotonic() + LONGEST_ECHO_S
         while time.monotonic() < until:
             if self.tty.listen(ECHO_S):
                 continue
-            end = "".join("".join(self.paper.since(begin)).split())[-20:]
-            if typed.endswith(end) or end not in typed:
+            shown = "".join("".join(self.paper.since(begin)).split())
+            awaited = self.paper.pastes if not shown else not shown.endswith(typed)
+            if not awaited or not self.tty.listen(SLOW_ECHO_S):
                 return
 
     def _text(self) -> str:

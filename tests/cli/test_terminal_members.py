@@ -13,7 +13,7 @@ import pytest
 
 from teamchat.cli.place import trust_store
 from teamchat.core.team_file import load
-from tests.cli.scene import FILE, objects, queue, said, steady
+from tests.cli.scene import FILE, objects, queue, refused, said, steady
 from tests.fakes import repl
 from tests.program import ROOT, cli, ended, run_here, start
 from tests.runners.processes import Pids, eventually
@@ -173,3 +173,15 @@ def test_the_example_runs(world: Path) -> None:
     assert ran.code == 0, ran.err
     assert ran.out.endswith("The last ones were:\nto desk. How are you today?\n\n")
     assert "hung up" not in ran.err
+
+
+def test_a_recorded_terminal_without_its_pattern_is_no_cassette() -> None:
+    on_terminal("upper")
+    assert run_here("send", "--record", "talk.cassette", "Hi").code == 9
+    text = Path("talk.cassette").read_text()
+    whole = json.dumps({"prompt": ">>> ", "submit": "\r", "exit": None})
+    assert whole in text
+    Path("talk.cassette").write_text(text.replace(whole, "null"))
+    ran = run_here("replay", "talk.cassette", "--speed", "0")
+    assert ran.code == 2
+    assert "the agent 'desk' has a terminal only by half" in refused(ran)

@@ -41,6 +41,11 @@ def echo(line: str) -> None:
     show(f"\r\nyou said: {line}\r\n")
 
 
+def paste(line: str) -> None:
+    """As `echo`, of what is pasted in brackets, and shown at once but late, in two halves."""
+    show(f"\r\npasted: {line!r}\r\n")
+
+
 def colours(line: str) -> None:
     show(f"\x1b]0;a title\x07\x1b[1;31mred\x1b[0m \x1b[38;5;12m{line}\x1b[m\n")
 
@@ -142,6 +147,24 @@ def keys() -> str | None:
     return None if key == b"\x04" else line.decode()
 
 
+def pasted() -> str | None:
+    """What stands in the brackets of a paste that Enter follows."""
+    show("\x1b[?2004h")
+    data = os.read(0, 1)
+    while not data.endswith((b"\x1b[201~", b"\x04")):
+        data += os.read(0, 1)
+    if data == b"\x04":
+        return None
+    line = data.decode().removeprefix("\x1b[200~").removesuffix("\x1b[201~")
+    shown = line.replace("\r", "\r\n")
+    for half in (shown[:8], shown[8:]):
+        time.sleep(0.4)
+        show(half)
+    os.read(0, 1)
+    show("\x1b[?2004l")
+    return line
+
+
 def lines() -> str | None:
     line = sys.stdin.readline()
     return line.removesuffix("\n") if line else None
@@ -151,11 +174,11 @@ def main(way: str) -> None:
     record(os.getpid())
     answer: Callable[[str], None] = globals()[way]
     read = lines
-    if way == "echo":
+    if way in {"echo", "paste"}:
         import tty as modes
 
         modes.setraw(0)
-        read = keys
+        read = keys if way == "echo" else pasted
     show("Welcome.\r\n")
     if way == "unread":
         show("no prompt here: ")

@@ -96,6 +96,7 @@ def test_the_lines_since_a_place_end_at_the_cursor() -> None:
     paper.feed(b"\x1b[2A\r")
     assert paper.since((1, 0)) == [""]
     assert paper.line == ""
+    assert shown(b"you>\x1b[2C").line == "you>  "
 
 
 def test_a_sequence_without_an_end_hides_no_more_than_it_may() -> None:

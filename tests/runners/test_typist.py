@@ -145,6 +145,11 @@ def test_several_lines_are_pasted_whole_where_the_program_asked_for_that(take: T
     assert (taken.end.text, taken.notes) == ("one\n two\tthree", [])
 
 
+def test_an_echo_that_comes_late_is_no_answer(take: Take) -> None:
+    taken = take(repl("paste"), "one\n\ttwo, three and four")
+    assert (taken.end.text, taken.notes) == (r"pasted: 'one\r\ttwo, three and four'", [])
+
+
 @pytest.mark.parametrize("way", ["digest", "echo"])
 def test_a_prompt_of_any_length_arrives_whole(take: Take, way: str) -> None:
     """The system's own line editing would keep the first 4,095 bytes of a line and lose the rest."""
