@@ -26,6 +26,7 @@ COMMANDS = {
     "log": FRONT,
     "show": FRONT,
     "doctor": FRONT,
+    "open": BEHIND,
     "sessions": BEHIND,
     "task": BEHIND,
     "team": BEHIND,

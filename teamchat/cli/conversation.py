@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import shlex
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from teamchat.core.lock import session_lock
 from teamchat.core.member_turn import REAL, Outside
 from teamchat.core.printable import printable
 from teamchat.core.store.database import Database
-from teamchat.core.store.sessions import Session
+from teamchat.core.store.sessions import Session, check_there
 from teamchat.core.team import Team
 from teamchat.runners.turn import Stopper
 
@@ -89,12 +90,20 @@ def converse(
     Where another process runs it, it is waited for, or with `wait` off refused (`SessionBusy`). `listen` is told
     everything that happens, whether or not it can be shown.
     """
-    command = printable(shlex.join(["teamchat", *sys.argv[1:]]))[:LONGEST_COMMAND]
-    waits = (lambda holder: note(f"waiting for {holder}")) if wait else None
-    with session_lock(lock_file(team.root, session.id), command, waits):
+    with held(team.root, db, session, wait=wait):
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")
         folder = store_file(team.root).parent
         return run_conversation(team, db, session, output, work, folder, outside, cooldowns, listen)
+
+
+@contextlib.contextmanager
+def held(root: Path, db: Database, session: Session, *, wait: bool) -> Iterator[None]:
+    """Hold the session's lock. Raises `SessionBusy` rather than `wait`, `UnknownName` if it was deleted meanwhile."""
+    command = printable(shlex.join(["teamchat", *sys.argv[1:]]))[:LONGEST_COMMAND]
+    waits = (lambda holder: note(f"waiting for {holder}")) if wait else None
+    with session_lock(lock_file(root, session.id), command, waits):
+        check_there(db, session)
+        yield
 
 
 def lock_file(root: Path, session: int) -> Path:

@@ -192,16 +192,22 @@ def why(route: Route, member: Member) -> str:
 
 def check_runnable(turn: ReadyTurn) -> None:
     """Everything that can be known to fail before anything is started."""
-    member, program = turn.member, turn.command.argv[0]
+    if refusal := turn.runner.refusal(turn.member.access, turn.env):
+        raise NotTrusted(f"{turn.member.name} can not have access {turn.member.access!r}: {refusal}")
+    find_program(turn.member, turn.command.argv[0], turn.env)
+
+
+def find_program(member: Member, program: str, env: Mapping[str, str]) -> str:
+    """Where the member's program is. Raises `UsageError` (no such folder to run it in) and `AgentMissing`."""
     if not member.cwd.is_dir():
         raise UsageError(
             f"{member.name}'s folder {member.cwd} does not exist", "create it, or mend cwd in the team file"
         )
-    if refusal := turn.runner.refusal(member.access, turn.env):
-        raise NotTrusted(f"{member.name} can not have access {member.access!r}: {refusal}")
-    if shutil.which(program, path=turn.env.get("PATH", os.defpath)) is None:
+    found = shutil.which(program, path=env.get("PATH", os.defpath))
+    if found is None:
         hint = INSTALL.get(Path(program).name, "install it, or mend its command in the team file")
         raise AgentMissing(f"{member.name}'s program {program!r} is not installed", hint)
+    return found
 
 
 REAL = Outside(launch, check_runnable)

@@ -282,13 +282,15 @@ class Sessions:
     """What a CLI can do with its own sessions.
 
     `system_each_time`: it is given the system text in every turn, too (Claude by its flag); else at a session's start.
-    `open` are the arguments that hand one to a person at a terminal. `stays_in` is the folder where the CLI keeps them.
+    `open` are the arguments that hand one to a person at a terminal. `stays_in` is the folder where the CLI keeps them;
+    with `keeps_all` those of fresh turns, too, for it has no switch.
     """
 
     system_each_time: bool
     live: bool
     open: Callable[[str], tuple[str, ...]]
     stays_in: str
+    keeps_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,17 +34,17 @@ def environment(
     keep: Collection[str],
     add: Mapping[str, str],
     command_env: Mapping[str, str],
-    tmpdir: Path,
+    tmpdir: Path | None = None,
 ) -> dict[str, str]:
     """What an agent of `vendor` is started with; None is a pipe agent, which loses no key.
 
     `keep` names keys of other vendors that it may see. `add` is the team file's, and rules over all but `CLAUDECODE`,
-    which always goes: with it an agent takes itself for the child of another one.
+    which always goes: with it an agent takes itself for the child of another one. No `tmpdir`: the user's own stays.
     """
     others = frozenset().union(*(keys for name, keys in KEYS.items() if name != vendor)) if vendor else frozenset()
     result = {name: value for name, value in inherited.items() if name not in others or name in keep}
     result |= {name: value for name, value in command_env.items() if name not in USERS_OWN_WINS or name not in result}
-    result |= {"TMPDIR": str(tmpdir), **add}
+    result |= {**({"TMPDIR": str(tmpdir)} if tmpdir else {}), **add}
     result.pop("CLAUDECODE", None)
     return result
 

@@ -58,7 +58,11 @@ class GeminiRunner:
     stall_s: float = 300.0
     reports_denials: bool = True
     sessions: Sessions | None = Sessions(
-        system_each_time=False, live=False, open=lambda session: ("--resume", session), stays_in="~/.gemini/tmp"
+        system_each_time=False,
+        live=False,
+        open=lambda session: ("--resume", session),
+        stays_in="~/.gemini/tmp",
+        keeps_all=True,
     )
 
     def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002

@@ -341,6 +341,36 @@ def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: f
         return code, out.read(READ_BYTES)
 
 
+def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:
+    """Let a program have the terminal until it ends; its exit code, as a shell has it (128 and more for a signal).
+
+    Keys such as Ctrl-C are for the program alone, Ctrl-Z stops both, and what ends teamchat is passed on to it. Blocks;
+    for the main thread only. Raises `SpawnFailed`.
+    """
+    pid = 0
+
+    def pass_on(number: int, _frame: object) -> None:
+        if pid and number not in (signal.SIGINT, signal.SIGQUIT):
+            guardian.send_signal(pid, signal.Signals(number))
+
+    # a handler and not SIG_IGN, which the program would inherit
+    numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, pass_on) for number in numbers}
+    try:
+        child = subprocess.Popen(argv, cwd=cwd, env=env)
+        pid = child.pid
+        while os.WIFSTOPPED(status := os.waitpid(pid, os.WUNTRACED)[1]):
+            os.kill(os.getpid(), signal.SIGSTOP)
+            guardian.send_signal(pid, signal.SIGCONT)
+    except (OSError, ValueError) as error:
+        raise SpawnFailed(_words(error)) from error
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return 128 - child.returncode if child.returncode < 0 else child.returncode
+
+
 def settle(folder: Path) -> None:
     """Wait until the processes of the turn whose output is in `folder` have ended, when teamchat was killed over them.
 

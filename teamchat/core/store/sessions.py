@@ -87,6 +87,12 @@ def need_session(db: Database, name: str | None) -> Session:
     return found
 
 
+def check_there(db: Database, session: Session) -> None:
+    """Raises `UnknownName` if the session has been deleted since it was found."""
+    if db.row("SELECT 1 FROM sessions WHERE id = ? AND created_at = ?", session.id, session.created_at) is None:
+        raise UnknownName(f"session {session.name} was deleted meanwhile", "teamchat sessions")
+
+
 def all_sessions(db: Database) -> list[Session]:
     """The newest first."""
     return [_session(row) for row in db.rows(f"{SELECT} ORDER BY used_at DESC, sessions.id DESC")]

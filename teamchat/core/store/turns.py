@@ -6,7 +6,7 @@ import dataclasses
 import json
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -205,8 +205,13 @@ def running_turns(db: Database, session: int) -> list[Turn]:
 
 def last_turn_of(db: Database, session: int, member: str) -> Turn | None:
     """The member's newest turn."""
-    row = db.row("SELECT * FROM turns WHERE session = ? AND member = ? ORDER BY number DESC LIMIT 1", session, member)
-    return _turn(row) if row else None
+    return next(turns_of_member(db, session, member), None)
+
+
+def turns_of_member(db: Database, session: int, member: str) -> Iterator[Turn]:
+    """The member's turns, the newest first."""
+    sql = "SELECT * FROM turns WHERE session = ? AND member = ? ORDER BY number DESC"
+    return map(_turn, db.execute(sql, session, member))
 
 
 def turns_in(db: Database, session: int, vendor_session: str) -> list[Turn]:

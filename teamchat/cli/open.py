@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from teamchat.cli.complete import members
+from teamchat.cli.options import NoWaitOption, SessionOption, TeamOption, TrustOption
+
+
+def open(  # noqa: A001 (the command's name)
+    member: Annotated[str, typer.Argument(metavar="MEMBER", autocompletion=members, help="Whose session.")],
+    team: TeamOption = None,
+    session: SessionOption = None,
+    trust: TrustOption = False,
+    no_wait: NoWaitOption = False,
+) -> int:
+    """Go on by hand with a member's own session, in its own CLI: what is said there only that member remembers."""
+    import os
+    import sys
+
+    from teamchat.cli.conversation import held
+    from teamchat.cli.output.words import note
+    from teamchat.cli.place import find_team, need_trust, open_store
+    from teamchat.core.errors import AgentMissing, UsageError
+    from teamchat.core.opening import opening
+    from teamchat.core.printable import printable
+    from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.turns import mark_opened
+    from teamchat.runners.process import SpawnFailed, foreground
+
+    found = find_team(team)
+    with open_store(found.root) as db:
+        chosen = need_session(db, session)
+        opening(db, chosen, found, member, os.environ)  # what is wrong is said before anything is waited for
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise UsageError("a session is opened at a terminal only", f'teamchat send --to {member} "..."')
+        need_trust(found, give=trust)
+        with held(found.root, db, chosen, wait=not no_wait):
+            opened = opening(db, chosen, found, member, os.environ)
+            which = printable(f"{opened.turn.member}'s session {opened.turn.vendor_session}")
+            note(f"opens {which}; what is said there is no part of the conversation")
+            mark_opened(db, opened.turn)
+            try:
+                return foreground(opened.argv, opened.env, opened.cwd)
+            except SpawnFailed as error:
+                raise AgentMissing(f"{opened.turn.member}'s program could not be started: {error}") from error

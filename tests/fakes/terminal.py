@@ -1,0 +1,54 @@
+"""A CLI that a person can also talk to: `terminal.py LIKE ARGS...`, LIKE being claude, codex or gemini.
+
+On a pipe it is a turn: it answers "Hello." in a session of its own, or the one it is told. At a terminal it says how it
+was started, and then does a line at a time: `cwd`, `env NAME`, `exit CODE`, `die`. Ctrl-C is answered and survived.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from scripted import spoken  # type: ignore[import-not-found]
+
+LIKE, ARGS = sys.argv[1], sys.argv[2:]
+
+
+def talk() -> None:
+    signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
+    signal.signal(signal.SIGTERM, lambda *_: leave(44))
+    print(f"opened {json.dumps(ARGS)}", flush=True)
+    for line in iter(sys.stdin.readline, ""):
+        order, _, word = line.strip().partition(" ")
+        match order:
+            case "cwd":
+                print(f"in {os.getcwd()}", flush=True)  # noqa: PTH109 (as it is, not resolved)
+            case "env":
+                print(f"{word} is {os.environ.get(word)}", flush=True)
+            case "exit":
+                leave(int(word))
+            case "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave(code: int) -> None:
+    print("bye", flush=True)
+    os._exit(code)
+
+
+def main() -> None:
+    if sys.stdin.isatty():
+        talk()
+        return
+    sys.stdin.read()
+    session = next((word for flag, word in pairwise(ARGS) if flag in ("--resume", "resume")), f"{LIKE}-{os.getpid()}")
+    print(spoken(LIKE, "Hello.", session), end="")
+
+
+if __name__ == "__main__":
+    main()
