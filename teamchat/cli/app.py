@@ -28,6 +28,7 @@ COMMANDS = {
     "doctor": FRONT,
     "open": BEHIND,
     "sessions": BEHIND,
+    "usage": BEHIND,
     "task": BEHIND,
     "team": BEHIND,
     "trust": BEHIND,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -143,12 +142,13 @@ def test_nobody_else_runs_the_conversation_while_it_is_open() -> None:
         busy = cli("send", "--no-wait", "--to", "sarah", "Hi")
         assert (busy.code, "(teamchat open max)" in busy.err) == (13, True)
         with start("send", "--to", "sarah", "Hi") as waiting:
-            time.sleep(0.5)
-            assert waiting.poll() is None
+            assert waiting.stderr
+            told = [waiting.stderr.readline().decode() for _ in range(2)]
+            assert "waiting for process" in told[1]
+            assert "(teamchat open max)" in told[1]
             assert left(child, "exit 0") == 0
             done = ended(waiting)
     assert (done.code, done.out) == (0, "sarah:\nHello.\n\n")
-    assert "(teamchat open max)" in done.err
 
 
 def test_what_ends_teamchat_ends_the_cli_first() -> None:

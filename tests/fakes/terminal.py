@@ -20,16 +20,16 @@ LIKE, ARGS = sys.argv[1], sys.argv[2:]
 
 
 def talk() -> None:
-    signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
+    signal.signal(signal.SIGINT, lambda *_: say("interrupted"))
     signal.signal(signal.SIGTERM, lambda *_: leave(44))
-    print(f"opened {json.dumps(ARGS)}", flush=True)
+    say(f"opened {json.dumps(ARGS)}")
     for line in iter(sys.stdin.readline, ""):
         order, _, word = line.strip().partition(" ")
         match order:
             case "cwd":
-                print(f"in {os.getcwd()}", flush=True)  # noqa: PTH109 (as it is, not resolved)
+                say(f"in {os.getcwd()}")  # noqa: PTH109 (as it is, not resolved)
             case "env":
-                print(f"{word} is {os.environ.get(word)}", flush=True)
+                say(f"{word} is {os.environ.get(word)}")
             case "exit":
                 leave(int(word))
             case "die":
@@ -37,8 +37,12 @@ def talk() -> None:
 
 
 def leave(code: int) -> None:
-    print("bye", flush=True)
+    say("bye")
     os._exit(code)
+
+
+def say(text: str) -> None:
+    os.write(1, f"{text}\n".encode())  # a signal may come in the middle of a print
 
 
 def main() -> None:

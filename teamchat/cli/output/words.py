@@ -33,8 +33,14 @@ def duration(seconds: float) -> str:
 def tokens(usage: Usage | None) -> str:
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return "tokens unknown"
-    total = usage.input_tokens + usage.output_tokens
-    return f"{total} tokens" if total < 10_000 else f"{round(total / 1000)}k tokens"
+    return f"{amount(usage.input_tokens + usage.output_tokens)} tokens"
+
+
+def amount(number: float) -> str:
+    """In full up to four digits, else in thousands or millions."""
+    if number < 10_000:
+        return f"{round(number)}"
+    return f"{round(number / 1000)}k" if number < 10_000_000 else f"{round(number / 1_000_000)}M"
 
 
 def turn_line(member: str, outcome: Outcome) -> str:

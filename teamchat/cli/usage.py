@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.options import JsonOption, SessionOption, TeamOption
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from teamchat.core.usage import Sum, Used
+
+HEAD = ("member", "model", "memory", "turns", "input", "cached", "output", "cost", "sent", "fresh", "saved")
+
+
+def usage(
+    team: TeamOption = None,
+    session: SessionOption = None,
+    everything: Annotated[bool, typer.Option("--all", help="All conversations of this workspace together.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Sum up tokens, cost and bytes by member, model and memory, and what memory has saved."""
+    from teamchat.cli.output.jsonl import write
+    from teamchat.cli.output.table import table
+    from teamchat.cli.place import find_root, open_store
+    from teamchat.core.store.sessions import need_session
+    from teamchat.core.usage import total, used
+
+    with open_store(find_root(team)) as db:
+        chosen = None if everything else need_session(db, session)
+        rows = used(db, chosen.id if chosen else None)
+    where = chosen.name if chosen else None
+    if as_json:
+        for row in rows:
+            write("usage", session=where, member=row.member, model=row.model, memory=row.memory, **fields(row.used))
+        write("total", session=where, **fields(total(rows)))
+        return
+    named = [[row.member, row.model or "unknown", row.memory, *cells(row.used)] for row in rows]
+    for line in table([HEAD, *named, ["in all", "", "", *cells(total(rows))]], left=3):
+        print(line)
+
+
+def cells(used: Used) -> list[str]:
+    """Tokens and US dollars, then bytes: those sent, those that fresh turns would have been sent, what that saved."""
+    from teamchat.cli.output.words import amount
+
+    def shown(part: Sum, words: Callable[[float], str]) -> str:
+        if part.known is None and part.unknown:
+            return "unknown"
+        return f"{'at least ' if part.unknown else ''}{words(part.known or 0)}"
+
+    tokens = (shown(part, amount) for part in (used.input_tokens, used.cached_tokens, used.output_tokens))
+    cost = shown(used.cost_usd, "${:.2f}".format)
+    return [f"{used.turns}", *tokens, cost, amount(used.sent_bytes), amount(used.fresh_bytes), f"{used.saving:.0%}"]
+
+
+def fields(used: Used) -> dict[str, object]:
+    from teamchat.core.usage import QUANTITIES
+
+    sums: dict[str, Sum] = {name: getattr(used, name) for name in QUANTITIES}
+    return {
+        "turns": used.turns,
+        **{name: part.exact for name, part in sums.items()},
+        "at_least": {name: part.known for name, part in sums.items()},
+        "sent_bytes": used.sent_bytes,
+        "fresh_bytes": used.fresh_bytes,
+        "saving": round(used.saving, 4),
+    }
