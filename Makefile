@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test crash lint format real fuzz bench record-demo clean
+.PHONY: default demo test crash lint format real fuzz bench record-demo schema clean
 
 default: test lint
 
@@ -46,6 +46,10 @@ bench: $(VENV)/ready
 # Makes the session that `teamchat demo` plays, with the real CLIs and a scripted model.
 record-demo: $(VENV)/ready
 	$(BIN)/python -m tests.real.record_demo teamchat/cli/demo.cassette
+
+# What docs/ holds of the code: a test compares it.
+schema: $(VENV)/ready
+	$(BIN)/python -c 'from teamchat.core.cassette_schema import schema; print(schema(), end="")' > docs/cassette.schema.json
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .

@@ -51,8 +51,8 @@ def play(cassette: Cassette, show: Show, *, speed: float = 1.0, team: Team | Non
             code = run.code
             if code in BROKEN_OFF and not (end and end.code in BROKEN_OFF):
                 return code
-            if verify and end:
-                problems = list(_problems(end, run))
+            if verify:
+                problems = list(_problems(end, run)) if end else ["the recording breaks off"]
                 same = same and not problems
                 for problem in problems:
                     note(f"input {number} is not as recorded: {clean(problem)}")

@@ -40,7 +40,7 @@ class CassetteWriter:
     def __init__(self, path: Path, team: Team, env: Mapping[str, str], label: str | None = None) -> None:
         self.path, self.redact = path, CutRedactor(Redactor(secrets_of(team, env)))
         self.existing: set[str] = set()
-        self.header = Header.model_validate({"cassette": 1, "team": self._clean(team_to_json(team)), "label": label})
+        self.header = Header.model_validate(self._clean({"cassette": 1, "team": team_to_json(team), "label": label}))
 
     def begin(self, messages: Sequence[str]) -> None:
         """Write the header, or see that the file goes on where this conversation stands: with `messages` so far.

@@ -131,6 +131,14 @@ def test_the_recording_holds_warnings_routes_and_the_printed_run_without_times()
     assert not {"time_ms", "seconds", "first_byte_s", "session"} & {key for line in first["shown"] for key in line}
 
 
+@pytest.mark.usefixtures("recorded")
+def test_a_recording_that_breaks_off_does_not_verify() -> None:
+    write(entries()[:-1])
+    ran = replay("--verify")
+    assert ran.code == 1
+    assert ran.err.endswith("· input 2 is not as recorded: the recording breaks off\n")
+
+
 # --- how turns end
 
 
