@@ -4,7 +4,7 @@
 spoils it: `rename` ({old type: new type} of events), `refuse` (an argument that it does not know), `writes` (it does
 what it should refuse), `silent` (reports no refusal), `cut` (so many bytes of its prompt), `deaf` (to all but SIGKILL),
 `forgets` (what was said in a session), `anew` (begins a session in place of going on with one), `headstrong` (keeps its
-instructions from its model).
+instructions from its model), `leaves` (after a turn, though it should stay).
 """
 
 from __future__ import annotations
@@ -183,17 +183,8 @@ def end(text: str) -> None:
     emit(ends[VENDOR])
 
 
-def main() -> int:
-    if "--version" in ARGS:
-        print(KNOBS["version"])
-        return 0
-    if KNOBS.get("refuse") in ARGS:
-        print(f"error: unexpected argument {KNOBS['refuse']!r} found", file=sys.stderr)
-        return 2
-    if KNOBS.get("deaf"):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    session, said = session_of(sys.stdin.buffer.read()[: KNOBS.get("cut")].decode())
+def answer(session: str, said: list[str]) -> None:
+    """A whole turn."""
     asks = {"claude": ask_claude, "codex": ask_codex, "gemini": ask_gemini}
     tells = {"claude": tell_claude, "codex": tell_codex, "gemini": tell_gemini}
     emit(
@@ -211,7 +202,29 @@ def main() -> int:
             tells[VENDOR](item, number)
         if not any(item.kind == "tool" for item in items):
             end("".join(item.text for item in items if item.kind == "text"))
-            return 0
+            return
+
+
+def main() -> int:
+    if "--version" in ARGS:
+        print(KNOBS["version"])
+        return 0
+    if KNOBS.get("refuse") in ARGS:
+        print(f"error: unexpected argument {KNOBS['refuse']!r} found", file=sys.stderr)
+        return 2
+    if KNOBS.get("deaf"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if "--input-format" in ARGS:
+        said: list[str] = []
+        for line in sys.stdin:
+            said.append(json.loads(line)["message"]["content"])
+            answer(str(os.getpid()), said)
+            if KNOBS.get("leaves"):
+                return 0
+    else:
+        answer(*session_of(sys.stdin.buffer.read()[: KNOBS.get("cut")].decode()))
+    return 0
 
 
 if __name__ == "__main__":

@@ -104,6 +104,10 @@ async def _turns(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
     waits = [Reply("Let me wait.", tools=(running(vendor, " ".join(SLEEP)),)), Reply(ending="stall")]
     editing = stand.job(access="edit", allow=(SLEEP[0],), project_settings=True)
     hanging, _ = await stand.turn(editing, b"Wait.", waits, hangs=True)
+    staying = []
+    if runner.sessions and runner.sessions.live:
+        begins("a process that stays")
+        staying = [rows.stays(*await stand.two_turns_of_one_process())]
     made = (target, target.with_name(f"{target.name}.shell"))
     return [
         rows.flags(
@@ -114,6 +118,7 @@ async def _turns(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
         rows.events(small, SHAPES[vendor]),
         rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit),
         rows.resume(small, refused, refused_asked, said.decode()),
+        *staying,
         rows.stop(hanging, runner, SLEEP[0]),
         rows.denials(refused, refused_asked, len(tries) - 1, made, runner),
         rows.duration(small, time.monotonic() - began),

@@ -13,6 +13,7 @@ from teamchat.core.proof.turn import Observed
 from teamchat.core.scripted.protocol import Request
 from teamchat.core.scripted.server import messages, prompt
 from teamchat.runners.base import FailureKind, Limit, Runner, Text, ToolCall, ToolResult
+from teamchat.runners.foreign import one_line
 
 NO_TURN = "not known: no turn began"
 UNTRIED = "not tried, since the first turn already came to nothing"
@@ -25,8 +26,7 @@ def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unh
     """
     for access, turn in turns:
         if not turn.began:
-            reason = turn.end.failure.reason if turn.end.failure else "it printed no event"
-            return _row("flags", "failed", f"does not start with what teamchat gives it for {access}: {reason}")
+            return _row("flags", "failed", f"does not start with what teamchat gives it for {access}: {_reason(turn)}")
     if unheard:
         return _row("flags", "failed", f"instructions of {unheard[0]:,} characters never came to the model")
     text = f"accepted for {', '.join(dict.fromkeys(access for access, _ in turns))}"
@@ -72,8 +72,8 @@ def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limi
         if not requests:
             if not turn.began:
                 return _row("stdin", "unknown", NO_TURN)
-            reason = turn.end.failure.reason if turn.end.failure else "it ended well all the same"
-            return _row("stdin", "failed", f"a prompt of {len(given):,} bytes never came to the model: {reason}")
+            text = f"a prompt of {len(given):,} bytes never came to the model: {_reason(turn)}"
+            return _row("stdin", "failed", text)
         arrived = prompt(requests[0]).encode(errors="surrogatepass")
         if arrived != given:
             text = f"a prompt of {len(given):,} bytes came to the model as {len(arrived):,} others"
@@ -95,13 +95,24 @@ def resume(first: Observed, second: Observed, asked: Sequence[Request], said: st
     return _row("resume", "ok", "a second turn goes on with the session of the first")
 
 
+def stays(first: Observed, second: Observed, runs: bool) -> Check:
+    """Whether one process answered two turns, and was there for more."""
+    if not first.began:
+        return _row("stays", "failed", f"does not start to be kept running: {_reason(first)}")
+    for turn, said in ((first, "One."), (second, "Two.")):
+        if turn.end.text != said or turn.end.failure:
+            return _row("stays", "failed", f"kept running, it did not answer {said!r}: {_reason(turn)}")
+    if not runs:
+        return _row("stays", "failed", "kept running, it ended after its second turn")
+    return _row("stays", "ok", f"kept running, it answers a second turn in {second.end.seconds:.1f} s")
+
+
 def stop(turn: Observed, runner: Runner, tool: str) -> Check:
     """Whether a turn that hangs in a tool ends when it is stopped, and its whole tree with it."""
     if not turn.began:
         return _row("stop", "unknown", NO_TURN)
     if turn.stopped is None:
-        reason = turn.end.failure.reason if turn.end.failure else "it answered"
-        return _row("stop", "failed", f"a turn that should hang ended by itself: {reason}")
+        return _row("stop", "failed", f"a turn that should hang ended by itself: {_reason(turn)}")
     stopped = turn.stopped
     if stopped.survivors:
         return _row("stop", "failed", f"a stopped turn left processes behind: {', '.join(stopped.survivors)}")
@@ -125,8 +136,7 @@ def denials(turn: Observed, requests: Sequence[Request], tries: int, written: It
         text = f"under read it wrote {' and '.join(files)}: give this version nothing to read that it must not change"
         return _row("denials", "failed", text)
     if len(requests) <= tries:
-        reason = turn.end.failure.reason if turn.end.failure else "it answered"
-        return _row("denials", "failed", f"the turn ended before it had tried to write: {reason}")
+        return _row("denials", "failed", f"the turn ended before it had tried to write: {_reason(turn)}")
     if turn.end.denied:
         return _row("denials", "ok", f"under read nothing was written; refusals reported: {len(turn.end.denied)}")
     if runner.reports_denials:
@@ -148,6 +158,10 @@ def duration(small: Observed, all_s: float) -> Check:
 def _row(what: str, state: State, text: str, value: str | None = None) -> Check:
     code = ExitCode.MEMBER_FAILED if state == "failed" else ExitCode.DONE
     return Check(None, what, state, text, value, code=code)
+
+
+def _reason(turn: Observed) -> str:
+    return turn.end.failure.reason if turn.end.failure else f"it ended well, and said {one_line(turn.end.text, 40)!r}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from teamchat.core.scripted.protocol import Request, Vendor
 from teamchat.core.scripted.reply import Reply
 from teamchat.core.scripted.server import ModelServer
 from teamchat.runners.base import Job, Runner
+from teamchat.runners.live import LiveAgent
 
 SYSTEM = "You are the prover."
 
@@ -49,7 +50,7 @@ class Stand:
         return replace(base, **changes)
 
     async def turn(
-        self, job: Job, stdin: bytes, replies: Sequence[Reply], *, hangs: bool = False
+        self, job: Job, stdin: bytes, replies: Sequence[Reply], *, hangs: bool = False, life: LiveAgent | None = None
     ) -> tuple[Observed, list[Request]]:
         """Run a turn in which the model answers with `replies`; what was seen of it, and what the model was asked.
 
@@ -61,5 +62,21 @@ class Stand:
         def stuck(tree: Mapping[int, str]) -> bool:
             return SLEEP[0] in tree.values() or len(self.server.turns(self.vendor)) > before + 1
 
-        watch = Watch(self.runner, job, stdin, self.folder / "output", hangs=stuck if hangs else None)
+        output = self.folder / f"turn-{before}"
+        watch = Watch(self.runner, job, stdin, output, hangs=stuck if hangs else None, life=life)
         return await observe(watch), self.server.turns(self.vendor)[before:]
+
+    async def two_turns_of_one_process(self) -> tuple[Observed, Observed, bool]:
+        """Two turns for a CLI that can be kept running: what was seen of them, and whether it still runs then."""
+        job = self.job(memory="live")
+        rule = self.runner.command(job).live
+        assert rule
+        life = LiveAgent(rule)
+        try:
+            first, _ = await self.turn(job, b"Say one.", [Reply("One.")], life=life)
+            if first.end.failure:
+                return first, first, False
+            second, _ = await self.turn(job, b"Say two.", [Reply("Two.")], life=life)
+            return first, second, life.runs()
+        finally:
+            await life.close()

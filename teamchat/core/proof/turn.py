@@ -16,7 +16,8 @@ from teamchat.core.proof.shapes import name_of
 from teamchat.runners import guardian
 from teamchat.runners.base import AgentEvent, EventParser, Failure, FailureKind, Job, Runner, Verdict
 from teamchat.runners.environment import environment
-from teamchat.runners.process import Launch, Process, SpawnFailed
+from teamchat.runners.live import LiveAgent
+from teamchat.runners.process import Launch, Process, SpawnFailed, launch
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 
 CLOCKS = Clocks(first_byte_s=30.0, stall_s=30.0, total_s=90.0)
@@ -80,7 +81,10 @@ class _Witness:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A turn to be run. `env` is the user's environment; `hangs` says when it hangs, and is then to be stopped."""
+    """A turn to be run, in `life` if its process is to stay.
+
+    `hangs` says of the names of its processes by their pids whether it hangs, and it is then stopped.
+    """
 
     runner: Runner
     job: Job
@@ -90,6 +94,7 @@ class Watch:
     keep: tuple[str, ...] = ()
     add: Mapping[str, str] = field(default_factory=dict)
     hangs: Callable[[Mapping[int, str]], bool] | None = None
+    life: LiveAgent | None = None
 
 
 def _new_scratch() -> Path:
@@ -116,11 +121,11 @@ async def observe(watch: Watch) -> Observed:
     )
     program = shutil.which(command.argv[0], path=env.get("PATH", os.defpath)) or command.argv[0]
     argv = (program, *command.argv[1:])
-    what = Launch(argv, job.cwd, env, watch.stdin, watch.folder, scratch, watch.runner.stop)
+    what = Launch(argv, job.cwd, env, watch.stdin, watch.folder, scratch, watch.runner.stop, stays=watch.life)
     try:
         for path, content in command.files.items():
             path.write_bytes(content)
-        process = Process(what)
+        process = launch(what)
     except (SpawnFailed, OSError) as error:
         return Observed(TurnEnd("", Failure(FailureKind.MISSING, f"could not be started: {error}"), -1, 0.0))
     witness, stopper, events = _Witness(watch.runner.parser()), Stopper(), list[AgentEvent]()
@@ -128,7 +133,11 @@ async def observe(watch: Watch) -> Observed:
         turn = group.create_task(
             run_turn(process, witness, watch.clocks, stopper, events.append, PATIENCE, job.resumes)
         )
-        stopped = await _stop(process.pid, turn, stopper, watch.hangs) if watch.hangs else None
+        stopped = None
+        if watch.hangs and isinstance(process, Process):
+            stopped = await _stop(process.pid, turn, stopper, watch.hangs)
+    if watch.life and watch.life.scratch != scratch:  # the process has that of its first turn
+        shutil.rmtree(scratch, ignore_errors=True)
     return Observed(turn.result(), tuple(events), tuple(witness.names), stopped)
 
 
