@@ -57,11 +57,12 @@ def save_state(db: Database, session: int, old: State, new: State, dropped: Coll
         " WHERE id = ?",
         new.next_route, new.turns, new.since, new.last_ai, new.tokens, new.cost_usd, new.stale, session,
     )  # fmt: skip
-    kept = {route.number for route in new.queue}
+    left = {route.number for route in old.queue} - {route.number for route in (*new.queue, *dropped)}
     for route in old.queue:
-        if route.number not in kept:
-            status = Status.DROPPED if route in dropped else Status.DONE
-            _write(db, session, replace(route, status=status), None)
+        if route.number in left:
+            _write(db, session, replace(route, status=Status.DONE), None)
+    for route in dropped:  # one that another reply of the same group has just asked for was never queued before
+        _write(db, session, replace(route, status=Status.DROPPED), None)
     places = {route: place for place, route in enumerate(old.queue)}
     for place, route in enumerate(new.queue):
         if places.get(route) != place:

@@ -42,6 +42,13 @@ def test_what_left_the_queue_is_done_or_dropped(db: Database, session: int) -> N
     assert find_route(db, session, 9) is None
 
 
+def test_a_route_that_was_queued_and_dropped_at_once_is_kept_as_dropped(db: Database, session: int) -> None:
+    """The replies of a group are one step: the second may drop what the first has asked for."""
+    save_state(db, session, State(RULES), State(RULES, (), 8), dropped=[FULL])
+    found = find_route(db, session, FULL.number)
+    assert found == replace(FULL, status=Status.DROPPED)
+
+
 def test_sessions_have_queues_of_their_own(db: Database, session: int) -> None:
     other = create_session(db, "team", None).id
     save_state(db, session, State(RULES), State(RULES, (FULL,), 8))
