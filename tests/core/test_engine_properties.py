@@ -473,34 +473,44 @@ def replies(draw: st.DrawFn) -> tuple[tuple[RouteRequest, ...], Drops, bool]:
     said=st.lists(replies(), min_size=1, max_size=5),
     max_turns=st.integers(1, 20),
     max_tokens=st.sampled_from([None, 7]),
+    max_cost=st.sampled_from([None, 7.0]),
     max_stale=st.sampled_from([None, 3]),
+    max_seconds=st.sampled_from([1e9, 9.0]),
 )
 def test_no_replies_however_malicious_get_over_the_guards(
     said: list[tuple[tuple[RouteRequest, ...], Drops, bool]],
     max_turns: int,
     max_tokens: int | None,
+    max_cost: float | None,
     max_stale: int | None,
+    max_seconds: float,
 ) -> None:
-    """Each turn spends a token; every message and every resume grants one more round, and no more."""
-    rules = Rules(CROWD, HUMANS, max_turns=max_turns, max_tokens=max_tokens, max_stale=max_stale)
+    """A turn spends a token and a dollar, a step takes a second; a message or a resume grants one round more."""
+    rules = Rules(CROWD, HUMANS, None, max_turns, max_seconds, max_tokens, max_cost, max_stale)
+    now = 0.0
     reply = cycle(said)
     state, actions = decide(State(rules), HumanSpoke(0.0, "msg-0", "kailai", tuple(map(RouteRequest, CROWD))))
     for _ in range(3):
-        turns = 0
+        turns, since = 0, now
         for step in range(10 * max_turns + 10):
             assert all(isinstance(action, Queued | Dropped | Refused) for action in actions[:-1])
+            if isinstance(actions[-1], RunTurn | RunGroup):
+                assert now - since <= max_seconds
+                assert max_tokens is None or state.tokens < max_tokens
+                assert max_cost is None or state.cost_usd < max_cost
+            now += 1
             match actions[-1]:
                 case RunTurn(route=route):
-                    events = [*turn(route), ended(route, f"msg-{step}", *next(reply))]
+                    events = [*turn(now, route), ended(now, route, f"msg-{step}", *next(reply))]
                     turns += 1
                 case RunGroup(routes=routes):
-                    events = [event for route in routes for event in turn(route)]
-                    events += [MemberAnswered(0.0, route.number, route.number) for route in routes]
-                    events.append(GroupRan(0.0))
+                    events = [event for route in routes for event in turn(now, route)]
+                    events += [MemberAnswered(now, route.number, route.number) for route in routes]
+                    events.append(GroupRan(now))
                     turns += len(routes)
                 case Deliver(routes=routes):
-                    ends = (ended(route, f"msg-{step}.{route.number}", *next(reply)) for route in routes)
-                    events = [GroupDelivered(0.0, tuple(ends))]
+                    ends = (ended(now, route, f"msg-{step}.{route.number}", *next(reply)) for route in routes)
+                    events = [GroupDelivered(now, tuple(ends))]
                 case _:
                     break
             for event in events:
@@ -509,16 +519,17 @@ def test_no_replies_however_malicious_get_over_the_guards(
         else:
             raise AssertionError("it goes on and on")
         assert turns <= max_turns
-        assert max_tokens is None or state.tokens < max_tokens + len(CROWD)
         asked = state.asked
-        again = HumanSpoke(0.0, "msg-0", asked.target) if asked else Resumed(0.0)
+        again = HumanSpoke(now, "msg-0", asked.target) if asked else Resumed(now)
         state, actions = decide(state, again)
 
 
-def turn(route: Route) -> list[Event]:
-    return [TurnBegan(0.0, route.number, "msg-0"), Spent(0.0, 1)]
+def turn(now: float, route: Route) -> list[Event]:
+    return [TurnBegan(now, route.number, "msg-0"), Spent(now, 1, 1.0)]
 
 
-def ended(route: Route, reply: str, wanted: tuple[RouteRequest, ...], dropped: Drops, new: bool) -> TurnEnded:
+def ended(
+    now: float, route: Route, reply: str, wanted: tuple[RouteRequest, ...], dropped: Drops, new: bool
+) -> TurnEnded:
     requests = tuple(wish for wish in wanted if wish.target != route.target)
-    return TurnEnded(0.0, route.number, reply, requests, dropped, new=new)
+    return TurnEnded(now, route.number, reply, requests, dropped, new=new)
