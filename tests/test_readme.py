@@ -14,6 +14,7 @@ from tests.program import ROOT
 
 VOLATILE = (  # what no two runs have in common
     (re.compile(r"\b\d+(\.\d+)?s\b"), "Ns"),
+    (re.compile(r"\b[0-9a-f]{8}\b"), "CODE"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), "WHEN"),
 )
 ANYTHING = "..."

@@ -21,12 +21,15 @@ class PromptContextMessage:
 
 @dataclass(frozen=True, slots=True)
 class AssemblerInput:
-    """The parts of a prompt, in the seed's names; the last three are the framework's (design: framework text).
+    """The parts of a prompt, in the seed's names; the last four are the framework's (design: framework text).
 
     Above `max_bytes` texts are cut; above `target_bytes`, what a prompt may cost, only old history is left out.
 
     `framework` goes with the system text and is the same from turn to turn. `turn_note` says whom this turn serves and
     closes the history. `request` is the human message being served, given only when it has left the history.
+
+    `fence` is a code that stands in none of the texts: with it everything that somebody said is put between
+    `<said-CODE>` and `</said-CODE>`, so that no text can pass for another speaker's or for a part of the prompt.
     """
 
     context_messages: tuple[PromptContextMessage, ...] = ()
@@ -39,6 +42,7 @@ class AssemblerInput:
     framework: str | None = None
     turn_note: str | None = None
     request: str | None = None
+    fence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """A prompt as sections: what all formats share. They differ in headings, history lines and the system text's place.
 
 `lay_out` makes the parts, `trimmer.fit` brings them into the budget, `render` joins them. A section is its heading, a
-newline and its body; one without a body is left out (seed 004, 6.4); one blank line stands between two.
+newline and its body; one without a body is left out (seed 004, 6.4); one blank line stands between two. With a fence
+what somebody said has lines of its own around it, which are never cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage, Trimmed
 
@@ -30,11 +31,14 @@ class PromptFormat:
 
 @dataclass(frozen=True, slots=True)
 class Section:
+    """`ending` closes what `heading` opens, and begins with its own newline."""
+
     heading: str
     body: str
+    ending: str = ""
 
     def __str__(self) -> str:
-        return f"{self.heading}\n{self.body}" if self.heading else self.body
+        return (f"{self.heading}\n{self.body}" if self.heading else self.body) + self.ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +61,52 @@ def lay_out(given: AssemblerInput, form: PromptFormat) -> Parts:
         system_flag=(system or None) if form.system_apart else None,
         opening=(task,) if form.system_apart else (Section(form.system, system), task),
         history_heading=form.history,
-        history=tuple(form.line(message) for message in given.context_messages),
-        request=Section(form.request, _stripped(given.request)),
+        history=tuple(form.line(_fenced(message, given.fence)) for message in given.context_messages),
+        request=_said(form.request, given.request, given.fence),
         turn=Section(form.turn, _stripped(given.turn_note)),
-        message=Section(form.message, _stripped(given.current_message)),
+        message=_said(form.message, given.current_message, given.fence),
     )
+
+
+def _said(heading: str, text: str | None, fence: str | None) -> Section:
+    if fence is None:
+        return Section(heading, _stripped(text))
+    return Section(f"{heading}\n{opening(fence)}".lstrip(), _stripped(text), f"\n{closing(fence)}")
+
+
+def _fenced(message: PromptContextMessage, fence: str | None) -> PromptContextMessage:
+    """The message with a fence around its content, which begins on the speaker's own line."""
+    if fence is None:
+        return message
+    return replace(
+        message,
+        from_=_one_line(message.from_),
+        to=message.to and _one_line(message.to),
+        content=f"{opening(fence)}\n{message.content}\n{closing(fence)}",
+    )
+
+
+def opening(fence: str) -> str:
+    return f"<said-{fence}>"
+
+
+def closing(fence: str) -> str:
+    return f"</said-{fence}>"
+
+
+def _one_line(name: str) -> str:
+    return " ".join(name.split())
 
 
 def render(parts: Parts, trimmed: Trimmed) -> AssemblerOutput:
     history = Section(parts.history_heading, "\n".join(parts.history))
     sections = (*parts.opening, history, parts.request, parts.turn, parts.message)
     prompt = BLANK_LINE.join(str(section) for section in sections if section.body)
-    message = parts.message.body
+    message = parts.message
     return AssemblerOutput(
         prompt=prompt,
         system_flag=parts.system_flag,
-        message_at=len(prompt) - len(message) if message else None,
+        message_at=len(prompt) - len(message.body + message.ending) if message.body else None,
         trimmed=trimmed,
     )
 

@@ -1,9 +1,9 @@
 """The one byte budget of all formats (design: budget; seed 003, 5.2; seed 004, D4).
 
-UTF-8 bytes of everything sent count: headings, separators and the system text beside the prompt. System text, task and
-turn note are never cut. What they leave goes first to the request, then to the current message, then to the newest
-history; so the oldest history is lost first and the request last. No text is measured more than a few times: the cost
-is linear.
+UTF-8 bytes of everything sent count: headings, fences, separators and the system text beside the prompt. System text,
+task and turn note are never cut. What they leave goes first to the request, then to the current message, then to the
+newest history; so the oldest history is lost first and the request last. No text is measured more than a few times: the
+cost is linear.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[
     request, request_cut, spare = _cut(parts.request, spare)
     message, message_cut, spare = _cut(parts.message, spare)
     over = max(max_bytes - target_bytes, 0) if target_bytes is not None else 0
-    history = _newest(parts.history, spare - over - _around(parts.history_heading))
+    history = _newest(parts.history, spare - over - _around(Section(parts.history_heading, "")))
     return (
         replace(parts, request=request, message=message, history=history),
         Trimmed(len(parts.history) - len(history), message_cut, request_cut),
@@ -34,8 +34,8 @@ def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[
 
 def _spare(parts: Parts, max_bytes: int) -> int:
     """The bytes left beside all that has to stay; each section is counted with a separator, the last needs none."""
-    whole = sum(_around(s.heading) + byte_length(s.body) for s in (*parts.opening, parts.turn) if s.body)
-    traces = sum(_around(s.heading) + least_bytes(s.body) for s in (parts.request, parts.message) if s.body)
+    whole = sum(_around(s) + byte_length(s.body) for s in (*parts.opening, parts.turn) if s.body)
+    traces = sum(_around(s) + least_bytes(s.body) for s in (parts.request, parts.message) if s.body)
     beside = byte_length(parts.system_flag or "")
     unneeded = len(BLANK_LINE)
     needed = beside + max(whole + traces - unneeded, 0)
@@ -44,8 +44,10 @@ def _spare(parts: Parts, max_bytes: int) -> int:
     return max_bytes + unneeded - beside - whole - traces
 
 
-def _around(heading: str) -> int:
-    return len(BLANK_LINE) + (byte_length(heading) + len("\n") if heading else 0)
+def _around(section: Section) -> int:
+    """The bytes of a section and its separator without its body."""
+    heading = byte_length(section.heading) + len("\n") if section.heading else 0
+    return len(BLANK_LINE) + heading + byte_length(section.ending)
 
 
 def _cut(section: Section, spare: int) -> tuple[Section, int, int]:

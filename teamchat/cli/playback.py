@@ -78,7 +78,7 @@ def open_stage(cassette: Cassette, player: Player, show: Show | None, team: Team
         who = in_folder(team, root) if team else recorded_team(cassette, root)
         db = Database(root / "teamchat.db")
         try:
-            session = create_session(db, who.name, who.task, "replay")
+            session = create_session(db, who.name, who.task, "replay", cassette.header.fence_key or "")
             yield Stage(who, db, session, root, recorded_outside(cassette, player, root), show)
         finally:
             db.close()

@@ -17,6 +17,7 @@ from teamchat.core.errors import Interrupted, NoRecording, TeamchatError, UsageE
 from teamchat.core.printable import printable
 from teamchat.core.recording import CassetteWriter
 from teamchat.core.replay import recorded_turn
+from teamchat.core.store.sessions import fence_key
 from teamchat.core.team import Team
 from teamchat.runners.process import Identity
 from teamchat.runners.recorded import LenientPlayer, RecordedTurn
@@ -113,7 +114,8 @@ def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
     player = LenientPlayer(map(recorded_turn, cassette.turns), math.inf, meet)
     with tempfile.TemporaryDirectory(prefix=".teamchat-", dir=file.parent) as folder:
         with open_stage(cassette, player, None, team) as stage:
-            writer = CassetteWriter(Path(folder) / file.name, team or stage.team, os.environ, cassette.header.label)
+            path, key = Path(folder) / file.name, fence_key(stage.db, stage.session.id)
+            writer = CassetteWriter(path, team or stage.team, os.environ, cassette.header.label, fence_key=key)
             writer.begin(())
 
             def keep(turn: RecordedTurn) -> None:

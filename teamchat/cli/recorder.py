@@ -20,7 +20,7 @@ from teamchat.core.member_turn import REAL, Outside, ReadyTurn
 from teamchat.core.recording import CassetteWriter
 from teamchat.core.replay import identity_of, not_started
 from teamchat.core.store.database import Database
-from teamchat.core.store.sessions import Session
+from teamchat.core.store.sessions import Session, fence_key
 from teamchat.core.team import Team
 from teamchat.runners.recorded import RecordedTurn, Recorder
 
@@ -33,7 +33,8 @@ def converse_recorded(
     file: Path, team: Team, db: Database, session: Session, output: Output, work: Work, said: Said, *, wait: bool
 ) -> ExitCode:
     """`converse`, recording the input `said` (text, speaker, to), its turns and its end into `file`."""
-    writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL))
+    key = fence_key(db, session.id)
+    writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL), fence_key=key)
     transcript = Transcript()
     cooldowns = Cooldowns(state_dir() / "cooldowns.json")
     cooling = [agent.name for agent in team.agents.values() if cooldowns.left(agent.name)]

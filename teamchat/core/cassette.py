@@ -32,11 +32,15 @@ class Line(BaseModel):
 
 
 class Header(Line):
-    """`label` says where the answers came from, such as "scripted model"."""
+    """`label` says where the answers came from, such as "scripted model".
+
+    `fence_key` is what the codes of the prompts were made of, for the replay to make the same ones.
+    """
 
     cassette: Literal[1]
     team: RecordedTeam
     label: str | None = None
+    fence_key: str | None = Field(None, pattern=r"^[0-9a-f]*$")
 
 
 class HumanLine(Line):

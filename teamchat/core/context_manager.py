@@ -15,7 +15,8 @@ from teamchat.assemblers.plain import PlainTextAssembler
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.agents import ASSEMBLERS
-from teamchat.core.history import Since, read_context
+from teamchat.core.fence import fence_code, texts_of
+from teamchat.core.history import Quote, Since, read_context, verbatim
 from teamchat.core.message_log import MemoryLog, MessageLog
 from teamchat.core.messages import ConversationMessage, NewMessage, well_formed
 
@@ -32,6 +33,7 @@ class ContextManager:
     """One conversation. The window is in messages (0 is no history), every other size in UTF-8 bytes.
 
     `assemblers` maps full agent type names (`claude-code`) to assemblers. Hooks run after the change they tell of.
+    With a `fence_key`, a secret of this conversation, prompts have a fence around what somebody said (`fence.py`).
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class ContextManager:
         on_message_added: Callable[[ConversationMessage], object] | None = None,
         on_team_task_changed: Callable[[str | None], object] | None = None,
         assemblers: Mapping[str, Assembler] | None = None,
+        fence_key: str | None = None,
     ) -> None:
         self._messages = MemoryLog() if log is None else log
         self._window_size = context_window_size
@@ -52,6 +55,7 @@ class ContextManager:
         self._on_message_added = on_message_added
         self._on_team_task_changed = on_team_task_changed
         self._assemblers = ASSEMBLERS if assemblers is None else assemblers
+        self._fence_key = fence_key
 
     def add_message(self, message: NewMessage) -> ConversationMessage:
         """Stores the message and gives it back with its id; `TypeError` if it lacks a part (seed 000, 4.1)."""
@@ -110,16 +114,18 @@ class ContextManager:
         framework: str | None = None,
         turn_note: str | None = None,
         request: str | None = None,
+        quote: Quote = verbatim,
     ) -> AssemblerInput:
         """The parts of a prompt: the newest message with text is the current one, those before it are the history.
 
         `up_to` is the id of the message to stand at: later ones are not seen; `KeyError` if there is none of that id.
         `since` leaves out what the agent's own session has had, and takes all that is newer, whatever the window.
-        Messages of markers only are passed over and do not count in the window. The cost is O(window).
+        Messages of markers only are passed over and do not count in the window. The cost is O(window). `quote` may
+        change what is told of a message.
         """
         window = self._window_size if window_size_override is None else window_size_override
-        context = read_context(self._messages, window, up_to, since)
-        return AssemblerInput(
+        context = read_context(self._messages, window, up_to, since, quote)
+        given = AssemblerInput(
             context_messages=context.history,
             current_message=context.current,
             team_task=self.get_team_task(),
@@ -131,6 +137,9 @@ class ContextManager:
             turn_note=_well_formed(turn_note),
             request=_well_formed(request),
         )
+        if self._fence_key is None or context.answers is None:
+            return given
+        return replace(given, fence=fence_code(self._fence_key, context.answers.id, texts_of(given)))
 
     def assemble_prompt(self, agent_type: str, given: AssemblerInput) -> AssemblerOutput:
         """The prompt in the agent's own format, or as plain text with a logged warning for an unknown type.

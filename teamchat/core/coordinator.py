@@ -64,6 +64,7 @@ from teamchat.core.route import Route
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state, save_state
+from teamchat.core.store.sessions import fence_key
 from teamchat.core.store.turns import Turn, deliver_turn, get_turn, partial_of
 from teamchat.core.team import Member, Team
 from teamchat.runners.turn import Stopper
@@ -90,6 +91,7 @@ def manager_of(team: Team, db: Database, session: int) -> ContextManager:
         context_window_size=team.context_window,
         max_bytes=team.max_bytes,
         target_bytes=team.max_prompt_tokens * BYTES_PER_TOKEN,
+        fence_key=fence_key(db, session) if team.fence else None,
     )
 
 

@@ -6,7 +6,7 @@ It is read backwards from the current message, a window at a time, so the cost d
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
@@ -17,6 +17,8 @@ from teamchat.core.message_log import MessageLog
 from teamchat.core.messages import ConversationMessage
 
 _log = logging.getLogger(__name__)
+Quote = Callable[[ConversationMessage, str], str]
+"""What a prompt says of a message, by the message and its text without markers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,12 @@ class Context:
     shown: tuple[str, ...] = ()
 
 
+def verbatim(message: ConversationMessage, text: str) -> str:
+    """Quotes everything as it is."""
+    del message
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Since:
     """What a reader has had already: every message up to the one of the id `after`, and its `own` ones."""
@@ -48,7 +56,9 @@ class Since:
     own: frozenset[str] = frozenset()
 
 
-def read_context(log: MessageLog, window: int, up_to: str | None, since: Since | None = None) -> Context:
+def read_context(
+    log: MessageLog, window: int, up_to: str | None, since: Since | None = None, quote: Quote = verbatim
+) -> Context:
     """The newest message with text at or before `up_to`, and up to `window` messages with text before that one.
 
     With `since` it is every message after it instead, whatever the window.
@@ -61,8 +71,8 @@ def read_context(log: MessageLog, window: int, up_to: str | None, since: Since |
     current, *before = newest_first
     history = deduplicate(before[::-1], current)
     return Context(
-        current=current.text,
-        history=tuple(map(_in_prompt, history)),
+        current=quote(current.message, current.text),
+        history=tuple(_in_prompt(said.message, quote(said.message, said.text)) for said in history),
         answers=current.message,
         shown=tuple(said.message.id for said in (*history, current)),
     )
@@ -114,9 +124,9 @@ def name_of(message: ConversationMessage) -> str:
     return f"{name} (for {message.stands_for})" if message.stands_for else name
 
 
-def _in_prompt(said: Said) -> PromptContextMessage:
+def _in_prompt(message: ConversationMessage, text: str) -> PromptContextMessage:
     return PromptContextMessage(
-        from_=name_of(said.message),
-        to=format_addressees(said.message.routing.resolved_addressees),
-        content=said.text,
+        from_=name_of(message),
+        to=format_addressees(message.routing.resolved_addressees),
+        content=text,
     )

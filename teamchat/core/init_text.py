@@ -76,6 +76,7 @@ def _team(folder: str, lead: str) -> str:
         (_key("name", folder if folder.strip() and folder.isprintable() else "team"), None),
         (_key("lead", lead), "answers a message of yours that names nobody"),
         ('# task = "..."', "what the team is for: every member is told"),
+        ("fence = true", "nothing that is said can pass for another speaker's words"),
     )
 
 

@@ -168,6 +168,7 @@ def ready(
             stdin_bytes=len(prompt.prepared.stdin),
             system_bytes=len((prompt.system_text or "").encode()),
             inert_mentions=prompt.prepared.inert_mentions,
+            redacted=prompt.redacted,
             trimmed=prompt.assembled.trimmed,
             memory=member.memory,
             resumes=thread.session if thread else None,

@@ -10,6 +10,7 @@ from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, BudgetExce
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AGENT_TYPES, AgentType
 from teamchat.core.context_manager import ContextManager
+from teamchat.core.crossing import Crossing
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.framework import framework_text, turn_note
 from teamchat.core.history import text_of
@@ -25,7 +26,8 @@ class BuiltPrompt:
     """What a member is given: `stdin` exactly, the system text apart from it, and the message that it answers.
 
     `thread` is the vendor session that it is for, or why that is a fresh one, which is then bound to `key`. All from
-    `shown_from` on has been shown there; a fresh turn would have been sent `fresh_bytes` in all.
+    `shown_from` on has been shown there; a fresh turn would have been sent `fresh_bytes` in all. `redacted` is how many
+    secrets were taken out of what it shows.
     """
 
     assembled: AssemblerOutput
@@ -35,6 +37,7 @@ class BuiltPrompt:
     key: str
     shown_from: str
     fresh_bytes: int
+    redacted: int
 
     @property
     def system_text(self) -> str | None:
@@ -52,6 +55,20 @@ class _Asked:
     manager: ContextManager
     answers: ConversationMessage
     request: ConversationMessage
+    quote: Crossing
+
+    @property
+    def request_text(self) -> str:
+        return self.quote(self.request, text_of(self.request))
+
+
+@dataclass(frozen=True, slots=True)
+class _Assembled:
+    """A prompt, the oldest message that its vendor session has had without a gap since, and what was taken out."""
+
+    output: AssemblerOutput
+    shown_from: str
+    redacted: int
 
 
 def build_prompt(
@@ -72,34 +89,49 @@ def build_prompt(
     answers, _ = manager.get_shown(up_to=route.as_of)
     if answers is None:
         raise UsageError("there is no message with text for anybody to answer", 'teamchat send "[NEXT:name] Hi"')
-    asked = _Asked(team, member, kind, route, manager, answers, manager.get_message(route.request))
+    asked = _Asked(
+        team, member, kind, route, manager, answers, manager.get_message(route.request), Crossing(team, member)
+    )
     own_text = (member.system_instruction, member.instruction_file_text, framework_text(team, member))
     key = thread_key(member, agent, "\0".join(text or "" for text in own_text))
     thread = thread_for(member, route, past, key, manager, answers)
-    assembled, shown_from = fresh, _ = _assemble(asked, None)
+    built = fresh = _assemble(asked, None)
     if isinstance(thread, Thread):
-        assembled, shown_from = _assemble(asked, thread)
+        built = _assemble(asked, thread)
+    assembled = built.output
     own_from = (assembled.message_at or 0) if answers.speaker.type == "human" else len(assembled.prompt)
     prepared = kind.runner.prepare(assembled.prompt, own_from=own_from, exists=lambda path: exists(member.cwd, path))
     check_limit(member, kind.runner.limit, prepared.stdin)
-    fresh_bytes = byte_length(fresh.prompt) + byte_length(fresh.system_flag or "")
-    return BuiltPrompt(assembled, prepared, answers, thread, key, shown_from, fresh_bytes)
+    return BuiltPrompt(
+        assembled,
+        prepared,
+        answers,
+        thread,
+        key,
+        shown_from=built.shown_from,
+        fresh_bytes=byte_length(fresh.output.prompt) + byte_length(fresh.output.system_flag or ""),
+        redacted=built.redacted,
+    )
 
 
-def _assemble(asked: _Asked, thread: Thread | None) -> tuple[AssemblerOutput, str]:
-    """The prompt, and the oldest message that its vendor session has had without a gap since; `PromptTooLarge`."""
+def _assemble(asked: _Asked, thread: Thread | None) -> _Assembled:
+    """Raises `PromptTooLarge`."""
     given, shown = _given(asked, thread)
     try:
         assembled = asked.manager.assemble_prompt(asked.kind.name, given)
         dropped = shown[: assembled.trimmed.history_messages]
         if asked.request.id in dropped:  # the budget took it out with the history
-            assembled = asked.manager.assemble_prompt(asked.kind.name, replace(given, request=text_of(asked.request)))
+            given = replace(given, request=asked.request_text)
+            assembled = asked.manager.assemble_prompt(asked.kind.name, given)
     except BudgetExceeded as error:
         raise PromptTooLarge(
             f"{asked.member.name}: {error}", "shorten the task or the instructions, or raise max_bytes"
         ) from error
     gap = assembled.trimmed.history_messages
-    return assembled, thread.shown_from if thread and not gap else shown[gap]
+    quoted = (*shown[gap:], *((asked.request.id,) if given.request else ()))
+    return _Assembled(
+        assembled, thread.shown_from if thread and not gap else shown[gap], redacted=asked.quote.count(quoted)
+    )
 
 
 def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[str, ...]]:
@@ -118,10 +150,11 @@ def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[
         up_to=asked.answers.id,
         since=since,
         framework=None if told else framework_text(asked.team, member),
-        turn_note=turn_note(asked.route, member, request, asked.answers),
-        request=None if had or request.id in shown else text_of(request),
+        request=None if had or request.id in shown else asked.request_text,
+        quote=asked.quote,
     )
-    return given, shown
+    note = turn_note(asked.route, member, request, asked.answers, given.fence)
+    return replace(given, turn_note=note), shown
 
 
 def exists(folder: Path, path: str) -> bool:

@@ -30,7 +30,8 @@ CODES = {
 class Setup:
     """What a turn was given.
 
-    `env` has the changed variables: the new value (secrets hidden), or None for a removed one.
+    `env` has the changed variables: the new value (secrets hidden), or None for a removed one. `redacted` counts the
+    secrets that were taken out of other vendors' texts.
 
     `resumes` is the vendor session that the turn goes on with, else `fresh_because` says why it begins one; `opened`:
     a person went on with it by hand meanwhile; `same_process`: in the process of an earlier turn. `fresh_bytes` is what
@@ -51,6 +52,7 @@ class Setup:
     stdin_bytes: int = 0
     system_bytes: int = 0
     inert_mentions: int = 0
+    redacted: int = 0
     trimmed: Trimmed = field(default_factory=Trimmed)
     memory: Memory = "fresh"
     resumes: str | None = None

@@ -37,10 +37,13 @@ class CassetteWriter:
     Every text of every line is written without the secrets of `env` and of the members' own variables.
     """
 
-    def __init__(self, path: Path, team: Team, env: Mapping[str, str], label: str | None = None) -> None:
+    def __init__(
+        self, path: Path, team: Team, env: Mapping[str, str], label: str | None = None, *, fence_key: str
+    ) -> None:
         self.path, self.redact = path, CutRedactor(Redactor(secrets_of(team, env)))
         self.existing: set[str] = set()
-        self.header = Header.model_validate(self._clean({"cassette": 1, "team": team_to_json(team), "label": label}))
+        header = self._clean({"cassette": 1, "team": team_to_json(team), "label": label})
+        self.header = Header.model_validate({**header, "fence_key": fence_key if team.fence else None})
 
     def begin(self, messages: Sequence[str]) -> None:
         """Write the header, or see that the file goes on where this conversation stands: with `messages` so far.
@@ -62,7 +65,8 @@ class CassetteWriter:
     def _check(self, messages: int) -> None:
         there = read_cassette(self.path)
         recorded = sum(len(end.messages) for _, end in there.runs if end)
-        if there.header.team != self.header.team or recorded != messages:
+        header = there.header.model_copy(update={"label": self.header.label})
+        if header != self.header or recorded != messages:
             raise UsageError(
                 f"{self.path} records another team or conversation", "record into another file, or go on with that one"
             )
@@ -73,7 +77,8 @@ class CassetteWriter:
 
     def end(self, code: int, stored: Mapping[str, Any], shown: Sequence[Any], printed: Sequence[str]) -> None:
         """How the run ended: the account of what it stored, and what it printed."""
-        end = {"code": int(code), **stored, "shown": shown, "printed": printed}
+        lines = self.redact("\n".join(printed)).split("\n") if printed else []  # a secret may go over several
+        end = {"code": int(code), **stored, "shown": shown, "printed": lines}
         self._append(Entry.model_validate({"end": self._clean(end)}))
 
     def turn(self, turn: RecordedTurn) -> None:
@@ -166,9 +171,10 @@ def redact_lines(lines: list[OutputLine], redact: Callable[[str], str]) -> list[
     result = list(lines)
     for stream in ("out", "err"):
         places = [index for index, line in enumerate(lines) if line.stream == stream]
-        whole = redact(b"".join(lines[index].data for index in places).decode("utf-8", "surrogateescape"))
-        clean = redact_streamed(_split(whole), redact)
-        for index, text in zip(places, clean, strict=True):
+        whole = b"".join(lines[index].data for index in places).decode("utf-8", "surrogateescape")
+        # the pieces first: what is taken out of one of them alone could hide the rest of the secret
+        clean = redact("".join(redact_streamed(_split(whole), redact)))
+        for index, text in zip(places, _split(clean), strict=True):
             result[index] = OutputLine(lines[index].at, stream, text.encode("utf-8", "surrogateescape"))
     return result
 

@@ -8,25 +8,81 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
 SHORTEST = 6  # characters; a shorter value ("1", "true") is no secret and stands everywhere
-SHAPES = re.compile(
-    r"""
-    \b sk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{16,}                 # Anthropic, OpenAI, OpenRouter
-    | \b AIza[A-Za-z0-9_-]{30,}                                 # Google
-    | \b (?:gh[pousr]_[A-Za-z0-9]{30,} | github_pat_[A-Za-z0-9_]{30,} | glpat-[A-Za-z0-9_-]{18,})
-    | \b xox[abeoprs]-[A-Za-z0-9-]{10,}                         # Slack
-    | \b (?:AKIA|ASIA)[A-Z0-9]{16} \b                           # AWS
-    | \b hf_[A-Za-z0-9]{30,}                                    # Hugging Face
-    | \b npm_[A-Za-z0-9]{36} | \b pypi-[A-Za-z0-9_-]{50,}
-    | \b [rs]k_live_[A-Za-z0-9]{16,}                            # Stripe
-    | \b ey[A-Za-z0-9_-]{10,}\.ey[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}   # JSON web tokens
-    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
-    | (?<=://)[^/\s:@"'\\]+:[^/\s@"'\\]+(?=@)                   # user:password in an address
-    """,
-    re.VERBOSE | re.DOTALL,
+BASE64 = r"[A-Za-z0-9+/=]"
+URL_SAFE = r"[A-Za-z0-9_-]"
+SPACE = r"(?:\s|\\+[nrt])"  # also as JSON has it
+PRIVATE_KEY = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+TO_ITS_END = rf"(?:(?!-----)[\w\s+/=\\:,.()@<>-])*+-----END {PRIVATE_KEY}"
+SHAPES: tuple[tuple[str, str], ...] = (
+    ("sk-", rf"(?=[a-z_-]{{0,40}}[A-Z0-9]){URL_SAFE}{{16,}}"),  # Anthropic, OpenAI, OpenRouter, DeepSeek; no CSS class
+    ("AIza", rf"{URL_SAFE}{{30,}}"),  # Google, with the next two
+    ("GOCSPX-", rf"{URL_SAFE}{{20,}}"),
+    ("ya29.", rf"{URL_SAFE}{{30,}}"),
+    *((f"gh{kind}_", r"[A-Za-z0-9]{30,}") for kind in "pousr"),  # GitHub
+    ("github_pat_", r"[A-Za-z0-9_]{30,}"),
+    *((start, rf"{URL_SAFE}{{18,}}") for start in ("glpat-", "glrt-", "gldt-", "glptt-")),  # GitLab
+    *((f"xox{kind}-", r"[A-Za-z0-9-]{10,}") for kind in "abeoprs"),  # Slack, with the next two
+    ("xapp-", r"[0-9]-[A-Za-z0-9-]{16,}"),
+    ("hooks.slack.com/services/", r"[A-Za-z0-9/]{20,}"),
+    ("AKIA", r"[A-Z0-9]{16}\b"),  # AWS
+    ("ASIA", r"[A-Z0-9]{16}\b"),
+    *(
+        (name, rf"[\\\"' ]{{0,4}}[=:][\\\"' ]{{0,4}}(?P<value>{BASE64}{{40}})(?!{BASE64})")
+        for name in ("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "SecretAccessKey", "secretAccessKey")
+    ),
+    ("AccountKey=", rf"(?P<value>{BASE64}{{60,}})"),  # Azure
+    ("hf_", r"[A-Za-z0-9]{30,}"),  # Hugging Face
+    ("npm_", r"[A-Za-z0-9]{36}"),
+    ("pypi-", rf"{URL_SAFE}{{50,}}"),
+    ("dckr_pat_", rf"{URL_SAFE}{{20,}}"),  # Docker
+    ("sk_live_", r"[A-Za-z0-9]{16,}"),  # Stripe, with the next two
+    ("rk_live_", r"[A-Za-z0-9]{16,}"),
+    ("whsec_", r"[A-Za-z0-9+/]{24,}"),
+    ("SG.", rf"{URL_SAFE}{{22}}\.{URL_SAFE}{{43}}"),  # SendGrid
+    ("gsk_", r"[A-Za-z0-9]{40,}"),  # Groq
+    ("xai-", r"[A-Za-z0-9]{40,}"),
+    ("dop_v1_", r"[a-f0-9]{64}"),  # DigitalOcean
+    ("AGE-SECRET-KEY-1", r"[0-9A-Z]{50,}"),
+    # JSON web tokens: a run of letters is looked at from its beginning only
+    ("ey", rf"(?<!-ey){URL_SAFE}{{10,}}+\.ey{URL_SAFE}{{10,}}+\.{URL_SAFE}{{10,}}"),
+    # with its end, else what looks like more of it
+    (
+        "-----BEGIN ",
+        rf"{PRIVATE_KEY}(?:{TO_ITS_END}|(?:{SPACE}*+{BASE64}{{20,}}+)*+(?:{SPACE}*+{BASE64}++\Z)?)",
+    ),
+    # user:password in an address, but for a template's placeholders
+    ("://", r"(?P<value>(?!\$?[{(<])[^/\s:@\"'\\]++:(?!\$?[{(<])[^/\s@\"'\\]++)(?=@)"),
 )
+"""How well-known keys begin and go on. `value` is the secret where that is less than the whole.
+
+Each is found by its beginning, as plain text; what follows is bounded, or read once: the cost is linear.
+"""
+
+
+@cache  # compiled when it is first met
+def _word(start: str, rest: str) -> re.Pattern[str]:
+    """`start` at the beginning of a word. A pattern that begins with plain text is looked for fast."""
+    plain = re.escape(start)
+    # behind a line end as JSON writes it, or a colour, a word begins too
+    alone = rf"(?:(?<!\w{plain})|(?<=\\[nrt]{plain})|(?<=[\d\[]m{plain}))" if start[0].isalnum() else ""
+    return re.compile(plain + alone + rest)
+
+
+_NOT_LINE_ENDS = re.compile(r"(\\+[nr])|[^\r\n]")
+
+
+def redact_shapes(text: str) -> tuple[str, int]:
+    """`text` with every well-known key replaced by as many `*`, and how many there were."""
+    count = 0
+    for start, rest in SHAPES:
+        if start in text:
+            text, found = _word(start, rest).subn(_stars, text)
+            count += found
+    return text, count
 
 
 class Redactor:
@@ -43,7 +99,7 @@ class Redactor:
         """`text` with every secret replaced by as many `*`."""
         if self._values:
             text = self._values.sub(_stars, text)
-        return SHAPES.sub(_stars, text)
+        return redact_shapes(text)[0]
 
 
 def _escaped(value: str) -> tuple[str, str]:
@@ -51,4 +107,10 @@ def _escaped(value: str) -> tuple[str, str]:
 
 
 def _stars(found: re.Match[str]) -> str:
-    return re.sub(r"[^\r\n]", "*", found[0])
+    whole = found[0]
+    if "value" in found.re.groupindex:
+        before, _, after = whole.rpartition(found["value"])
+        return before + "*" * len(found["value"]) + after
+    if whole.startswith("-----BEGIN "):  # in JSON its line ends are escaped, and stay too
+        return _NOT_LINE_ENDS.sub(lambda part: part[1] or "*", whole)
+    return re.sub(r"[^\r\n]", "*", whole)

@@ -109,6 +109,9 @@ class Team:
     `path` is the team file (None when the installed CLIs are the team) and `root` the folder that the members' `cwd` is
     relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is what `--team` must
     say to get this team again (None: nothing, where it was found). `digest` is the sha256 of the file's text.
+
+    `fence` puts what was said between fences in prompts (`fence.py`), `redact` takes secrets out of it on its way from
+    one vendor to another (`crossing.py`).
     """
 
     name: str
@@ -121,6 +124,8 @@ class Team:
     max_bytes: int = 768 * 1024
     max_prompt_tokens: int = 50_000
     share_context: bool = True
+    fence: bool = False
+    redact: bool = True
     limits: Limits = field(default_factory=Limits)
     agents: Mapping[str, AgentSpec] = field(default_factory=lambda: BUILTIN_AGENTS)
     option: str | None = None

@@ -48,6 +48,8 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         max_bytes=settings.max_bytes,
         max_prompt_tokens=settings.max_prompt_tokens,
         share_context=settings.share_context,
+        fence=settings.fence,
+        redact=settings.redact,
         limits=_limits(settings.limits, members, agents),
         agents=agents,
     )

@@ -77,6 +77,7 @@ def installed_team(root: Path, which: Which = shutil.which, login: str | None = 
         name=folder_name(root),
         members=(*members, default_human(login or login_name(), members, root)),
         root=root,
+        fence=True,
     )
 
 

@@ -32,6 +32,8 @@ class RecordedTeam(BaseModel):
     max_bytes: int = Field(ge=1)
     max_prompt_tokens: int = Field(ge=1)
     share_context: bool
+    fence: bool = False  # of an older recording: its prompts were as they are without
+    redact: bool = False
     limits: Limits
     members: tuple[Member, ...]
     agents: dict[str, AgentSpec]

@@ -138,6 +138,10 @@ class TeamTable(Table):
     """What a prompt may cost, estimated."""
     share_context: bool = True
     """Whether members see the shared layers."""
+    fence: bool = False
+    """Whether what was said stands between fences in a prompt."""
+    redact: bool = True
+    """Whether secrets are taken out of what crosses from one vendor to another."""
     limits: LimitsTable = LimitsTable()
     """The guards."""
 

@@ -53,8 +53,27 @@ def test_sections_stand_in_order_with_one_blank_line_between() -> None:
     )
 
 
-def test_blank_sections_are_left_out() -> None:
+def test_a_fence_is_around_what_was_said_and_around_nothing_else() -> None:
+    given = AssemblerInput(
+        context_messages=(PromptContextMessage("a", " one\n", "b"), PromptContextMessage("b", "two")),
+        current_message=" message ",
+        team_task="task",
+        turn_note="note",
+        request="request",
+        fence="0123abcd",
+    )
+
+    assert prompt(given) == (
+        "T\ntask\n\nH\n- a -> b: <said-0123abcd>\n one\n\n</said-0123abcd>\n- b -> all: <said-0123abcd>\ntwo"
+        "\n</said-0123abcd>\n\nR\n<said-0123abcd>\nrequest\n</said-0123abcd>\n\nN\nnote\n\nM\n<said-0123abcd>\nmessage"
+        "\n</said-0123abcd>"
+    )
+
+
+@pytest.mark.parametrize("fence", [None, "0123abcd"])
+def test_blank_sections_are_left_out(fence: str | None) -> None:
     blank = AssemblerInput(
+        fence=fence,
         current_message=" \n",
         team_task=" ",
         system_instruction="\t",
@@ -83,6 +102,12 @@ def test_message_at_is_where_the_messages_own_text_begins() -> None:
 
     assert output.prompt == "T\nM\nM\n\nM\nM\nM"
     assert output.message_at == 9
+
+
+def test_with_a_fence_the_messages_own_text_begins_inside_it() -> None:
+    output = render(lay_out(AssemblerInput(current_message="M", fence="0123abcd"), FORMAT), Trimmed())
+
+    assert output.prompt[output.message_at :] == "M\n</said-0123abcd>"
 
 
 def test_without_a_message_there_is_no_place_of_it() -> None:

@@ -52,6 +52,7 @@ inputs = st.builds(
     framework=st.none() | words,
     turn_note=st.none() | words,
     request=st.none() | words,
+    fence=st.sampled_from([None, "0123abcd"]),
 )
 headings = st.sampled_from(["", "[X]", "水:"])
 formats = st.builds(
@@ -65,6 +66,9 @@ formats = st.builds(
     message=headings,
     system_apart=st.booleans(),
 )
+
+
+FENCED = replace(LONG, fence="0123abcd")
 
 
 def size(output: AssemblerOutput) -> int:
@@ -139,9 +143,9 @@ def test_within_the_budget_nothing_changes(given: AssemblerInput, assembler: Ass
 def test_the_prompt_ends_with_the_message_from_its_place_on(given: AssemblerInput, assembler: Assembler) -> None:
     output = assembler.assemble(replace(given, max_bytes=PLENTY))
 
-    assert output.prompt[len(output.prompt) if output.message_at is None else output.message_at :] == (
-        given.current_message.strip()
-    )
+    message = output.prompt[len(output.prompt) if output.message_at is None else output.message_at :]
+    ending = "\n</said-0123abcd>" if given.fence and message else ""
+    assert message == given.current_message.strip() + ending
 
 
 @pytest.mark.parametrize("assembler", ASSEMBLERS, ids=lambda a: a.get_agent_type())
@@ -154,6 +158,18 @@ class TestEachAssembler:
         assert output.trimmed == Trimmed(history_messages=1)
         assert "message 0" not in output.prompt
         assert "message 1" in output.prompt
+
+    def test_fences_are_counted_and_never_cut(self, assembler: Assembler) -> None:
+        bare = size(assembler.assemble(replace(FENCED, context_messages=())))
+
+        output = assembler.assemble(replace(FENCED, max_bytes=bare - 500))
+
+        assert bare == size(assembler.assemble(replace(LONG, context_messages=()))) + 2 * len(
+            "<said-0123abcd>\n\n</said-0123abcd>"
+        )
+        assert output.prompt.endswith("<said-0123abcd>\n…102 tokens truncated…\n</said-0123abcd>")
+        assert (output.prompt.count("<said-"), output.prompt.count("</said-")) == (2, 2)
+        assert size(output) == bare - 500
 
     def test_the_newest_message_is_the_last_to_go(self, assembler: Assembler) -> None:
         alone = size(assembler.assemble(replace(LONG, context_messages=LONG.context_messages[-1:])))

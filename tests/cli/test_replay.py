@@ -8,6 +8,8 @@ import pytest
 from tests.crew import crew
 from tests.program import cli
 
+KEY = "sk-ant-api03-" + "k3Y9" * 10
+PRIVATE_KEY = "\n".join(["-----BEGIN PRIVATE KEY-----", "MIIE" * 16, "aB+/" * 16, "-----END PRIVATE KEY-----"])
 REPLIES = {"max": ["Plan.\n[NEXT: sarah]", "Thanks."], "sarah": ["Done.\n[NEXT: kailai]"]}
 
 
@@ -29,6 +31,36 @@ def test_a_replay_prints_what_was_said_twice_the_same(cassette: Path) -> None:
         "$ teamchat send '[NEXT:max] Go'\n\nmax:\nPlan.\n[NEXT: sarah]\n\nsarah:\nDone.\n[NEXT: kailai]\n\n"
         "$ teamchat send --to max Fine\n\nmax:\nThanks.\n\n"
     )
+
+
+@pytest.mark.parametrize("kind", ["plain", "claude", "codex", "gemini"])
+def test_a_fenced_conversation_with_secrets_replays_and_has_none_of_them_in_its_cassette(
+    world: Path, kind: str
+) -> None:
+    replies = {
+        "max": [f"Found:\n{KEY}\n{PRIVATE_KEY}\n[NEXT: sarah]"],
+        "sarah": ["Hm.\n[NEXT: carol]"],
+        "carol": ["Oh."],
+    }
+    made = crew(world, replies, like=dict.fromkeys(replies, kind), team={"fence": True})
+    ran = cli("send", "--record", "a.cassette", f"[NEXT:max] Mine is {KEY}")
+    assert ran.code == 0, ran.err
+    assert KEY in made.prompts("max")[0]
+    assert "<said-" in made.prompts("max")[0]
+    assert KEY not in made.prompts("sarah")[0] + made.prompts("carol")[0]
+    recorded = Path("a.cassette").read_text()
+    assert KEY not in recorded
+    assert "MIIE" not in recorded
+    replayed = cli("replay", "--speed", "0", "--verify", "a.cassette")
+    assert (replayed.code, "carol:\nOh." in replayed.out) == (0, True), replayed.err
+
+
+def test_a_recording_goes_on_only_with_the_conversation_whose_codes_it_has(world: Path) -> None:
+    crew(world, {"max": ["One.", "Two."]}, team={"fence": True})
+    assert cli("send", "--record", "a.cassette", "Hi").code == 0
+    assert cli("send", "--new", "Hi").code == 0  # as long as the other one
+    ran = cli("send", "--record", "a.cassette", "Go on")
+    assert (ran.code, "records another team or conversation" in ran.err) == (2, True)
 
 
 def test_a_replay_runs_nothing_and_leaves_nothing(cassette: Path, world: Path) -> None:

@@ -49,7 +49,8 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "access_note": "not enforced: teamchat can not bound what another program does",
             "why": "kailai asked for max in msg-1", "answers": "msg-1", "request": "msg-1", "attempt": 1,
             "model": None, "stdin_bytes": len(made.prompts("max")[0].encode()), "system_bytes": 0,
-            "inert_mentions": 0, "trimmed": {"history_messages": 0, "message_bytes": 0, "request_bytes": 0},
+            "inert_mentions": 0, "redacted": 0,
+            "trimmed": {"history_messages": 0, "message_bytes": 0, "request_bytes": 0},
             "memory": "fresh", "resumes": None, "fresh_because": "its memory is fresh", "opened": False,
             "same_process": False,
             "fresh_bytes": len(made.prompts("max")[0].encode()), "shown_from": "msg-1", "edits": 0,
@@ -88,6 +89,20 @@ class TestAClaude:
         assert system.startswith(f"{INSTRUCTION}\n\nYou are max, a member of the team")
         assert objects(run_here("show", "--json"))[0]["system"] == system
         assert INSTRUCTION not in run_here("show", "--prompt").out
+
+
+def test_redacted_secrets_are_counted_where_there_are_any(world: Path) -> None:
+    key = "sk-ant-api03-" + "k3Y9" * 10
+    crew(world, {"max": [f"It is {key}\n[NEXT: sarah]"], "sarah": ["Hm."]})
+    ran = run_here("send", "--to", "max", "Find it")
+    lines = [line for line in ran.err.splitlines() if "denied" in line]
+    assert [line.endswith(" · 1 secret redacted") for line in lines] == [False, True]
+    assert "  redacted  1 secret in what others said\n" in run_here("show", "2").out
+    assert "redacted" not in run_here("show", "1").out
+    (receipt,) = objects(run_here("show", "2", "--json"))
+    assert isinstance(receipt["setup"], dict)
+    assert receipt["setup"]["redacted"] == 1
+    assert key in run_here("log").out  # the store keeps what was said
 
 
 def test_what_a_dead_agent_said_on_stderr_can_not_repaint_the_terminal() -> None:

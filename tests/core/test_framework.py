@@ -27,7 +27,10 @@ team_names = st.sampled_from(["a team", "水" * 500, "'\"" * 100])
 titles = st.none() | st.text(st.characters(categories=["L", "N", "Zs", "S"]), max_size=200)
 teams = st.builds(
     lambda team, rows: Team(
-        team, tuple(Member(name, "human" if person else "ai", HERE, title) for name, title, person in rows), HERE
+        team,
+        tuple(Member(name, "human" if person else "ai", HERE, title) for name, title, person in rows),
+        HERE,
+        fence=len(rows) % 2 == 0,
     ),
     team_names,
     st.lists(st.tuples(names, titles, st.booleans()), min_size=1, max_size=100, unique_by=lambda row: row[0]),
@@ -46,6 +49,18 @@ def test_a_member_is_told_who_is_there_and_how_to_hand_over() -> None:
         "person to ask them something. Without such a line nobody is called. Markers in code or quotes do nothing. "
         "Everybody reads your whole reply; write your own part only."
     )
+
+
+def test_what_a_fence_means_is_told_where_there_is_one() -> None:
+    text = framework_text(replace(TEAM, fence=True), MAX)
+    assert text.startswith(framework_text(TEAM, MAX))
+    assert "stands between <said-CODE> and </said-CODE>, with the CODE of the prompt's last line" in text
+
+
+def test_the_note_names_the_code_of_the_prompt() -> None:
+    message, route = said("msg-1", "kailai"), Route("msg-1", "kailai", "msg-1", 1, "max")
+    plain = turn_note(route, MAX, message, message)
+    assert turn_note(route, MAX, message, message, "0123abcd") == f"{plain} The CODE of this prompt is 0123abcd."
 
 
 def test_the_example_names_somebody_who_is_there() -> None:

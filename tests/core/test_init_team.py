@@ -68,8 +68,9 @@ def test_what_a_comment_shows_can_be_switched_on(
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_nothing_is_promised_that_is_not_there_yet(template: Template | None) -> None:
-    assert "fence" not in plan(template, "phoenix", "kailai", which(*INSTALL)).files[FILE_NAME]
+def test_a_new_team_is_fenced_and_redacts(template: Template | None, tmp_path: Path) -> None:
+    team = made(plan(template, "phoenix", "kailai", which(*INSTALL)), tmp_path)
+    assert (team.fence, team.redact) == (True, True)
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

@@ -39,7 +39,11 @@ def writer(path: Path, world: Path) -> CassetteWriter:
     team = load(crew(world, {"max": ["Hi"]}, team={"task": ALL, "name": f"team {KEY}"}, members={"max": max_}).file)
     members = tuple(replace(member, env={"API_TOKEN": OF_MEMBER}) for member in team.members)
     return CassetteWriter(
-        path, replace(team, members=members), {"MY_SECRET": SECRET, "HOME": "/home/kai", "USER_AUTH": "kailai"}, ALL
+        path,
+        replace(team, members=members),
+        {"MY_SECRET": SECRET, "HOME": "/home/kai", "USER_AUTH": "kailai"},
+        ALL,
+        fence_key="",
     )
 
 

@@ -19,11 +19,12 @@ from tests.crew import crew
 SECRET = "hunter2-hunter2"  # in variables, prompts and output of these tests
 NOTHING: dict[str, list[object]] = {"messages": [], "turns": [], "routes": []}
 KEY = "sk-ant-api03-" + "k3y" * 12
+PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----" + "MIIE" * 16 + "-----END PRIVATE KEY-----"
 
 
 def writer(path: Path, world: Path) -> CassetteWriter:
     team = load(crew(world, {"max": ["Hello"]}, members={"max": {"system_instruction": f"Use {KEY}"}}).file)
-    return CassetteWriter(path, team, {"MY_SECRET": SECRET, "HOME": "/home/kai"})
+    return CassetteWriter(path, team, {"MY_SECRET": SECRET, "HOME": "/home/kai"}, fence_key="k")
 
 
 def turn(chunks: tuple[Chunk, ...], agent: str = "claude", stdin: str = "Hi") -> RecordedTurn:
@@ -62,7 +63,7 @@ def joined(chunks: tuple[Chunk, ...], stream: str) -> bytes:
     return b"".join(chunk.data for chunk in chunks if chunk.stream == stream)
 
 
-@pytest.mark.parametrize("secret", [SECRET, KEY])
+@pytest.mark.parametrize("secret", [SECRET, KEY, PRIVATE_KEY])
 @pytest.mark.parametrize(("agent", "delta"), [("claude", claude_delta), ("gemini", gemini_delta)])
 def test_no_planted_secret_is_in_a_cassette(
     tmp_path: Path, world: Path, secret: str, agent: str, delta: object

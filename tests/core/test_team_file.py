@@ -30,6 +30,7 @@ def test_a_small_file_has_the_defaults_and_a_human_of_the_users_name(tmp_path: P
     assert (team.name, team.path, team.root, team.option) == ("proj", file, folder, None)
     assert (team.task, team.lead, team.context_window, team.max_bytes) == (None, None, 30, 786432)
     assert (team.max_prompt_tokens, team.share_context, team.limits) == (50000, True, Limits(12, 60.0, 2_000_000, None))
+    assert (team.fence, team.redact) == (False, True)
     assert team.agents == BUILTIN_AGENTS
     assert team.digest == hashlib.sha256(SMALL.encode()).hexdigest()
 
@@ -48,6 +49,8 @@ context_window = 0
 max_bytes = 1000
 max_prompt_tokens = 2000
 share_context = false
+fence = true
+redact = false
 
 [team.limits]
 turns = 3
@@ -111,6 +114,7 @@ command = ["ollama", "run", "llama3"]
     )
     assert (team.name, team.task, team.lead) == ("phoenix", "Design a user authentication system", "max")
     assert (team.context_window, team.max_bytes, team.max_prompt_tokens, team.share_context) == (0, 1000, 2000, False)
+    assert (team.fence, team.redact) == (True, False)
     assert team.limits == Limits(3, 1.5, 10, 5.0)
     assert team.agents == {**BUILTIN_AGENTS, "local": AgentSpec("local", ("ollama", "run", "llama3"))}
 
@@ -239,6 +243,11 @@ def test_a_user_called_like_a_cli_is_you(tmp_path: Path) -> None:
 
 def test_the_team_of_the_root_folder_has_a_name() -> None:
     assert installed_team(Path("/"), {"codex": "/bin/codex"}.get).name == "team"
+
+
+def test_the_installed_clis_are_fenced_and_redact(tmp_path: Path) -> None:
+    team = installed_team(tmp_path, {"codex": "/bin/codex"}.get)
+    assert (team.fence, team.redact) == (True, True)
 
 
 def test_with_nothing_installed_the_error_says_how_to_install(tmp_path: Path) -> None:

@@ -52,7 +52,8 @@ class JsonOutput:
             case Replied(turn=turn, message=message):
                 write("message", **message_fields(message), turn=turn.number)
             case TurnFinished(turn=turn, outcome=outcome, partial=partial):
-                write("turn_finished", turn=turn.number, member=turn.member, **outcome_fields(outcome), partial=partial)
+                at = {"turn": turn.number, "member": turn.member, "redacted": turn.setup.redacted}
+                write("turn_finished", **at, **outcome_fields(outcome), partial=partial)
             case Warned(text=text):
                 write("warning", text=text)
 

@@ -26,7 +26,7 @@ class PlainOutput:
             case Replied(message=message):
                 print(block(name_of(message), message.content), flush=True)
             case TurnFinished(turn=turn, outcome=outcome, partial=partial):
-                note(turn_line(turn.member, outcome))
+                note(turn_line(turn.member, turn.setup, outcome))
                 if partial.strip():
                     note(f"what {turn.member} had said is in: teamchat show {turn.number}")
             case RouteDropped(route=route):

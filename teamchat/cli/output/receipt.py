@@ -68,6 +68,8 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
         yield "cut", f"{plural(cut.history_messages, 'old message')} and {text} (the budget)"
     if setup.inert_mentions:
         yield "inert", f"{plural(setup.inert_mentions, '@path')} of other speakers made inert"
+    if setup.redacted:
+        yield "redacted", f"{plural(setup.redacted, 'secret')} in what others said"
     yield "ran", shlex.join(short(word) for word in setup.argv)
     yield "in", setup.cwd
     for name, new in setup.env.items():

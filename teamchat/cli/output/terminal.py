@@ -66,7 +66,7 @@ class TerminalOutput:
                 self._whole(voice, message.content)
             case TurnFinished(turn=turn, outcome=outcome):
                 self._finish(turn.number)
-                self._line(turn_line(turn.member, outcome), "dim")
+                self._line(turn_line(turn.member, turn.setup, outcome), "dim")
                 self.console.line()
             case RouteDropped(route=route):
                 self._line(f"· dropped: {called(route)}", "yellow")

@@ -48,7 +48,9 @@ class Transcript:
         if isinstance(event, AgentSpoke) and _passing(event):
             return
         if isinstance(event, TurnFinished):
-            event = replace(event, outcome=replace(event.outcome, seconds=0.0, first_byte_s=None))
+            setup = replace(event.turn.setup, redacted=0)  # a recording has no secrets that a replay could take out
+            turn = replace(event.turn, setup=setup)
+            event = replace(event, turn=turn, outcome=replace(event.outcome, seconds=0.0, first_byte_s=None))
         self._keep(
             lambda: self._json(event),
             lambda: self._plain(event),

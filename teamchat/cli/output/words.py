@@ -9,7 +9,7 @@ from teamchat.cli.streams import silence
 from teamchat.core.clean import clean
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion
-from teamchat.core.receipt import Outcome
+from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.route import Route
 from teamchat.runners.base import Usage
 
@@ -43,8 +43,11 @@ def amount(number: float) -> str:
     return f"{round(number / 1000)}k" if number < 10_000_000 else f"{round(number / 1_000_000)}M"
 
 
-def turn_line(member: str, outcome: Outcome) -> str:
-    """`max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`; what is unknown says so, but for a cost."""
+def turn_line(member: str, setup: Setup, outcome: Outcome) -> str:
+    """`max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`; what is unknown says so, but for a cost.
+
+    Secrets that were taken out of its prompt come last, if there were any.
+    """
     parts = [member, duration(outcome.seconds)]
     if outcome.files:
         parts.append(plural(len(outcome.files), "file"))
@@ -52,6 +55,8 @@ def turn_line(member: str, outcome: Outcome) -> str:
     if outcome.usage and outcome.usage.cost_usd is not None:
         parts.append(f"${outcome.usage.cost_usd:.2f}")
     parts.append("denied unknown" if outcome.denied is None else f"{len(outcome.denied)} denied")
+    if setup.redacted:
+        parts.append(f"{plural(setup.redacted, 'secret')} redacted")
     return " · ".join(parts)
 
 

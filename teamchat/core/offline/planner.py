@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 
 prompt = sys.stdin.read()
-# teamchat says from whom to whom the message goes; the message itself is the rest of the prompt
+# teamchat says from whom to whom the message goes; the rest of the prompt is the message, between two lines of its own
 message = prompt.rpartition("The message below is from ")[2].partition("\n\n")[2] or prompt
-first_line = (message.strip() or "nothing").splitlines()[0]
+lines = [line for line in message.splitlines() if line.strip() and not line.startswith("<said-")]
+first_line = lines[0] if lines else "nothing"
 
 sys.stdout.write(f"""\
 > {first_line}

@@ -23,6 +23,7 @@ INITIAL = (
         name TEXT NOT NULL UNIQUE,
         team TEXT NOT NULL,
         task TEXT,
+        fence_key TEXT NOT NULL, -- a secret of this conversation, which the codes of its prompts are made of
         created_at REAL NOT NULL,
         used_at REAL NOT NULL,
         next_route INTEGER NOT NULL DEFAULT 1,

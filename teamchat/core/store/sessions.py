@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import sqlite3
 import time
 from dataclasses import dataclass
@@ -42,13 +43,15 @@ def _session(row: sqlite3.Row) -> Session:
     )
 
 
-def create_session(db: Database, team: str, task: str | None, name: str | None = None) -> Session:
-    """A new session, named `s1`, `s2`, ... unless a name is given."""
+def create_session(
+    db: Database, team: str, task: str | None, name: str | None = None, fence_key: str | None = None
+) -> Session:
+    """A new session, named `s1`, `s2`, ... unless a name is given; with a key of its own unless it replays one's."""
     now = time.time()
     with db.transaction():
         cursor = db.execute(
-            "INSERT INTO sessions (name, team, task, created_at, used_at) VALUES (?, ?, ?, ?, ?)",
-            name or _free_name(db), team, task, now, now,
+            "INSERT INTO sessions (name, team, task, fence_key, created_at, used_at) VALUES (?, ?, ?, ?, ?, ?)",
+            name or _free_name(db), team, task, secrets.token_hex(16) if fence_key is None else fence_key, now, now,
         )  # fmt: skip
         row = db.row(f"{SELECT} WHERE sessions.id = ?", cursor.lastrowid)
     assert row is not None
@@ -58,6 +61,13 @@ def create_session(db: Database, team: str, task: str | None, name: str | None =
 def _free_name(db: Database) -> str:
     taken = {row["name"] for row in db.rows("SELECT name FROM sessions")}
     return next(name for number in range(len(taken) + 1, 2 * len(taken) + 2) if (name := f"s{number}") not in taken)
+
+
+def fence_key(db: Database, session: int) -> str:
+    """The secret of a session that its prompts' fences are made of; no part of `Session`, which is shown to people."""
+    row = db.row("SELECT fence_key FROM sessions WHERE id = ?", session)
+    assert row is not None, session
+    return str(row["fence_key"])
 
 
 def find_session(db: Database, name: str) -> Session | None:
