@@ -129,8 +129,9 @@ def test_damaged_bytes_are_one_line_with_its_number(
     with contextlib.suppress(UsageError):
         read_cassette(file)
         return
-    with pytest.raises(UsageError, match=r"damaged\.cassette is no cassette of this version: line \d+: [ -~]+\Z"):
+    with pytest.raises(UsageError, match=r"damaged\.cassette is no cassette of this version: line \d+: .+\Z") as raised:
         read_cassette(file)
+    assert str(raised.value).isprintable()
 
 
 @pytest.mark.parametrize(
