@@ -40,7 +40,7 @@ COMMANDS = {
 
 
 class LazyGroup(TyperGroup):
-    """Finds a command in the module of its name (`teamchat/cli/NAME.py`, function NAME)."""
+    """Finds a command in the module of its name, `teamchat/cli/NAME.py`: function NAME, or a Typer with its own."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         del ctx
@@ -50,9 +50,12 @@ class LazyGroup(TyperGroup):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        function = getattr(import_module(f"teamchat.cli.{cmd_name}"), cmd_name)
+        found = getattr(import_module(f"teamchat.cli.{cmd_name}"), cmd_name)
         single = typer.Typer(add_completion=False)
-        single.command(cmd_name, rich_help_panel=COMMANDS[cmd_name])(function)
+        if isinstance(found, typer.Typer):  # a command with commands of its own
+            single.add_typer(found, name=cmd_name, rich_help_panel=COMMANDS[cmd_name])
+            return typer.main.get_group(single).commands[cmd_name]
+        single.command(cmd_name, rich_help_panel=COMMANDS[cmd_name])(found)
         return typer.main.get_command(single)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -17,7 +17,7 @@ def m001_initial(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-INITIAL = (
+INITIAL: tuple[str, ...] = (
     """CREATE TABLE sessions (
         id INTEGER PRIMARY KEY,
         name TEXT NOT NULL UNIQUE,
@@ -59,6 +59,9 @@ INITIAL = (
     "CREATE VIRTUAL TABLE message_text USING fts5 (content, content = 'messages', content_rowid = 'id')",
     """CREATE TRIGGER messages_indexed AFTER INSERT ON messages BEGIN
         INSERT INTO message_text (rowid, content) VALUES (new.id, new.content);
+    END""",
+    """CREATE TRIGGER messages_unindexed AFTER DELETE ON messages BEGIN
+        INSERT INTO message_text (message_text, rowid, content) VALUES ('delete', old.id, old.content);
     END""",
     # agents' own sessions remember what was said before it was taken back
     """CREATE TRIGGER messages_hidden AFTER UPDATE OF hidden ON messages WHEN new.hidden <> old.hidden BEGIN
@@ -122,6 +125,18 @@ INITIAL = (
         compressed INTEGER NOT NULL,
         body BLOB NOT NULL
     ) STRICT, WITHOUT ROWID""",
+    # what is deleted is looked for wherever it may be referred to: without these a long session takes minutes to go
+    *(
+        f"CREATE INDEX {table}_by_{column} ON {table} ({column})"
+        for table, column in (
+            ("messages", "turn"),
+            ("routes", "answer"),
+            ("turns", "system_text"),
+            ("turns", "prompt"),
+            ("turns", "text"),
+            ("layers", "text"),
+        )
+    ),
 )
 
 

@@ -124,3 +124,21 @@ def edits_of(db: Database, session: int) -> int:
 def touch_session(db: Database, session: int) -> None:
     """Make it the one that the next command continues."""
     db.execute("UPDATE sessions SET used_at = ? WHERE id = ?", time.time(), session)
+
+
+OWN_TEXTS = """SELECT system_text FROM turns WHERE session = ?1 UNION SELECT prompt FROM turns WHERE session = ?1
+    UNION SELECT text FROM turns WHERE session = ?1 UNION SELECT text FROM layers WHERE session = ?1"""
+DELETE_TEXT = """DELETE FROM texts WHERE hash = ?1
+    AND NOT EXISTS (SELECT 1 FROM turns WHERE system_text = ?1 UNION ALL SELECT 1 FROM turns WHERE prompt = ?1
+        UNION ALL SELECT 1 FROM turns WHERE text = ?1 UNION ALL SELECT 1 FROM layers WHERE text = ?1)"""
+
+
+def remove_session(db: Database, session: int) -> None:
+    """Take the session out with all that belongs to it, and the texts that no other one refers to."""
+    with db.transaction():
+        texts = [(row[0],) for row in db.rows(OWN_TEXTS, session) if row[0]]
+        db.execute("DELETE FROM turn_events WHERE turn IN (SELECT id FROM turns WHERE session = ?)", session)
+        for table in ("routes", "messages", "layers", "turns"):
+            db.execute(f"DELETE FROM {table} WHERE session = ?", session)  # noqa: S608 (our own names)
+        db.execute("DELETE FROM sessions WHERE id = ?", session)
+        db.executemany(DELETE_TEXT, texts)

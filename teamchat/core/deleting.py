@@ -1,0 +1,39 @@
+"""Deleting a session, and what of it stays elsewhere: the agents' CLIs keep sessions of their own."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session, remove_session
+from teamchat.core.store.turns import Turn, running_turns, turns_of
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Sessions that an agent's CLI has in a `folder` of its own, which teamchat does not touch."""
+
+    agent: str
+    folder: str
+    sessions: tuple[str, ...]
+
+
+def delete_session(db: Database, session: Session) -> list[Kept]:
+    """Delete it with all that belongs to it; what stays. The caller holds the session's lock."""
+    kept = _kept(turns_of(db, session.id))
+    crashed = [turn.folder for turn in running_turns(db, session.id)]
+    remove_session(db, session.id)
+    for folder in crashed:
+        shutil.rmtree(folder, ignore_errors=True)
+    return kept
+
+
+def _kept(turns: list[Turn]) -> list[Kept]:
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for turn in turns:
+        sessions = AGENT_TYPES[turn.like].runner.sessions
+        if sessions and turn.vendor_session and (sessions.keeps_all or turn.setup.memory != "fresh"):
+            found.setdefault((turn.agent, sessions.stays_in), {})[turn.vendor_session] = None
+    return [Kept(agent, folder, tuple(names)) for (agent, folder), names in found.items()]
