@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import time
+from collections import deque
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ class LiveAgent:
         self.scratch: Path | None = None
         self.process: Process | None = None
         self._chunks: AsyncGenerator[Chunk, None] | None = None
-        self._pending = b""
+        self._pending: deque[memoryview] = deque()  # cut without a copy: a prompt may have many MB
         self._ended = False
 
     def runs(self) -> bool:
@@ -54,7 +55,7 @@ class LiveAgent:
 
     def feed(self, data: bytes) -> None:
         """Write to its standard input, as it takes it; nobody waits for that."""
-        self._pending += data
+        self._pending.append(memoryview(data))
         self._pump()
 
     def _pump(self) -> None:
@@ -64,11 +65,13 @@ class LiveAgent:
         loop.remove_writer(self.process.stdin)
         try:
             while self._pending:
-                self._pending = self._pending[os.write(self.process.stdin, self._pending[: 1 << 16]) :]
+                self._pending[0] = rest = self._pending[0][os.write(self.process.stdin, self._pending[0]) :]
+                if not rest:
+                    self._pending.popleft()
         except BlockingIOError:
             loop.add_writer(self.process.stdin, self._pump)
         except OSError:
-            self._pending = b""  # it has ended: the turn says so
+            self._pending.clear()  # it has ended: the turn says so
 
     async def close(self) -> None:
         """Let it end, or end it: nothing of it is left afterwards."""
