@@ -8,7 +8,7 @@ import pytest
 
 from teamchat.core.scripted.protocol import Vendor
 from teamchat.core.scripted.reply import Reply
-from tests.real.world import World
+from tests.real.world import World, alive, tree
 
 pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
@@ -71,6 +71,41 @@ def test_a_stall_ends_by_the_members_clock_and_keeps_the_partial_text(user: Worl
     assert time.monotonic() - began < 25
     if vendor != "codex":  # which prints whole messages only
         assert "half a rep" in user("show").out
+    user.server.script(vendor, [Reply("whole reply")])
+    ran = user("resume", "--quiet")
+    assert (ran.code, ran.out) == (0, "whole reply\n"), ran.err
+    assert "attempt 2" in user("show").out
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize(
+    ("clock", "reply", "reason"),
+    [
+        ('first_byte = "0.05s"', Reply("late"), "wrote nothing in its first 0.05 s (first_byte)"),
+        (
+            'timeout = "4s"',
+            Reply("on and ", delay_s=0.2, ending="endless"),
+            "was still running after 4 s (its timeout)",
+        ),
+    ],
+    ids=["first_byte", "timeout"],
+)
+def test_each_clock_ends_a_real_cli_with_all_its_processes(
+    user: World, vendor: Vendor, clock: str, reply: Reply, reason: str
+) -> None:
+    name = user.member(vendor, clock)
+    user.server.script(vendor, [reply])
+    with user.start("send", "Hi") as process:
+        seen: set[int] = set()
+        while process.poll() is None:
+            seen |= tree(process.pid)
+            time.sleep(0.1)
+        assert process.stderr
+        err = process.stderr.read().decode()
+    assert process.returncode == 3, err
+    assert f"{name} {reason}" in err
+    assert [pid for pid in seen if alive(pid)] == []
+    user.member(vendor)
     user.server.script(vendor, [Reply("whole reply")])
     ran = user("resume", "--quiet")
     assert (ran.code, ran.out) == (0, "whole reply\n"), ran.err

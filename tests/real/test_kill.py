@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
 from teamchat.core.scripted.protocol import Vendor
 from teamchat.core.scripted.reply import Reply, ToolUse
-from tests.real.world import World, alive, kill, tree, wait_until
+from tests.real.world import MEMBERS, World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 SLEEP = "sleep 286"
 
 
+def shell(vendor: Vendor, command: str) -> ToolUse:
+    """The tool with which that CLI runs a shell command."""
+    names = {
+        "claude": ("Bash", "command"),
+        "codex": ("exec_command", "cmd"),
+        "gemini": ("run_shell_command", "command"),
+    }
+    tool, argument = names[vendor]
+    return ToolUse(tool, {argument: command})
+
+
 def busy(user: World, vendor: Vendor) -> str:
     """A member whose model says something and then runs a long shell command."""
-    tool: dict[Vendor, ToolUse] = {
-        "claude": ToolUse("Bash", {"command": SLEEP}),
-        "codex": ToolUse("exec_command", {"cmd": SLEEP}),
-        "gemini": ToolUse("run_shell_command", {"command": SLEEP}),
-    }
     name = user.member(vendor, 'access = "edit"\nallow = ["sleep"]')
-    user.server.script(vendor, [Reply("Let me wait.", tools=(tool[vendor],)), Reply("Done waiting.")])
+    user.server.script(vendor, [Reply("Let me wait.", tools=(shell(vendor, SLEEP),)), Reply("Done waiting.")])
     return name
+
+
+def commands(pids: set[int]) -> list[str]:
+    """The command lines of these processes."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found.append(
+                Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            )
+    return found
 
 
 def sleeping(pids: set[int]) -> bool:
     """Whether the shell command is among these processes."""
-    for pid in pids:
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
-                if file.read().replace(b"\0", b" ").strip() == SLEEP.encode():
-                    return True
-        except OSError:
-            continue
-    return False
+    return SLEEP in commands(pids)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
@@ -74,3 +86,48 @@ def test_a_signal_stops_the_turn_cleanly(user: World, vendor: Vendor, number: si
     assert [pid for pid in seen if alive(pid)] == []
     assert f"{name} was interrupted" in err.decode()
     assert b"teamchat resume" in err
+
+
+SIDE_BY_SIDE = """
+[[members]]
+name = "kailai"
+type = "human"
+"""
+TOOL = """#!/bin/sh
+(setsid sleep 287 > /dev/null 2>&1 &)
+exec sleep 286
+"""
+ONE = """
+[[members]]
+name = "{name}"
+agent = "{vendor}"
+access = "edit"
+allow = ["./tool.sh"]
+cwd = "{vendor}"
+model = "{model}"
+"""
+
+
+def test_kill_9_over_three_agents_with_daemons_leaves_no_process(user: World) -> None:
+    """Each runs a shell tool that has left a daemon of its own behind."""
+    models = {"claude": "claude-opus-4-8", "codex": "gpt-5.5", "gemini": "gemini-2.5-flash"}
+    user.team(SIDE_BY_SIDE + "".join(ONE.format(name=MEMBERS[v], vendor=v, model=models[v]) for v in VENDORS))
+    for vendor in VENDORS:
+        folder = user.cwd / vendor
+        folder.mkdir()
+        (folder / "tool.sh").write_text(TOOL)
+        (folder / "tool.sh").chmod(0o755)
+        user.server.script(vendor, [Reply("Let me wait.", tools=(shell(vendor, "./tool.sh"),)), Reply("Done.")])
+    with user.start("send", "--trust", "[NEXT: max + sarah + carol] Go") as process:
+        wait_until(lambda: [commands(tree(process.pid)).count(f"sleep {n}") for n in (286, 287)] == [3, 3], 60)
+        time.sleep(0.5)  # whatever else the CLIs start beside their tools
+        seen = tree(process.pid)
+        kill(process)
+    time.sleep(2.0)
+    assert [pid for pid in seen if alive(pid)] == []
+    for vendor in VENDORS:
+        user.server.script(vendor, [Reply(f"{vendor} again.")])
+    ran = user.json("resume")
+    assert ran.code == 0, ran.err
+    assert [event["from"] for event in user("log", "--json").events] == ["kailai", *MEMBERS.values()]
+    assert [event["attempt"] for event in ran.events if event["type"] == "turn_started"] == [2, 2, 2]

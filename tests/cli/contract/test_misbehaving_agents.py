@@ -59,13 +59,14 @@ class Scene:
         """It is told, with the code and in words, and nothing of it is a message; the partial text is kept."""
         assert (ran.code, ran.out) == (code, "")
         assert f"failed: max {reason}; held: max\n" in ran.err
-        assert ran.err.endswith("try: teamchat resume\n")
+        assert ran.err.endswith("teamchat resume\n")
         assert [name for name, _ in said()] == ["kailai"]
         assert queue() == [("max", "held")]
         (receipt,) = objects(run_here("show", "--json"))
         assert (receipt["status"], receipt["partial"]) == ("failed", partial_text)
         shown = run_here("show").out
-        assert f"  failed    {reason} [exit code {code}]\n" in shown
+        assert f"  failed    {reason} " in shown
+        assert f"[exit code {code}]\n" in shown
         assert ("partial text (never a message, never in a prompt):" in shown) == bool(partial_text.strip())
         self._tried_again(voice)
 
@@ -170,6 +171,24 @@ def test_it_exits_with_0_in_the_middle_of_its_answer(scene: Scene, voice: Voice)
 def test_it_says_itself_that_it_failed(scene: Scene, voice: Voice, events: tuple[dict[str, object]], code: int) -> None:
     ran = scene.send(voice, *raw(voice.half, lines(events)), "+", "exit-with", str(code))
     scene.failed(ran, voice, 1, f"reported an error: {GONE}", HALF)
+
+
+@pytest.mark.parametrize(
+    ("said_so", "code", "reason"),
+    [
+        ("Not logged in", 11, "is not logged in, or the login was refused: Not logged in"),
+        ("rate limit reached", 1, "reached a rate limit or quota: rate limit reached"),
+        ("overloaded", 1, "got no answer from its model's service: overloaded"),
+        ("Prompt is too long", 12, "got a prompt that is too large: Prompt is too long"),
+        ("cannot be used with root", 5, "can not run with this access: cannot be used with root"),
+    ],
+)
+def test_every_kind_of_failure_has_its_code_and_can_be_tried_again(
+    scene: Scene, said_so: str, code: int, reason: str
+) -> None:
+    claude = EVENTFUL[0]
+    end = lines([{"type": "result", "subtype": "success", "is_error": True, "result": said_so}])
+    scene.failed(scene.send(claude, *raw(claude.half, end), "+", "exit-with", "1"), claude, code, reason, HALF)
 
 
 @every

@@ -1,0 +1,33 @@
+"""Large replies arrive whole, every time: two of the CLIs throw away what a pipe has not taken when they exit."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from teamchat.core.scripted.protocol import Vendor
+from teamchat.core.scripted.reply import Reply
+from tests.real.world import Ran, World
+
+RUNS = 20
+AT_ONCE = 3
+LINES = [f"{number} {number * 2654435761 % 2**32:08x} {number * 40503 % 65536:04x}\n" for number in range(240_000)]
+
+
+@pytest.mark.real
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("vendor", ["claude", "gemini"])
+def test_replies_of_five_megabytes_arrive_whole(user: World, vendor: Vendor) -> None:
+    user.member(vendor, 'timeout = "5m"')
+    pieces = tuple("".join(LINES[at : at + 2000]) for at in range(0, len(LINES), 2000))
+    text = "".join(pieces).strip()
+    assert len(text) > 5_000_000
+    user.server.script(vendor, [Reply(pieces)])
+
+    def send(_run: int) -> Ran:
+        return user("send", "--new", "--quiet", "Hi")
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        ran = list(pool.map(send, range(RUNS)))
+    assert [(one.code, len(one.out), one.err) for one in ran if (one.code, one.out) != (0, text + "\n")] == []
