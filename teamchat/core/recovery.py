@@ -20,7 +20,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.turns import TimedEvent, Turn, end_turn, running_folders, running_turns
 from teamchat.runners.base import Failure, FailureKind, TextDelta
 from teamchat.runners.framing import LineFramer
-from teamchat.runners.process import settle
+from teamchat.runners.process import settle, sweep
 
 REASON = "was running when teamchat was killed"
 
@@ -65,6 +65,8 @@ def _partial(turn: Turn) -> tuple[str, list[TimedEvent]]:
 
     try:
         settle(turn.folder)
+        with contextlib.suppress(StoreError):
+            sweep(scratch_of(turn.folder))
         with (turn.folder / "stdout").open("rb") as file:
             while data := file.read(1 << 20):
                 feed(framer.push(data))

@@ -77,6 +77,16 @@ def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
     return int(pid), (int(parent), head.partition(b"(")[2].decode(errors="replace"))
 
 
+def started_with(entry: bytes) -> list[int]:
+    """The processes in whose first environment this entry was; none where there is no /proc to tell."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ()):  # noqa: PTH208
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+            if entry in file.read().split(b"\0"):
+                found.append(int(pid))
+    return found
+
+
 def below(root: int, table: dict[int, tuple[int, str]]) -> dict[int, str]:
     """The descendants of `root`: pid -> name."""
     found: dict[int, str] = {}

@@ -279,6 +279,8 @@ class Process:
         guardian.send_signal(self.pid, signal.SIGKILL, group=True)
         for pid in tree:
             guardian.send_signal(pid, signal.SIGKILL)
+        if self._launch.scratch:
+            sweep(self._launch.scratch)
         self._remove_scratch()
 
     def _remove_scratch(self) -> None:
@@ -384,6 +386,18 @@ def settle(folder: Path) -> None:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 return
             time.sleep(POLL_S)
+
+
+def sweep(scratch: Path) -> None:
+    """Kill what is left of the turn with this private folder when its guardian was killed, too.
+
+    A daemon is nobody's child then; it still has the folder as its TMPDIR. Blocks for an instant.
+    """
+    until = time.monotonic() + guardian.END_S
+    while (left := guardian.started_with(b"TMPDIR=" + os.fsencode(scratch))) and time.monotonic() < until:
+        for pid in left:
+            guardian.send_signal(pid, signal.SIGKILL)
+        time.sleep(POLL_S)
 
 
 def launch(what: Launch) -> Running:

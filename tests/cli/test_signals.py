@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.runners.guardian import processes
 from tests.cli.scene import actors, notes, queue, said, steady, turn
 from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
 from tests.runners.processes import Pids, eventually
@@ -113,6 +114,22 @@ def test_kill_9_leaves_no_process_and_loses_nothing(pids: Pids) -> None:
     assert receipt.startswith("turn 1 · max (max-agent) · interrupted\n")
     assert receipt.endswith("  partial text (never a message, never in a prompt):\n  | half\n")
     assert list(Path(os.environ["TMPDIR"]).iterdir()) == []
+
+
+def test_kill_9_of_teamchat_and_of_the_guardian_is_made_good_by_resume(pids: Pids) -> None:
+    """As `pkill -9 -f teamchat` does: nobody is left to end the agent, until teamchat looks again."""
+    actors({"max": ["tool", "+", "daemon", "+", "reply", "half", "+", "hang"], "sarah": []})
+    process = start("send", "[NEXT: max, sarah] Go")
+    pids.await_count(5)
+    assert eventually(lambda: queue()[:1] == [("max", "running")])
+    guardians = [pid for pid, (parent, _) in processes().items() if parent == process.pid]
+    for pid in (process.pid, *guardians):
+        os.kill(pid, signal.SIGKILL)
+    ended(process)
+    assert guardians
+    assert pids.alive()
+    goes_on()
+    assert pids.alive() == []
 
 
 def test_a_message_after_kill_9_leaves_what_was_running(pids: Pids) -> None:

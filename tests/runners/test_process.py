@@ -462,6 +462,18 @@ def test_a_killed_guardian_is_noticed_and_its_agents_tree_killed(start: Start, p
     assert children() == before
 
 
+def test_a_killed_guardians_daemons_are_found_by_their_folder(start: Start, pids: Pids, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    before = children()
+    env = marked({"PATH": os.environ["PATH"], "AGENT_PIDS": str(pids.file), "TMPDIR": str(scratch)})
+    process = start(agent("daemon", "+", "reply", "half", "+", "hang"), env=env, scratch=scratch)
+    (guardian,) = children() - before
+    ran = follow(process, b"half", lambda: os.kill(guardian, signal.SIGKILL))
+    assert ran.end == (-signal.SIGKILL, ())
+    assert eventually(lambda: not pids.alive())
+
+
 def test_everything_is_gone_two_seconds_after_teamchat_was_killed(pids: Pids, tmp_path: Path) -> None:
     scratch, folder = tmp_path / "scratch", tmp_path / "turn"
     scratch.mkdir()
