@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +14,7 @@ from tests.real.world import Ran, World
 
 RUNS = 20
 AT_ONCE = 3
-LINES = [f"{number} {number * 2654435761 % 2**32:08x} {number * 40503 % 65536:04x}\n" for number in range(240_000)]
+LINES = [f"{number} {hashlib.sha512(b'%d' % number).hexdigest()}\n" for number in range(38_000)]
 
 
 @pytest.mark.real
@@ -20,13 +22,14 @@ LINES = [f"{number} {number * 2654435761 % 2**32:08x} {number * 40503 % 65536:04
 @pytest.mark.parametrize("vendor", ["claude", "gemini"])
 def test_replies_of_five_megabytes_arrive_whole(user: World, vendor: Vendor) -> None:
     user.member(vendor, 'timeout = "5m"')
-    pieces = tuple("".join(LINES[at : at + 2000]) for at in range(0, len(LINES), 2000))
+    pieces = tuple("".join(LINES[at : at + 500]) for at in range(0, len(LINES), 500))
     text = "".join(pieces).strip()
     assert len(text) > 5_000_000
     user.server.script(vendor, [Reply(pieces)])
 
-    def send(_run: int) -> Ran:
-        return user("send", "--new", "--quiet", "Hi")
+    def send(run: int) -> Ran:
+        home = f"{user.env['TEAMCHAT_HOME']}{run}"  # a store each: they would wait for each other
+        return replace(user, env={**user.env, "TEAMCHAT_HOME": home})("send", "--quiet", "Hi")
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         ran = list(pool.map(send, range(RUNS)))
