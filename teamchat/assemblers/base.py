@@ -6,7 +6,8 @@ it reads no state, keeps none, and knows no other assembler.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -19,14 +20,24 @@ class PromptContextMessage:
     to: str | None = None
 
 
+FRAMEWORK = "framework__context"
+EXPERIENCE = "experience__context"
+KNOWLEDGE = "knowledge__context"
+TODO = "todo__context"
+COMPRESSION = "compression__context"
+LAYERS = (FRAMEWORK, EXPERIENCE, KNOWLEDGE, TODO, COMPRESSION)
+"""The layers in the order in which a member is told them (seed 001, the default order of assembly)."""
+
+
 @dataclass(frozen=True, slots=True)
 class AssemblerInput:
-    """The parts of a prompt, in the seed's names; the last four are the framework's (design: framework text).
+    """The parts of a prompt, in the seed's names; the last four are teamchat's own (design: framework text, layers).
 
     Above `max_bytes` texts are cut; above `target_bytes`, what a prompt may cost, only old history is left out.
 
-    `framework` goes with the system text and is the same from turn to turn. `turn_note` says whom this turn serves and
-    closes the history. `request` is the human message being served, given only when it has left the history.
+    `contexts` are the layers (seed 001), by names of `LAYERS`. `framework__context` goes with the system text and is
+    the same from turn to turn. `turn_note` says whom this turn serves and closes the history. `request` is the human
+    message being served, given only when it has left the history.
 
     `fence` is a code that stands in none of the texts: with it everything that somebody said is put between
     `<said-CODE>` and `</said-CODE>`, so that no text can pass for another speaker's or for a part of the prompt.
@@ -39,7 +50,7 @@ class AssemblerInput:
     instruction_file_text: str | None = None
     max_bytes: int = 768 * 1024
     target_bytes: int | None = None
-    framework: str | None = None
+    contexts: Mapping[str, str] = field(default_factory=dict)
     turn_note: str | None = None
     request: str | None = None
     fence: str | None = None
@@ -47,14 +58,15 @@ class AssemblerInput:
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """What the byte budget took out of a prompt: whole history messages, and bytes cut out of a text."""
+    """What the byte budget took out of a prompt: whole layers and history messages, and bytes cut out of a text."""
 
     history_messages: int = 0
     message_bytes: int = 0
     request_bytes: int = 0
+    layers: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.history_messages or self.message_bytes or self.request_bytes)
+        return bool(self.history_messages or self.message_bytes or self.request_bytes or self.layers)
 
 
 @dataclass(frozen=True, slots=True)

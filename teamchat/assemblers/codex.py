@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from teamchat.assemblers.base import AssemblerInput, AssemblerOutput
-from teamchat.assemblers.sections import PromptFormat, addressed_line, lay_out, render
+from teamchat.assemblers.sections import BRACKETED, PromptFormat, addressed_line, lay_out, render
 from teamchat.assemblers.trimmer import fit
 
 _FORMAT = PromptFormat(
     line=addressed_line,
+    layers=BRACKETED,
     system="[SYSTEM]",
     task="[TEAM_TASK]",
     history="[CONTEXT]",

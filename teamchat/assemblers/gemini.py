@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage
-from teamchat.assemblers.sections import PromptFormat, lay_out, render
+from teamchat.assemblers.sections import PLAIN, PromptFormat, lay_out, render
 from teamchat.assemblers.trimmer import fit
 
 
@@ -13,6 +13,7 @@ def _line(message: PromptContextMessage) -> str:
 
 _FORMAT = PromptFormat(
     line=_line,
+    layers=PLAIN,
     system="Instructions:",
     task="Team Task:",
     history="Conversation so far:",

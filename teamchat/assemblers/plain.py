@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage
-from teamchat.assemblers.sections import PromptFormat, lay_out, render
+from teamchat.assemblers.sections import PLAIN, PromptFormat, lay_out, render
 from teamchat.assemblers.trimmer import fit
 
 
@@ -11,7 +11,7 @@ def _line(message: PromptContextMessage) -> str:
     return f"{message.from_}: {message.content}"
 
 
-_FORMAT = PromptFormat(line=_line)
+_FORMAT = PromptFormat(line=_line, layers=PLAIN)
 
 
 class PlainTextAssembler:

@@ -7,19 +7,35 @@ what somebody said has lines of its own around it, which are never cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage, Trimmed
+from teamchat.assemblers.base import (
+    COMPRESSION,
+    EXPERIENCE,
+    FRAMEWORK,
+    KNOWLEDGE,
+    LAYERS,
+    TODO,
+    AssemblerInput,
+    AssemblerOutput,
+    PromptContextMessage,
+    Trimmed,
+)
 
 BLANK_LINE = "\n\n"
+BLOCKS = tuple(name for name in LAYERS if name != FRAMEWORK)
+"""The layers that have a section of their own; the framework goes with the system text."""
+BRACKETED = {EXPERIENCE: "[EXPERIENCE]", KNOWLEDGE: "[KNOWLEDGE]", TODO: "[TODO]", COMPRESSION: "[SUMMARY]"}
+PLAIN = {EXPERIENCE: "Experience:", KNOWLEDGE: "Knowledge:", TODO: "To do:", COMPRESSION: "Summary so far:"}
 
 
 @dataclass(frozen=True, slots=True)
 class PromptFormat:
-    """What is particular to one CLI's prompt. A section without a heading is bare text."""
+    """What is particular to one CLI's prompt. A section without a heading is bare text; `layers` are headings, too."""
 
     line: Callable[[PromptContextMessage], str]
+    layers: Mapping[str, str]
     system: str = ""
     task: str = ""
     history: str = ""
@@ -43,10 +59,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A prompt in its order before it is joined; `system_flag` travels beside it. `opening` is system text and task."""
+    """A prompt in its order before it is joined; `system_flag` travels beside it. `opening` is system text and task.
+
+    `layers` are those that are not blank, by their names, in order.
+    """
 
     system_flag: str | None
     opening: tuple[Section, ...]
+    layers: Mapping[str, Section]
     history_heading: str
     history: tuple[str, ...]
     request: Section
@@ -55,11 +75,13 @@ class Parts:
 
 
 def lay_out(given: AssemblerInput, form: PromptFormat) -> Parts:
-    system = system_body(given.system_instruction, given.instruction_file_text, given.framework)
+    system = system_body(given.system_instruction, given.instruction_file_text, given.contexts.get(FRAMEWORK))
+    layers = {name: Section(form.layers[name], _stripped(given.contexts.get(name))) for name in BLOCKS}
     task = Section(form.task, _stripped(given.team_task))
     return Parts(
         system_flag=(system or None) if form.system_apart else None,
         opening=(task,) if form.system_apart else (Section(form.system, system), task),
+        layers={name: section for name, section in layers.items() if section.body},
         history_heading=form.history,
         history=tuple(form.line(_fenced(message, given.fence)) for message in given.context_messages),
         request=_said(form.request, given.request, given.fence),
@@ -100,7 +122,7 @@ def _one_line(name: str) -> str:
 
 def render(parts: Parts, trimmed: Trimmed) -> AssemblerOutput:
     history = Section(parts.history_heading, "\n".join(parts.history))
-    sections = (*parts.opening, history, parts.request, parts.turn, parts.message)
+    sections = (*parts.opening, *parts.layers.values(), history, parts.request, parts.turn, parts.message)
     prompt = BLANK_LINE.join(str(section) for section in sections if section.body)
     message = parts.message
     return AssemblerOutput(

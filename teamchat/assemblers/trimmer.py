@@ -2,15 +2,17 @@
 
 UTF-8 bytes of everything sent count: headings, fences, separators and the system text beside the prompt. System text,
 task and turn note are never cut. What they leave goes first to the request, then to the current message, then to the
-newest history; so the oldest history is lost first and the request last. No text is measured more than a few times: the
-cost is linear.
+newest history; so the oldest history is lost first and the request last. Layers come after all of the history:
+knowledge is dropped first, then experience, then the todo list; only the summary, which stands for older history, comes
+before it. No text is measured more than a few times: the cost is linear.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from teamchat.assemblers.base import BudgetExceeded, Trimmed
+from teamchat.assemblers.base import COMPRESSION, EXPERIENCE, KNOWLEDGE, TODO, BudgetExceeded, Trimmed
 from teamchat.assemblers.sections import BLANK_LINE, Parts, Section
 from teamchat.assemblers.truncation import byte_length, least_bytes, truncate_middle
 
@@ -24,12 +26,34 @@ def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[
     spare = _spare(parts, max_bytes)
     request, request_cut, spare = _cut(parts.request, spare)
     message, message_cut, spare = _cut(parts.message, spare)
+    summary, spare = _fitting((COMPRESSION,), parts, spare)
     over = max(max_bytes - target_bytes, 0) if target_bytes is not None else 0
-    history = _newest(parts.history, spare - over - _around(Section(parts.history_heading, "")))
+    around = _around(Section(parts.history_heading, ""))
+    history, room = _newest(parts.history, spare - over - around)
+    if COMPRESSION not in summary or len(history) < len(parts.history):
+        room = 0
+    elif not parts.history:
+        room = spare - over
+    others, _ = _fitting((TODO, EXPERIENCE, KNOWLEDGE), parts, room)
+    layers = {name: section for name, section in parts.layers.items() if name in summary | others}
+    dropped = tuple(name for name in parts.layers if name not in layers)
     return (
-        replace(parts, request=request, message=message, history=history),
-        Trimmed(len(parts.history) - len(history), message_cut, request_cut),
+        replace(parts, request=request, message=message, history=history, layers=layers),
+        Trimmed(len(parts.history) - len(history), message_cut, request_cut, dropped),
     )
+
+
+def _fitting(names: Iterable[str], parts: Parts, room: int) -> tuple[set[str], int]:
+    """The first of these layers that the room holds, whole, up to one that it does not; and what is then left of it."""
+    kept: set[str] = set()
+    for name in names:
+        if section := parts.layers.get(name):
+            needed = _around(section) + byte_length(section.body)
+            if needed > room:
+                break
+            room -= needed
+        kept.add(name)
+    return kept, room
 
 
 def _spare(parts: Parts, max_bytes: int) -> int:
@@ -58,10 +82,12 @@ def _cut(section: Section, spare: int) -> tuple[Section, int, int]:
     return replace(section, body=cut.text), cut.removed_bytes, left
 
 
-def _newest(lines: tuple[str, ...], room: int) -> tuple[str, ...]:
+def _newest(lines: tuple[str, ...], room: int) -> tuple[tuple[str, ...], int]:
+    """The newest lines that the room holds, and what they leave of it."""
     room += len("\n")  # none after the last line
     for kept, line in enumerate(reversed(lines)):
-        room -= byte_length(line) + len("\n")
-        if room < 0:
-            return lines[len(lines) - kept :]
-    return lines
+        left = room - byte_length(line) - len("\n")
+        if left < 0:
+            return lines[len(lines) - kept :], room
+        room = left
+    return lines, room

@@ -17,6 +17,7 @@ from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.agents import ASSEMBLERS
 from teamchat.core.fence import fence_code, texts_of
 from teamchat.core.history import Quote, Since, read_context, verbatim
+from teamchat.core.layers.composer import ContextComposer
 from teamchat.core.message_log import MemoryLog, MessageLog
 from teamchat.core.messages import ConversationMessage, NewMessage, well_formed
 
@@ -50,8 +51,7 @@ class ContextManager:
     ) -> None:
         self._messages = MemoryLog() if log is None else log
         self._window_size = context_window_size
-        self._max_bytes = max_bytes
-        self._target_bytes = target_bytes
+        self._composer = ContextComposer(max_bytes, target_bytes)
         self._on_message_added = on_message_added
         self._on_team_task_changed = on_team_task_changed
         self._assemblers = ASSEMBLERS if assemblers is None else assemblers
@@ -111,7 +111,7 @@ class ContextManager:
         instruction_file_text: str | None = None,
         up_to: str | None = None,
         since: Since | None = None,
-        framework: str | None = None,
+        contexts: Mapping[str, str] | None = None,
         turn_note: str | None = None,
         request: str | None = None,
         quote: Quote = verbatim,
@@ -125,17 +125,15 @@ class ContextManager:
         """
         window = self._window_size if window_size_override is None else window_size_override
         context = read_context(self._messages, window, up_to, since, quote)
-        given = AssemblerInput(
-            context_messages=context.history,
-            current_message=context.current,
-            team_task=self.get_team_task(),
-            system_instruction=_well_formed(system_instruction),
-            instruction_file_text=_well_formed(instruction_file_text),
-            max_bytes=self._max_bytes,
-            target_bytes=self._target_bytes,
-            framework=_well_formed(framework),
-            turn_note=_well_formed(turn_note),
-            request=_well_formed(request),
+        given = self._composer.compose(
+            system_instruction=system_instruction,
+            instruction_file_text=instruction_file_text,
+            task=self.get_team_task(),
+            contexts=contexts,
+            history=context.history,
+            message=context.current,
+            turn_note=turn_note,
+            request=request,
         )
         if self._fence_key is None or context.answers is None:
             return given
@@ -203,7 +201,3 @@ def _limited(task: str) -> str:
             byte_length(limited),
         )
     return limited
-
-
-def _well_formed(text: str | None) -> str | None:
-    return None if text is None else well_formed(text)

@@ -34,5 +34,5 @@ def texts_of(given: AssemblerInput) -> Iterator[str]:
     for message in given.context_messages:
         yield from (message.from_, message.to or "", message.content)
     others = (given.current_message, given.request, given.team_task, given.turn_note)
-    system = (given.system_instruction, given.instruction_file_text, given.framework)
+    system = (given.system_instruction, given.instruction_file_text, *given.contexts.values())
     yield from (text for text in (*others, *system) if text)

@@ -13,6 +13,7 @@ from pathlib import Path
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, UsageError
+from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, own_share
 from teamchat.core.prompting import BuiltPrompt, build_prompt, exists
 from teamchat.core.receipt import Outcome, Setup
@@ -104,13 +105,14 @@ def ready(
     *,
     member: Member | None = None,
     past: Past = NOTHING_BEFORE,
+    collector: ContextCollector | None = None,
     scratch: Path = SCRATCH,
     budget_usd: float | None = None,
 ) -> ReadyTurn:
     """Settle everything about the turn of `route`; nothing is started and nothing written.
 
-    `member` answers in place of the route's target; `past` is what it had before. `budget_usd` is the most that the
-    turn may cost.
+    `member` answers in place of the route's target; `past` is what it had before, `collector` gathers its layers.
+    `budget_usd` is the most that the turn may cost.
 
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
     """
@@ -118,7 +120,7 @@ def ready(
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
     inherited = outside.env
-    prompt = build_prompt(team, member, route, manager, outside.exists, past)
+    prompt = build_prompt(team, member, route, manager, outside.exists, past, collector)
     thread = prompt.thread if isinstance(prompt.thread, Thread) else None
     job = Job(
         program=agent.command,

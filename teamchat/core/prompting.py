@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, BudgetExceeded
+from teamchat.assemblers.base import COMPRESSION, FRAMEWORK, AssemblerInput, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AGENT_TYPES, AgentType
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.crossing import Crossing
 from teamchat.core.errors import PromptTooLarge, UsageError
-from teamchat.core.framework import framework_text, turn_note
+from teamchat.core.framework import turn_note
 from teamchat.core.history import text_of
+from teamchat.core.layers.collector import ContextCollector, Occasion, framework_only
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, thread_for, thread_key
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.route import Route
@@ -55,6 +56,7 @@ class _Asked:
     manager: ContextManager
     answers: ConversationMessage
     request: ConversationMessage
+    contexts: Mapping[str, str]
     quote: Crossing
 
     @property
@@ -78,10 +80,12 @@ def build_prompt(
     manager: ContextManager,
     exists: Callable[[Path, str], bool],
     past: Past = NOTHING_BEFORE,
+    collector: ContextCollector | None = None,
 ) -> BuiltPrompt:
     """The prompt of `route`, as of its `as_of` message (the newest with text, when it has none).
 
-    `exists` tells whether an `@path` names something in a member's folder; `past` is what the member had before.
+    `exists` tells whether an `@path` names something in a member's folder; `past` is what the member had before;
+    `collector` gathers its layers, without one the framework's alone.
     Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
     """
     agent = team.agent_of(member)
@@ -89,10 +93,11 @@ def build_prompt(
     answers, _ = manager.get_shown(up_to=route.as_of)
     if answers is None:
         raise UsageError("there is no message with text for anybody to answer", 'teamchat send "[NEXT:name] Hi"')
-    asked = _Asked(
-        team, member, kind, route, manager, answers, manager.get_message(route.request), Crossing(team, member)
-    )
-    own_text = (member.system_instruction, member.instruction_file_text, framework_text(team, member))
+    occasion = Occasion(member, answers, text_of(answers), manager.get_team_task())
+    contexts = (collector or framework_only(team)).collect(occasion)
+    request = manager.get_message(route.request)
+    asked = _Asked(team, member, kind, route, manager, answers, request, contexts, Crossing(team, member))
+    own_text = (member.system_instruction, member.instruction_file_text, contexts.get(FRAMEWORK))
     key = thread_key(member, agent, "\0".join(text or "" for text in own_text))
     thread = thread_for(member, route, past, key, manager, answers)
     built = fresh = _assemble(asked, None)
@@ -142,6 +147,7 @@ def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[
     had = thread is not None and not manager.is_after(thread.shown_from, request.id)
     sessions = asked.kind.runner.sessions
     told = thread is not None and sessions is not None and not sessions.system_each_time
+    had_before = (COMPRESSION, *((FRAMEWORK,) if told else ())) if thread else ()
     given = manager.get_context_for_agent(
         member.name,
         asked.kind.name,
@@ -149,7 +155,7 @@ def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[
         instruction_file_text=None if told else member.instruction_file_text,
         up_to=asked.answers.id,
         since=since,
-        framework=None if told else framework_text(asked.team, member),
+        contexts={name: text for name, text in asked.contexts.items() if name not in had_before},
         request=None if had or request.id in shown else asked.request_text,
         quote=asked.quote,
     )

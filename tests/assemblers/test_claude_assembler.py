@@ -72,7 +72,12 @@ class TestAssemble:
         )
 
     def test_framework_request_and_turn_note_have_their_places(self) -> None:
-        given = replace(FULL, framework="Hand over with a marker.", request="Build it", turn_note="kailai asks you.")
+        given = replace(
+            FULL,
+            contexts={"framework__context": "Hand over with a marker."},
+            request="Build it",
+            turn_note="kailai asks you.",
+        )
 
         output = assemble(given)
 

@@ -15,6 +15,7 @@ FULL_PROMPT = (
     "[SYSTEM]\nYou are Sarah\n\n[TEAM_TASK]\nDesign it\n\n"
     "[CONTEXT]\n- kailai -> max: Hi\n- max -> sarah: Hello\n\n[MESSAGE]\nGo on"
 )
+FRAMEWORK = {"framework__context": "Hand over."}
 
 
 def assemble(given: AssemblerInput) -> AssemblerOutput:
@@ -42,7 +43,7 @@ def test_a_message_without_addressee_went_to_all() -> None:
 
 
 def test_framework_request_and_turn_note_have_their_places() -> None:
-    output = assemble(replace(FULL, framework="Hand over.", request="Build it", turn_note="kailai asks you."))
+    output = assemble(replace(FULL, contexts=FRAMEWORK, request="Build it", turn_note="kailai asks you."))
 
     assert output.prompt == FULL_PROMPT.replace("You are Sarah", "You are Sarah\n\nHand over.").replace(
         "[MESSAGE]", "[REQUEST]\nBuild it\n\n[TURN]\nkailai asks you.\n\n[MESSAGE]"

@@ -15,6 +15,7 @@ FULL_PROMPT = (
     "Instructions:\nYou are Carol\n\nTeam Task:\nDesign it\n\n"
     "Conversation so far:\n- kailai: Hi\n- max: Hello\n\nUser message:\nGo on"
 )
+FRAMEWORK = {"framework__context": "Hand over."}
 
 
 def assemble(given: AssemblerInput) -> AssemblerOutput:
@@ -30,7 +31,7 @@ def test_headings_are_plain_words() -> None:
 
 
 def test_headings_have_no_brackets() -> None:
-    given = replace(FULL, framework="Hand over.", request="Build it", turn_note="kailai asks you.")
+    given = replace(FULL, contexts=FRAMEWORK, request="Build it", turn_note="kailai asks you.")
 
     assert "[" not in assemble(given).prompt
 
@@ -44,7 +45,7 @@ def test_empty_sections_are_not_emitted() -> None:
 
 
 def test_framework_request_and_turn_note_have_their_places() -> None:
-    output = assemble(replace(FULL, framework="Hand over.", request="Build it", turn_note="kailai asks you."))
+    output = assemble(replace(FULL, contexts=FRAMEWORK, request="Build it", turn_note="kailai asks you."))
 
     assert output.prompt == FULL_PROMPT.replace("You are Carol", "You are Carol\n\nHand over.").replace(
         "User message:", "Request:\nBuild it\n\nThis turn:\nkailai asks you.\n\nUser message:"

@@ -12,6 +12,7 @@ FULL = AssemblerInput(
     system_instruction="You are Al",
 )
 FULL_PROMPT = "You are Al\n\nDesign it\n\nkailai: Hi\nmax: Hello\n\nGo on"
+FRAMEWORK = {"framework__context": "Hand over."}
 
 
 def assemble(given: AssemblerInput) -> AssemblerOutput:
@@ -33,7 +34,7 @@ def test_empty_sections_are_not_emitted() -> None:
 
 
 def test_framework_request_and_turn_note_have_their_places() -> None:
-    output = assemble(replace(FULL, framework="Hand over.", request="Build it", turn_note="kailai asks you."))
+    output = assemble(replace(FULL, contexts=FRAMEWORK, request="Build it", turn_note="kailai asks you."))
 
     assert output.prompt == (
         "You are Al\n\nHand over.\n\nDesign it\n\nkailai: Hi\nmax: Hello\n\nBuild it\n\nkailai asks you.\n\nGo on"

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.assemblers.base import AssemblerInput, PromptContextMessage, Trimmed
-from teamchat.assemblers.sections import PromptFormat, addressed_line, lay_out, render, system_body
+from teamchat.assemblers.base import LAYERS, AssemblerInput, PromptContextMessage, Trimmed
+from teamchat.assemblers.sections import PLAIN, PromptFormat, addressed_line, lay_out, render, system_body
 
-FORMAT = PromptFormat(line=addressed_line, system="S", task="T", history="H", request="R", turn="N", message="M")
+FORMAT = PromptFormat(
+    line=addressed_line, layers=PLAIN, system="S", task="T", history="H", request="R", turn="N", message="M"
+)
 
 
 def prompt(given: AssemblerInput) -> str:
@@ -42,7 +44,7 @@ def test_sections_stand_in_order_with_one_blank_line_between() -> None:
         team_task="task",
         system_instruction="instruction",
         instruction_file_text="file",
-        framework="framework",
+        contexts={"framework__context": "framework"},
         turn_note="note",
         request="request",
     )
@@ -50,6 +52,18 @@ def test_sections_stand_in_order_with_one_blank_line_between() -> None:
     assert prompt(given) == (
         "S\ninstruction\n\nfile\n\nframework\n\nT\ntask\n\nH\n- a -> b: one\n- b -> all: two"
         "\n\nR\nrequest\n\nN\nnote\n\nM\nmessage"
+    )
+
+
+def test_layers_stand_in_the_seeds_order_between_the_task_and_the_history() -> None:
+    """Seed 001, the default order of assembly."""
+    contexts = {name: name.removesuffix("__context") for name in reversed(LAYERS)}
+    said = (PromptContextMessage("a", "one", "b"),)
+    given = AssemblerInput(said, "message", "task", "instruction", contexts=contexts)
+
+    assert prompt(given) == (
+        "S\ninstruction\n\nframework\n\nT\ntask\n\nExperience:\nexperience\n\nKnowledge:\nknowledge"
+        "\n\nTo do:\ntodo\n\nSummary so far:\ncompression\n\nH\n- a -> b: one\n\nM\nmessage"
     )
 
 
@@ -78,7 +92,7 @@ def test_blank_sections_are_left_out(fence: str | None) -> None:
         team_task=" ",
         system_instruction="\t",
         instruction_file_text="",
-        framework=" ",
+        contexts={"framework__context": " "},
         turn_note="\n",
         request=" ",
     )

@@ -7,6 +7,11 @@ from hypothesis import given as with_each
 from hypothesis import strategies as st
 
 from teamchat.assemblers.base import (
+    COMPRESSION,
+    EXPERIENCE,
+    KNOWLEDGE,
+    LAYERS,
+    TODO,
     Assembler,
     AssemblerInput,
     AssemblerOutput,
@@ -18,7 +23,17 @@ from teamchat.assemblers.claude import ClaudeContextAssembler
 from teamchat.assemblers.codex import CodexContextAssembler
 from teamchat.assemblers.gemini import GeminiContextAssembler
 from teamchat.assemblers.plain import PlainTextAssembler
-from teamchat.assemblers.sections import PromptFormat, addressed_line, lay_out, render
+from teamchat.assemblers.sections import (
+    BLOCKS,
+    BRACKETED,
+    PLAIN,
+    Parts,
+    PromptFormat,
+    Section,
+    addressed_line,
+    lay_out,
+    render,
+)
 from teamchat.assemblers.trimmer import fit
 from teamchat.assemblers.truncation import least_bytes
 
@@ -35,7 +50,7 @@ LONG = AssemblerInput(
     current_message="begin" + "m" * 400 + "end",
     team_task="task",
     system_instruction="instruction",
-    framework="framework",
+    contexts={"framework__context": "framework"},
     turn_note="note",
     request="first" + "r" * 400 + "last",
 )
@@ -49,7 +64,7 @@ inputs = st.builds(
     system_instruction=st.none() | words,
     instruction_file_text=st.none() | words,
     max_bytes=st.integers(0, 800),
-    framework=st.none() | words,
+    contexts=st.dictionaries(st.sampled_from(LAYERS), words),
     turn_note=st.none() | words,
     request=st.none() | words,
     fence=st.sampled_from([None, "0123abcd"]),
@@ -58,6 +73,7 @@ headings = st.sampled_from(["", "[X]", "水:"])
 formats = st.builds(
     PromptFormat,
     line=st.just(addressed_line),
+    layers=st.sampled_from([BRACKETED, PLAIN, dict.fromkeys(BLOCKS, "")]),
     system=headings,
     task=headings,
     history=headings,
@@ -76,10 +92,10 @@ def size(output: AssemblerOutput) -> int:
 
 
 def least(given: AssemblerInput, form: PromptFormat) -> int:
-    """What the prompt takes with its message and request cut to their marker and no history."""
+    """What the prompt takes with its message and request cut to their marker, no history and no layers."""
     parts = lay_out(given, form)
     message, request = (replace(s, body="?" * least_bytes(s.body)) for s in (parts.message, parts.request))
-    return size(render(replace(parts, history=(), message=message, request=request), Trimmed()))
+    return size(render(replace(parts, history=(), layers={}, message=message, request=request), Trimmed()))
 
 
 @with_each(inputs, formats)
@@ -113,10 +129,20 @@ def test_pieces_stay_whole_or_are_cut_in_order_of_their_worth(
     assert kept.history == parts.history[trimmed.history_messages :]
     assert (kept.message == parts.message) == (trimmed.message_bytes == 0)
     assert (kept.request == parts.request) == (trimmed.request_bytes == 0)
+    assert trimmed.layers == tuple(name for name in parts.layers if name not in kept.layers)
+    if trimmed.history_messages:
+        assert set(kept.layers) <= {COMPRESSION}
     if trimmed.message_bytes:
         assert kept.history == ()
+        assert not kept.layers
+    worth = [name for name in (TODO, EXPERIENCE, KNOWLEDGE) if name in parts.layers]
+    assert [name for name in worth if name in kept.layers] == worth[: len(set(worth) & set(kept.layers))]
     if trimmed.request_bytes and len(parts.message.body.encode()) > least_bytes(parts.message.body):
         assert len(kept.message.body.encode()) == least_bytes(parts.message.body)
+
+
+def summary_of(parts: Parts) -> dict[str, Section]:
+    return {name: section for name, section in parts.layers.items() if name == COMPRESSION}
 
 
 @with_each(inputs, formats, st.integers(0, 600))
@@ -127,7 +153,7 @@ def test_no_more_history_is_dropped_than_is_needed(given: AssemblerInput, form: 
     kept, trimmed = fit(parts, budget)
 
     if trimmed.history_messages:
-        one_more = replace(kept, history=parts.history[trimmed.history_messages - 1 :])
+        one_more = replace(kept, history=parts.history[trimmed.history_messages - 1 :], layers=summary_of(kept))
         assert size(render(one_more, trimmed)) > budget
 
 
@@ -170,6 +196,24 @@ class TestEachAssembler:
         assert output.prompt.endswith("<said-0123abcd>\n…102 tokens truncated…\n</said-0123abcd>")
         assert (output.prompt.count("<said-"), output.prompt.count("</said-")) == (2, 2)
         assert size(output) == bare - 500
+
+    def test_layers_go_before_history_knowledge_first_and_the_summary_last(self, assembler: Assembler) -> None:
+        given = replace(LONG, contexts={name: f"{name} " + "y" * 40 for name in LAYERS})
+        dropped = []
+        for smaller in range(size(assembler.assemble(given)), 0, -1):
+            output = assembler.assemble(replace(given, max_bytes=smaller))
+            if (now := (*sorted(output.trimmed.layers), output.trimmed.history_messages)) not in dropped:
+                dropped.append(now)
+            if output.trimmed.message_bytes:
+                break
+        assert dropped[:4] == [
+            (0,),
+            (KNOWLEDGE, 0),
+            (EXPERIENCE, KNOWLEDGE, 0),
+            (EXPERIENCE, KNOWLEDGE, TODO, 0),
+        ]
+        assert dropped[4:9] == [(EXPERIENCE, KNOWLEDGE, TODO, messages) for messages in range(1, 6)]
+        assert dropped[9][:-1] == (COMPRESSION, EXPERIENCE, KNOWLEDGE, TODO)
 
     def test_the_newest_message_is_the_last_to_go(self, assembler: Assembler) -> None:
         alone = size(assembler.assemble(replace(LONG, context_messages=LONG.context_messages[-1:])))
@@ -254,7 +298,7 @@ def test_each_message_is_rendered_and_measured_once_at_most(budget: int) -> None
     given = AssemblerInput(tuple(PromptContextMessage("max", "x" * 99) for _ in range(1000)))
     Measured.times = 0
 
-    kept, _ = fit(lay_out(given, PromptFormat(line=line)), budget)
+    kept, _ = fit(lay_out(given, PromptFormat(line=line, layers=PLAIN)), budget)
 
     assert rendered == 1000
     assert Measured.times == min(len(kept.history) + 1, 1000)

@@ -269,12 +269,13 @@ class TestGetContextForAgent:
 
         assert (given.system_instruction, given.instruction_file_text) == ("You are Max", "Be helpful")
 
-    def test_passes_framework_turn_note_and_request(self, manager: ContextManager) -> None:
+    def test_passes_layers_turn_note_and_request(self, manager: ContextManager) -> None:
         say(manager, KAILAI, "Hi")
+        layers = {"framework__context": "F", "todo__context": "T"}
 
-        given = manager.get_context_for_agent("m1", "claude", framework="F", turn_note="N", request="R")
+        given = manager.get_context_for_agent("m1", "claude", contexts=layers, turn_note="N", request="R")
 
-        assert (given.framework, given.turn_note, given.request) == ("F", "N", "R")
+        assert (given.contexts, given.turn_note, given.request) == (layers, "N", "R")
 
     def test_passed_texts_are_made_well_formed(self, manager: ContextManager) -> None:
         given = manager.get_context_for_agent("m1", "claude", system_instruction="a\ud800", request="\ud800b")

@@ -1,0 +1,45 @@
+"""Gathering the layers of a prompt: each is asked of its own source. Nothing is rendered or written here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from teamchat.assemblers.base import FRAMEWORK, LAYERS
+from teamchat.core.framework import framework_text
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.team import Member, Team
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """What a source may know of the turn that it is asked for: `text` is the current message without its markers."""
+
+    member: Member
+    message: ConversationMessage
+    text: str
+    task: str | None
+
+
+Source = Callable[[Occasion], str | None]
+
+
+class ContextCollector:
+    """`sources` are functions by names of layers. Without `share` only the framework is told (seed 001, one switch)."""
+
+    def __init__(self, sources: Mapping[str, Source], *, share: bool = True) -> None:
+        unknown = sorted(set(sources) - set(LAYERS))
+        if unknown:
+            raise ValueError(f"no layer is called {unknown[0]!r}")
+        names = LAYERS if share else (FRAMEWORK,)
+        self._sources = {name: sources[name] for name in names if name in sources}
+
+    def collect(self, occasion: Occasion) -> dict[str, str]:
+        """The layers that have something to say, in the seed's order; every key ends in `__context`."""
+        found = {name: source(occasion) for name, source in self._sources.items()}
+        return {name: text for name, text in found.items() if text and text.strip()}
+
+
+def framework_only(team: Team) -> ContextCollector:
+    """The layer that needs no store: who is in the team and how to hand over."""
+    return ContextCollector({FRAMEWORK: lambda occasion: framework_text(team, occasion.member)})

@@ -1,0 +1,117 @@
+"""Seed 001: who gathers, who puts together, in what order, and what each of them may not do."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teamchat.assemblers.base import COMPRESSION, FRAMEWORK, LAYERS, TODO, PromptContextMessage
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.layers.collector import ContextCollector, Occasion, framework_only
+from teamchat.core.layers.composer import ContextComposer
+from teamchat.core.messages import NewMessage, Speaker
+from tests.core.stage import team_of
+
+TEAM = team_of(Path("/work"), {"max": "claude", "sarah": "codex"})
+HI = NewMessage("Hi", Speaker("kailai", "kailai", type="human")).stored_as("msg-1")
+OCCASION = Occasion(TEAM.member("max"), HI, "Hi", "Design it")
+COMPOSER = ContextComposer(768 * 1024)
+
+
+def test_every_layer_ends_in_context() -> None:
+    collected = ContextCollector({name: lambda _: "text" for name in LAYERS}).collect(OCCASION)
+    assert list(collected) == list(LAYERS)
+    assert all(name.endswith("__context") for name in collected)
+
+
+def test_a_source_of_no_layer_is_refused() -> None:
+    with pytest.raises(ValueError, match="no layer is called 'todo'"):
+        ContextCollector({"todo": lambda _: "text"})
+    with pytest.raises(ValueError, match="no layer is called 'todo'"):
+        COMPOSER.compose(system_instruction=None, contexts={"todo": "text"}, message="Hi")
+
+
+@pytest.mark.parametrize("nothing", [None, "", " \n"])
+def test_a_layer_with_nothing_to_say_is_not_there(nothing: str | None) -> None:
+    assert ContextCollector({TODO: lambda _: nothing}).collect(OCCASION) == {}
+
+
+def test_without_sharing_only_the_framework_is_told() -> None:
+    asked: list[str] = []
+
+    def source(name: str, occasion: Occasion) -> str:
+        del occasion
+        asked.append(name)
+        return name
+
+    sources = {name: (lambda occasion, name=name: source(name, occasion)) for name in LAYERS}
+    assert ContextCollector(sources, share=False).collect(OCCASION) == {FRAMEWORK: FRAMEWORK}
+    assert asked == [FRAMEWORK]
+
+
+def test_the_framework_is_told_of_the_member_that_it_is_for() -> None:
+    collected = framework_only(TEAM).collect(OCCASION)
+    assert collected[FRAMEWORK].startswith("You are max, a member of the team 'crew'")
+
+
+def test_the_collector_renders_nothing() -> None:
+    text = "# As it came\n\n[MESSAGE]\n"
+    assert ContextCollector({TODO: lambda _: text}).collect(OCCASION) == {TODO: text}
+
+
+def test_the_composer_is_given_its_parts_and_no_state() -> None:
+    parameters = list(inspect.signature(COMPOSER.compose).parameters)
+    assert parameters == [
+        "system_instruction", "instruction_file_text", "task", "contexts", "history", "message", "turn_note", "request",
+    ]  # fmt: skip
+
+
+words = st.text("abcdefgh ", min_size=1, max_size=20).filter(str.strip)
+
+
+@given(contexts=st.dictionaries(st.sampled_from(LAYERS), words), history=st.lists(words), message=words)
+def test_the_same_parts_make_the_same_prompt_and_the_input_stands_in_it_once(
+    contexts: dict[str, str], history: list[str], message: str
+) -> None:
+    said = [PromptContextMessage("kailai", text) for text in history]
+    composed = [
+        COMPOSER.compose(system_instruction="You", contexts=contexts, history=said, message=f"<{message}>")
+        for _ in range(2)
+    ]
+    assert composed[0] == composed[1]
+    for kind in AGENT_TYPES.values():
+        output = kind.assembler.assemble(composed[0])
+        assert (output.prompt + (output.system_flag or "")).count(f"<{message}>") == 1
+
+
+@pytest.mark.parametrize("like", ["claude", "codex", "gemini", "plain"])
+def test_layers_come_in_the_seeds_order_whatever_order_they_were_found_in(like: str) -> None:
+    contexts = {name: f"<{name}>" for name in reversed(LAYERS)}
+    given_parts = COMPOSER.compose(
+        system_instruction="<private>",
+        contexts=contexts,
+        history=[PromptContextMessage("kailai", "<history>")],
+        message="<message>",
+    )
+    kind = next(row for name, row in AGENT_TYPES.items() if name == like)
+    output = kind.assembler.assemble(given_parts)
+    whole = (output.system_flag or "") + output.prompt
+    order = [whole.index(f"<{name}>") for name in ("private", *LAYERS, "history", "message")]
+    assert order == sorted(order)
+
+
+def test_a_private_system_text_reaches_its_own_member_only() -> None:
+    """Seed 001: the system prompt is private; nothing that is gathered for all has it."""
+    secret = team_of(Path("/work"), {"max": "claude"}).member("max")
+    collected = framework_only(TEAM).collect(Occasion(secret, HI, "Hi", None))
+    assert all("You are a secret" not in text for text in collected.values())
+
+
+def test_a_summary_is_a_layer_and_no_message() -> None:
+    composed = COMPOSER.compose(system_instruction=None, contexts={COMPRESSION: "summary"}, message="Hi")
+    assert composed.context_messages == ()
+    assert composed.contexts == {COMPRESSION: "summary"}
