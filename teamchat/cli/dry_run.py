@@ -84,7 +84,7 @@ def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
 
 def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
     past = past_of(coordinator.db, coordinator.session, team.member(route.target))
-    turn = ready(team, route, coordinator.manager, coordinator.outside, past=past)
+    turn = ready(team, route, coordinator.manager, coordinator.outside, past=past, collector=coordinator.collector)
     yield f"\n{route.target} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
     yield f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}"
     if turn.setup.memory != "fresh":

@@ -21,6 +21,7 @@ from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.engine_events import Event, Spent, TurnBegan
 from teamchat.core.errors import AgentMissing, Interrupted, NoRecording, TeamchatError
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.living import Living
 from teamchat.core.member_turn import FinishedTurn, Outside, ReadyTurn, ready, run
 from teamchat.core.memory import past_of
@@ -68,6 +69,7 @@ class Answering:
     db: Database
     session: int
     manager: ContextManager
+    collector: ContextCollector
     folder: Path
     stopper: Stopper
     emit: Callable[[ConversationEvent], None]
@@ -140,6 +142,7 @@ class Answering:
                 self.outside,
                 member=member,
                 past=past_of(self.db, self.session, member),
+                collector=self.collector,
                 scratch=scratch,
                 budget_usd=self.budget(),
             )

@@ -56,6 +56,7 @@ from teamchat.core.events import (
     Warned,
 )
 from teamchat.core.grouping import run_together
+from teamchat.core.layers.sources import collector_of
 from teamchat.core.member_turn import REAL, Outside
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.novelty import says_nothing_new
@@ -116,6 +117,7 @@ class ConversationCoordinator:
         self.team, self.db, self.session, self.stopper, self.emit = team, db, session, stopper, emit
         self.outside = outside
         self.manager = manager_of(team, db, session)
+        self.collector = collector_of(team, db, session)
         self.tally = Tally()
         self.state: State = load_state(db, session, rules_of(team))
         self.answering = Answering(
@@ -123,6 +125,7 @@ class ConversationCoordinator:
             db,
             session,
             self.manager,
+            self.collector,
             folder,
             stopper,
             emit,

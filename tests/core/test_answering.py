@@ -18,6 +18,7 @@ from teamchat.core.coordinator import manager_of
 from teamchat.core.engine_events import Event, Spent, TurnBegan
 from teamchat.core.errors import AgentMissing, ExitCode, PromptTooLarge, StoreError
 from teamchat.core.events import ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.layers.collector import framework_only
 from teamchat.core.member_turn import Outside, ReadyTurn
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.route import Route
@@ -84,6 +85,7 @@ class Scene:
             self.db,
             self.session,
             self.manager,
+            framework_only(self.team),
             self.folder / "turns",
             self.stopper,
             self._emit,
