@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from teamchat.assemblers.truncation import TruncationPolicy
+
 
 @dataclass(frozen=True, slots=True)
 class PromptContextMessage:
@@ -34,6 +36,7 @@ class AssemblerInput:
     """The parts of a prompt, in the seed's names; the last four are teamchat's own (design: framework text, layers).
 
     Above `max_bytes` texts are cut; above `target_bytes`, what a prompt may cost, only old history is left out.
+    `per_message` cuts the middle out of what is longer in the history.
 
     `contexts` are the layers (seed 001), by names of `LAYERS`. `framework__context` goes with the system text and is
     the same from turn to turn. `turn_note` says whom this turn serves and closes the history. `request` is the human
@@ -50,6 +53,7 @@ class AssemblerInput:
     instruction_file_text: str | None = None
     max_bytes: int = 768 * 1024
     target_bytes: int | None = None
+    per_message: TruncationPolicy | None = None
     contexts: Mapping[str, str] = field(default_factory=dict)
     turn_note: str | None = None
     request: str | None = None
@@ -58,15 +62,32 @@ class AssemblerInput:
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """What the byte budget took out of a prompt: whole layers and history messages, and bytes cut out of a text."""
+    """What a prompt was made to fit by: whole layers and history messages, and bytes cut out of a text.
+
+    `long_messages` is how many of the history lost their middle, whatever the budget.
+    """
 
     history_messages: int = 0
     message_bytes: int = 0
     request_bytes: int = 0
     layers: tuple[str, ...] = ()
+    long_messages: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.history_messages or self.message_bytes or self.request_bytes or self.layers)
+        budget = self.history_messages or self.message_bytes or self.request_bytes or self.layers
+        return bool(budget or self.long_messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a finished prompt and its size: `name` is system, task, a layer's, history, request, turn or message.
+
+    `messages` is how many stand in the history.
+    """
+
+    name: str
+    bytes: int
+    messages: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +95,14 @@ class AssemblerOutput:
     """The finished prompt, and Claude's system text apart from it.
 
     `message_at` is the index in `prompt` where the current message's own text begins (None when there is no message):
-    what stands before it was written by others or by teamchat.
+    what stands before it was written by others or by teamchat. `blocks` are all parts in order, system text included.
     """
 
     prompt: str
     system_flag: str | None = None
     message_at: int | None = None
     trimmed: Trimmed = Trimmed()
+    blocks: tuple[Block, ...] = field(default=(), compare=False)
 
 
 class BudgetExceeded(Exception):

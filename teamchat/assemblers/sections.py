@@ -19,9 +19,11 @@ from teamchat.assemblers.base import (
     TODO,
     AssemblerInput,
     AssemblerOutput,
+    Block,
     PromptContextMessage,
     Trimmed,
 )
+from teamchat.assemblers.truncation import TruncationPolicy, byte_length
 
 BLANK_LINE = "\n\n"
 BLOCKS = tuple(name for name in LAYERS if name != FRAMEWORK)
@@ -61,7 +63,8 @@ class Section:
 class Parts:
     """A prompt in its order before it is joined; `system_flag` travels beside it. `opening` is system text and task.
 
-    `layers` are those that are not blank, by their names, in order.
+    `layers` are those that are not blank, by their names, in order. `shortened` has, for each line of the history,
+    whether its message has lost its middle.
     """
 
     system_flag: str | None
@@ -69,6 +72,7 @@ class Parts:
     layers: Mapping[str, Section]
     history_heading: str
     history: tuple[str, ...]
+    shortened: tuple[bool, ...]
     request: Section
     turn: Section
     message: Section
@@ -78,16 +82,23 @@ def lay_out(given: AssemblerInput, form: PromptFormat) -> Parts:
     system = system_body(given.system_instruction, given.instruction_file_text, given.contexts.get(FRAMEWORK))
     layers = {name: Section(form.layers[name], _stripped(given.contexts.get(name))) for name in BLOCKS}
     task = Section(form.task, _stripped(given.team_task))
+    history = tuple(_short(message, given.per_message) for message in given.context_messages)
     return Parts(
         system_flag=(system or None) if form.system_apart else None,
         opening=(task,) if form.system_apart else (Section(form.system, system), task),
         layers={name: section for name, section in layers.items() if section.body},
         history_heading=form.history,
-        history=tuple(form.line(_fenced(message, given.fence)) for message in given.context_messages),
+        history=tuple(form.line(_fenced(message, given.fence)) for message in history),
+        shortened=tuple(short is not whole for short, whole in zip(history, given.context_messages, strict=True)),
         request=_said(form.request, given.request, given.fence),
         turn=Section(form.turn, _stripped(given.turn_note)),
         message=_said(form.message, given.current_message, given.fence),
     )
+
+
+def _short(message: PromptContextMessage, policy: TruncationPolicy | None) -> PromptContextMessage:
+    cut = policy(message.content) if policy else None
+    return replace(message, content=cut.text) if cut and cut.removed_bytes else message
 
 
 def _said(heading: str, text: str | None, fence: str | None) -> Section:
@@ -121,16 +132,33 @@ def _one_line(name: str) -> str:
 
 
 def render(parts: Parts, trimmed: Trimmed) -> AssemblerOutput:
-    history = Section(parts.history_heading, "\n".join(parts.history))
-    sections = (*parts.opening, *parts.layers.values(), history, parts.request, parts.turn, parts.message)
-    prompt = BLANK_LINE.join(str(section) for section in sections if section.body)
+    rendered = {name: str(section) for name, section in _named(parts).items() if section.body}
+    prompt = BLANK_LINE.join(rendered.values())
+    system = {"system": parts.system_flag} if parts.system_flag else {}
     message = parts.message
     return AssemblerOutput(
         prompt=prompt,
         system_flag=parts.system_flag,
         message_at=len(prompt) - len(message.body + message.ending) if message.body else None,
         trimmed=trimmed,
+        blocks=tuple(
+            Block(name, byte_length(text), len(parts.history) if name == "history" else 0)
+            for name, text in (system | rendered).items()
+        ),
     )
+
+
+def _named(parts: Parts) -> dict[str, Section]:
+    """The sections of the prompt in order."""
+    opening = zip(("task", "system"), reversed(parts.opening), strict=False)  # some have the system text apart
+    return {
+        **dict(reversed(list(opening))),
+        **parts.layers,
+        "history": Section(parts.history_heading, "\n".join(parts.history)),
+        "request": parts.request,
+        "turn": parts.turn,
+        "message": parts.message,
+    }
 
 
 def system_body(*texts: str | None) -> str:

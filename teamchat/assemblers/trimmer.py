@@ -36,10 +36,11 @@ def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[
         room = spare - over
     others, _ = _fitting((TODO, EXPERIENCE, KNOWLEDGE), parts, room)
     layers = {name: section for name, section in parts.layers.items() if name in summary | others}
+    gone = len(parts.history) - len(history)
     dropped = tuple(name for name in parts.layers if name not in layers)
     return (
         replace(parts, request=request, message=message, history=history, layers=layers),
-        Trimmed(len(parts.history) - len(history), message_cut, request_cut, dropped),
+        Trimmed(gone, message_cut, request_cut, dropped, sum(parts.shortened[gone:])),
     )
 
 

@@ -3,8 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 BYTES_PER_TOKEN = 4  # seed 002, 4.3
+
+
+def approx_tokens(size: int) -> int:
+    """About how many tokens that many bytes are (seed 002, 4.3): no tokenizer is asked."""
+    return size // BYTES_PER_TOKEN
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationPolicy:
+    """How much of a text may stay, in bytes or in tokens (seed 002, 4.4)."""
+
+    amount: int
+    unit: Literal["bytes", "tokens"] = "bytes"
+
+    @property
+    def byte_budget(self) -> int:
+        return self.amount if self.unit == "bytes" else self.amount * BYTES_PER_TOKEN
+
+    @property
+    def token_budget(self) -> int:
+        return self.amount if self.unit == "tokens" else approx_tokens(self.amount)
+
+    def __call__(self, text: str) -> Cut:
+        """The text with its head and tail kept, the middle replaced where it is too long."""
+        return truncate_middle(text, self.byte_budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +79,7 @@ def truncate_end(text: str, max_bytes: int) -> str:
 
 
 def _marker(removed_bytes: int) -> str:
-    return f"…{removed_bytes // BYTES_PER_TOKEN} tokens truncated…"
+    return f"…{approx_tokens(removed_bytes)} tokens truncated…"
 
 
 def _whole(data: bytes) -> str:

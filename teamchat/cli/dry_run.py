@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 
-from teamchat.cli.output.receipt import memory_in_words, short
+from teamchat.cli.output.receipt import block_lines, memory_in_words, short
 from teamchat.cli.place import choose_session
 from teamchat.core.clean import clean
 from teamchat.core.coordinator import ConversationCoordinator
@@ -93,6 +93,7 @@ def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) 
         yield f"without {name}" if value is None else f"with {name}={value}"
     if turn.prompt.system_text:
         yield f"\nits system text ({turn.setup.system_bytes:,} bytes):\n{turn.prompt.system_text}"
+    yield "\nits parts:\n" + "\n".join(f"  {line}" for line in block_lines(turn.setup))
     yield f"\nits standard input ({turn.setup.stdin_bytes:,} bytes):"
     yield turn.prompt.prepared.stdin
 

@@ -15,6 +15,9 @@ def show(
         int | None, typer.Argument(metavar="[TURN]", help="The turn's number; the last one by default.")
     ] = None,
     prompt: Annotated[bool, typer.Option("--prompt", help="The exact bytes its agent got on standard input.")] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="What it was given that differs from its member's previous turn.")
+    ] = False,
     system: Annotated[bool, typer.Option("--system", help="The exact system text its agent got by a flag.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,
@@ -24,14 +27,16 @@ def show(
     import sys
 
     from teamchat.cli.output.jsonl import write
-    from teamchat.cli.output.receipt import receipt_fields, receipt_lines
+    from teamchat.cli.output.prompt_diff import prompt_diff
+    from teamchat.cli.output.receipt import block_lines, receipt_fields, receipt_lines
+    from teamchat.cli.output.words import note
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.errors import UnknownName, UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import events_of, find_turn, partial_of, prompt_of, system_of
 
-    if prompt and system:
-        raise UsageError("--prompt and --system exclude each other: each prints exact bytes")
+    if prompt + system + diff + as_json > 1:
+        raise UsageError("--prompt, --system, --diff and --json exclude each other")
     with open_store(find_root(team)) as db:
         chosen = need_session(db, session)
         found = find_turn(db, chosen.id, turn)
@@ -40,7 +45,12 @@ def show(
             raise UnknownName(f"session {chosen.name} has no {which}", "teamchat log  # names the turns")
         if as_json:
             write("turn", **receipt_fields(found, prompt_of(db, found), system_of(db, found), partial_of(db, found)))
+        elif diff:
+            for line in prompt_diff(db, found):
+                print(line)
         elif prompt or system:
+            for line in block_lines(found.setup) if prompt else ():
+                note(line)
             sys.stdout.flush()
             sys.stdout.buffer.write(prompt_of(db, found) if prompt else (system_of(db, found) or "").encode())
             sys.stdout.buffer.flush()

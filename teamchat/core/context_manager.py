@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from teamchat.assemblers.base import Assembler, AssemblerInput, AssemblerOutput
 from teamchat.assemblers.plain import PlainTextAssembler
-from teamchat.assemblers.truncation import byte_length, truncate_end
+from teamchat.assemblers.truncation import TruncationPolicy, byte_length, truncate_end
 from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.agents import ASSEMBLERS
 from teamchat.core.fence import fence_code, texts_of
@@ -44,6 +44,7 @@ class ContextManager:
         context_window_size: int = DEFAULT_CONTEXT_WINDOW_SIZE,
         max_bytes: int = DEFAULT_MAX_BYTES,
         target_bytes: int | None = None,
+        per_message: TruncationPolicy | None = None,
         on_message_added: Callable[[ConversationMessage], object] | None = None,
         on_team_task_changed: Callable[[str | None], object] | None = None,
         assemblers: Mapping[str, Assembler] | None = None,
@@ -51,7 +52,7 @@ class ContextManager:
     ) -> None:
         self._messages = MemoryLog() if log is None else log
         self._window_size = context_window_size
-        self._composer = ContextComposer(max_bytes, target_bytes)
+        self._composer = ContextComposer(max_bytes, target_bytes, per_message)
         self._on_message_added = on_message_added
         self._on_team_task_changed = on_team_task_changed
         self._assemblers = ASSEMBLERS if assemblers is None else assemblers

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from teamchat.assemblers.truncation import BYTES_PER_TOKEN
+from teamchat.assemblers.truncation import TruncationPolicy
 from teamchat.core.actions import (
     Action,
     Asked,
@@ -91,7 +91,8 @@ def manager_of(team: Team, db: Database, session: int) -> ContextManager:
         SqliteLog(db, session),
         context_window_size=team.context_window,
         max_bytes=team.max_bytes,
-        target_bytes=team.max_prompt_tokens * BYTES_PER_TOKEN,
+        target_bytes=TruncationPolicy(team.max_prompt_tokens, "tokens").byte_budget,
+        per_message=TruncationPolicy(team.max_message_tokens, "tokens"),
         fence_key=fence_key(db, session) if team.fence else None,
     )
 

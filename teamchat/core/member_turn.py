@@ -172,6 +172,7 @@ def ready(
             inert_mentions=prompt.prepared.inert_mentions,
             redacted=prompt.redacted,
             trimmed=prompt.assembled.trimmed,
+            blocks=prompt.assembled.blocks,
             memory=member.memory,
             resumes=thread.session if thread else None,
             fresh_because=None if isinstance(prompt.thread, Thread) else prompt.thread,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from teamchat.assemblers.base import Trimmed
+from teamchat.assemblers.base import Block, Trimmed
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Access, Denied, Failure, FailureKind, Memory, Usage
 
@@ -54,6 +54,7 @@ class Setup:
     inert_mentions: int = 0
     redacted: int = 0
     trimmed: Trimmed = field(default_factory=Trimmed)
+    blocks: tuple[Block, ...] = ()
     memory: Memory = "fresh"
     resumes: str | None = None
     fresh_because: str | None = None

@@ -123,6 +123,7 @@ class Team:
     context_window: int = 30
     max_bytes: int = 768 * 1024
     max_prompt_tokens: int = 50_000
+    max_message_tokens: int = 10_000
     share_context: bool = True
     fence: bool = False
     redact: bool = True

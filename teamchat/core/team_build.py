@@ -47,6 +47,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         context_window=settings.context_window,
         max_bytes=settings.max_bytes,
         max_prompt_tokens=settings.max_prompt_tokens,
+        max_message_tokens=settings.max_message_tokens,
         share_context=settings.share_context,
         fence=settings.fence,
         redact=settings.redact,

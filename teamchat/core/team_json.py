@@ -32,7 +32,8 @@ class RecordedTeam(BaseModel):
     max_bytes: int = Field(ge=1)
     max_prompt_tokens: int = Field(ge=1)
     share_context: bool
-    fence: bool = False  # of an older recording: its prompts were as they are without
+    fence: bool = False  # of an older recording, as the next two: its prompts were as they are without
+    max_message_tokens: int = Field(default=10**9, ge=10)
     redact: bool = False
     limits: Limits
     members: tuple[Member, ...]

@@ -136,6 +136,8 @@ class TeamTable(Table):
     """Hard ceiling of prompt and system text together."""
     max_prompt_tokens: int = Field(default=50_000, ge=1)
     """What a prompt may cost, estimated."""
+    max_message_tokens: int = Field(default=10_000, ge=10)
+    """What one message of the history may cost, estimated; a longer one loses its middle."""
     share_context: bool = True
     """Whether members see the shared layers."""
     fence: bool = False

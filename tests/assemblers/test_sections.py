@@ -4,6 +4,8 @@ import pytest
 
 from teamchat.assemblers.base import LAYERS, AssemblerInput, PromptContextMessage, Trimmed
 from teamchat.assemblers.sections import PLAIN, PromptFormat, addressed_line, lay_out, render, system_body
+from teamchat.assemblers.trimmer import fit
+from teamchat.assemblers.truncation import TruncationPolicy
 
 FORMAT = PromptFormat(
     line=addressed_line, layers=PLAIN, system="S", task="T", history="H", request="R", turn="N", message="M"
@@ -126,3 +128,36 @@ def test_with_a_fence_the_messages_own_text_begins_inside_it() -> None:
 
 def test_without_a_message_there_is_no_place_of_it() -> None:
     assert render(lay_out(AssemblerInput(team_task="task"), FORMAT), Trimmed()).message_at is None
+
+
+def test_the_blocks_are_all_that_is_sent_but_for_the_lines_between() -> None:
+    given = AssemblerInput(
+        context_messages=(PromptContextMessage("a", "one", "b"), PromptContextMessage("b", "two")),
+        current_message="message",
+        team_task="task",
+        system_instruction="instruction",
+        contexts={name: name for name in LAYERS},
+        turn_note="note",
+        request="request",
+    )
+    output = render(lay_out(given, FORMAT), Trimmed())
+
+    assert [block.name for block in output.blocks] == [
+        "system", "task", *(name for name in LAYERS if name != "framework__context"),
+        "history", "request", "turn", "message",
+    ]  # fmt: skip
+    assert sum(block.bytes for block in output.blocks) + 2 * (len(output.blocks) - 1) == len(output.prompt.encode())
+    assert [block.messages for block in output.blocks if block.name == "history"] == [2]
+
+
+def test_a_long_message_of_the_history_loses_its_middle_and_the_current_one_does_not() -> None:
+    long = "begin" + "x" * 400 + "end"
+    said = (PromptContextMessage("a", long), PromptContextMessage("b", "short"))
+    given = AssemblerInput(said, long, per_message=TruncationPolicy(20, "tokens"))
+    parts, trimmed = fit(lay_out(given, FORMAT), 10_000)
+
+    assert parts.history[0].startswith("- a -> all: beginx")
+    assert "tokens truncated…x" in parts.history[0]
+    assert parts.history[1] == "- b -> all: short"
+    assert parts.message.body == long
+    assert trimmed == Trimmed(long_messages=1)

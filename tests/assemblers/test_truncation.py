@@ -1,11 +1,20 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.assemblers.truncation import Cut, byte_length, least_bytes, truncate_end, truncate_middle
+from teamchat.assemblers.truncation import (
+    Cut,
+    TruncationPolicy,
+    approx_tokens,
+    byte_length,
+    least_bytes,
+    truncate_end,
+    truncate_middle,
+)
 
 MARKER = re.compile(r"…(\d+) tokens truncated…")
 TEXTS = st.text() | st.text("aé水🙂", max_size=200) | st.integers(0, 5000).map(lambda n: "x" * n)
@@ -87,3 +96,19 @@ def test_the_end_is_cut_at_the_last_character_that_fits(text: str, limit: int) -
 
     assert text.startswith(kept)
     assert kept == text or byte_length(text[: len(kept) + 1]) > limit
+
+
+@given(st.integers(0, 10**9))
+def test_a_token_is_about_four_bytes(size: int) -> None:
+    """Seed 002, 4.3."""
+    assert approx_tokens(size) == size // 4
+    assert TruncationPolicy(size).token_budget == size // 4
+    assert TruncationPolicy(size, "tokens").byte_budget == size * 4
+
+
+@given(TEXTS, st.integers(0, 300), st.sampled_from(["bytes", "tokens"]))
+def test_a_policy_in_either_unit_keeps_within_its_bytes(
+    text: str, amount: int, unit: Literal["bytes", "tokens"]
+) -> None:
+    policy = TruncationPolicy(amount, unit)
+    assert byte_length(policy(text).text) <= policy.byte_budget

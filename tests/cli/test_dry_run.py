@@ -36,6 +36,12 @@ def test_it_shows_the_routing_the_command_and_the_prompt(world: Path, made: Crew
         f"with PWD={world}/work\n"
         "with TMPDIR=$TMPDIR\n"
         "\n"
+        "its parts:\n"
+        "  system            386 bytes       96 tokens  its own instructions, and how to hand over\n"
+        "  task                5 bytes        1 tokens  what the team works on\n"
+        "  turn               85 bytes       21 tokens  whom this turn serves\n"
+        "  message             2 bytes        0 tokens  what it answers\n"
+        "\n"
     )
     assert run_here("send", "[NEXT: max, sarah] Hi").code == 0
     (sent,) = made.prompts("max")

@@ -130,7 +130,9 @@ def test_the_receipt_of_a_finished_turn_says_what_it_used(made: Crew) -> None:
 @said
 def test_the_prompt_is_shown_byte_for_byte(made: Crew) -> None:
     for turn, member in (("1", "max"), ("2", "sarah")):
-        assert run_here("show", turn, "--prompt") == Result(0, made.prompts(member)[0], "")
+        shown = run_here("show", turn, "--prompt")
+        assert (shown.code, shown.out) == (0, made.prompts(member)[0])
+        assert "its own instructions, and how to hand over" in shown.err
     assert cli("show", "1", "--prompt").raw == made.prompts("max")[0].encode()
 
 
@@ -167,7 +169,7 @@ def test_the_receipt_as_json_is_whole(made: Crew) -> None:
         (["0"], 4, "session s1 has no turn 0"),
         (["9" * 40], 4, f"session s1 has no turn {'9' * 40}"),
         (["one"], 2, "invalid value for '[TURN]': 'one' is not a whole number"),
-        (["--prompt", "--system"], 2, "--prompt and --system exclude each other: each prints exact bytes"),
+        (["--prompt", "--system"], 2, "--prompt, --system, --diff and --json exclude each other"),
         (["--session", "x"], 4, "there is no session 'x' (sessions: s1)"),
     ],
 )

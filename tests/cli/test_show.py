@@ -39,6 +39,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
     assert isinstance(outcome.pop("first_byte_s"), float)
     scratch = setup["env"].pop("TMPDIR")
     assert setup.pop("thread_key")
+    assert [block["name"] for block in setup.pop("blocks")] == ["system", "turn", "message"]
     assert Path(scratch).parent == world / "tmp"
     command = [sys.executable, "-I", "-S", str(AGENT.parent / "scripted.py"), str(world / "scripts"), "max", "plain"]
     assert receipt == {
@@ -50,7 +51,9 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "why": "kailai asked for max in msg-1", "answers": "msg-1", "request": "msg-1", "attempt": 1,
             "model": None, "stdin_bytes": len(made.prompts("max")[0].encode()), "system_bytes": 0,
             "inert_mentions": 0, "redacted": 0,
-            "trimmed": {"history_messages": 0, "message_bytes": 0, "request_bytes": 0},
+            "trimmed": {
+                "history_messages": 0, "message_bytes": 0, "request_bytes": 0, "layers": [], "long_messages": 0,
+            },
             "memory": "fresh", "resumes": None, "fresh_because": "its memory is fresh", "opened": False,
             "same_process": False,
             "fresh_bytes": len(made.prompts("max")[0].encode()), "shown_from": "msg-1", "edits": 0,
@@ -112,3 +115,16 @@ def test_what_a_dead_agent_said_on_stderr_can_not_repaint_the_terminal() -> None
     assert "\x1b" not in shown
     assert "  | half\n" in shown
     assert "boom" in shown
+
+
+def test_diff_shows_what_a_member_is_given_that_differs_from_its_turn_before(world: Path) -> None:
+    crew(world, {"max": ["One.", "Two."]})
+    assert run_here("send", "First").code == 0
+    assert run_here("send", "Second").code == 0
+    first = run_here("show", "1", "--diff").out.splitlines()
+    assert first[:2] == ["--- nothing before", "+++ turn 1"]
+    assert "+First" in first
+    second = run_here("show", "2", "--diff").out.splitlines()
+    assert second[:2] == ["--- turn 1", "+++ turn 2"]
+    assert {"+kailai: First", "+Second"} <= set(second)
+    assert not any("You are max" in line for line in second), "what is the same is left out"

@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+from teamchat.assemblers.base import Trimmed
+from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.jsonl import outcome_fields
 from teamchat.cli.output.words import duration, moment, plural
 from teamchat.core.clean import clean
@@ -62,10 +64,8 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     yield "sent", f"{setup.stdin_bytes:,} bytes on stdin (--prompt){system}"
     if setup.memory != "fresh":
         yield "memory", memory_in_words(setup)
-    cut = setup.trimmed
-    if cut:
-        text = f"{cut.message_bytes + cut.request_bytes:,} bytes of text"
-        yield "cut", f"{plural(cut.history_messages, 'old message')} and {text} (the budget)"
+    for line in cut_lines(setup.trimmed):
+        yield "cut", line
     if setup.inert_mentions:
         yield "inert", f"{plural(setup.inert_mentions, '@path')} of other speakers made inert"
     if setup.redacted:
@@ -85,6 +85,39 @@ def memory_in_words(setup: Setup) -> str:
     return (
         f"{setup.memory}, goes on with {setup.resumes}{process}; a fresh one takes {setup.fresh_bytes:,} bytes{moved}"
     )
+
+
+WHY = {
+    "system": "its own instructions, and how to hand over",
+    "task": "what the team works on",
+    "experience__context": "lessons of this workspace that fit",
+    "knowledge__context": "files of the team that fit",
+    "todo__context": "what is open",
+    "compression__context": "a summary of what is not quoted any more",
+    "request": "what the person asked, which the history does not have",
+    "turn": "whom this turn serves",
+    "message": "what it answers",
+}
+
+
+def block_lines(setup: Setup) -> Iterator[str]:
+    """Each part of what was sent, its size and why it is there."""
+    for block in setup.blocks:
+        why = plural(block.messages, "message") if block.name == "history" else WHY[block.name]
+        name = block.name.removesuffix("__context")
+        yield f"{name:<11} {block.bytes:>9,} bytes {approx_tokens(block.bytes):>8,} tokens  {why}"
+
+
+def cut_lines(cut: Trimmed) -> Iterator[str]:
+    """What is not there, or not whole, and why."""
+    if cut.layers:
+        yield f"without {', '.join(name.removesuffix('__context') for name in cut.layers)} (the budget)"
+    if cut.history_messages:
+        yield f"{plural(cut.history_messages, 'old message')} (the budget)"
+    if cut.message_bytes or cut.request_bytes:
+        yield f"{cut.message_bytes + cut.request_bytes:,} bytes of text (the budget)"
+    if cut.long_messages:
+        yield f"the middle of {plural(cut.long_messages, 'long message')} (max_message_tokens)"
 
 
 def short(word: str) -> str:

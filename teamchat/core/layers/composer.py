@@ -10,15 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from teamchat.assemblers.base import LAYERS, AssemblerInput, PromptContextMessage
+from teamchat.assemblers.truncation import TruncationPolicy
 from teamchat.core.messages import well_formed
 
 
 @dataclass(frozen=True, slots=True)
 class ContextComposer:
-    """`max_bytes` is the hard ceiling, `target_bytes` what a prompt may cost."""
+    """`max_bytes` is the hard ceiling, `target_bytes` what a prompt may cost, `per_message` for each of the history."""
 
     max_bytes: int
     target_bytes: int | None = None
+    per_message: TruncationPolicy | None = None
 
     def compose(
         self,
@@ -45,6 +47,7 @@ class ContextComposer:
             instruction_file_text=_well_formed(instruction_file_text),
             max_bytes=self.max_bytes,
             target_bytes=self.target_bytes,
+            per_message=self.per_message,
             contexts={name: well_formed(contexts[name]) for name in LAYERS if name in contexts},
             turn_note=_well_formed(turn_note),
             request=_well_formed(request),

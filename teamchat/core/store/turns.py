@@ -214,6 +214,16 @@ def turns_of_member(db: Database, session: int, member: str) -> Iterator[Turn]:
     return map(_turn, db.execute(sql, session, member))
 
 
+def previous_turn(db: Database, turn: Turn) -> Turn | None:
+    """The same member's turn before that one."""
+    row = db.row(
+        "SELECT * FROM turns WHERE session = (SELECT session FROM turns WHERE id = ?1) AND member = ?2 AND number < ?3"
+        " ORDER BY number DESC LIMIT 1",
+        turn.id, turn.member, turn.number,
+    )  # fmt: skip
+    return _turn(row) if row else None
+
+
 def turns_in(db: Database, session: int, vendor_session: str) -> list[Turn]:
     """The turns that one session of an agent's CLI has had."""
     rows = db.rows(
