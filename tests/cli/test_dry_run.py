@@ -23,7 +23,8 @@ def made(world: Path) -> Crew:
 
 def test_it_shows_the_routing_the_command_and_the_prompt(world: Path, made: Crew) -> None:
     ran = run_here("send", "--dry-run", "[NEXT: max, sarah] Hi")
-    head, _, stdin = ran.out.partition("its standard input (")
+    head, _, rest = ran.out.partition("its parts:\n")
+    parts, _, stdin = rest.partition("\nits standard input (")
     assert (ran.code, ran.err) == (0, "")
     assert head == (
         "[NEXT: max, sarah] at 0: counts\n"
@@ -36,13 +37,8 @@ def test_it_shows_the_routing_the_command_and_the_prompt(world: Path, made: Crew
         f"with PWD={world}/work\n"
         "with TMPDIR=$TMPDIR\n"
         "\n"
-        "its parts:\n"
-        "  system            386 bytes       96 tokens  its own instructions, and how to hand over\n"
-        "  task                5 bytes        1 tokens  what the team works on\n"
-        "  turn               85 bytes       21 tokens  whom this turn serves\n"
-        "  message             2 bytes        0 tokens  what it answers\n"
-        "\n"
     )
+    assert [line.split()[0] for line in parts.splitlines()] == ["system", "task", "turn", "message"]
     assert run_here("send", "[NEXT: max, sarah] Hi").code == 0
     (sent,) = made.prompts("max")
     assert stdin == f"{len(sent.encode()):,} bytes):\n{sent}\n"
