@@ -308,7 +308,7 @@ def test_a_path_can_not_reach_the_terminal_raw(tmp_path: Path) -> None:
     [
         (
             MAX + 'memory = "long"\n',
-            'members \'max\': memory: expected "fresh", "resume" or "live", got \'long\'',
+            "members 'max': memory: expected 'fresh', 'resume' or 'live', got 'long'",
         ),
         (
             MAX.replace("claude", "codex") + 'memory = "live"\n',
