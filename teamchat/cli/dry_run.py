@@ -6,11 +6,13 @@ import shlex
 import sys
 from collections.abc import Iterator
 
+from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.receipt import block_lines, memory_in_words, short
 from teamchat.cli.place import choose_session
 from teamchat.core.clean import clean
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.events import ConversationEvent
+from teamchat.core.layers.collector import Told
 from teamchat.core.markers import scan
 from teamchat.core.member_turn import ready
 from teamchat.core.memory import past_of
@@ -94,8 +96,19 @@ def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) 
     if turn.prompt.system_text:
         yield f"\nits system text ({turn.setup.system_bytes:,} bytes):\n{turn.prompt.system_text}"
     yield "\nits parts:\n" + "\n".join(f"  {line}" for line in block_lines(turn.setup))
+    for name, told in turn.prompt.gathered.items():
+        if told.excerpts or told.note:
+            yield f"\nits {name.removesuffix('__context')}:\n" + "\n".join(f"  {line}" for line in source_lines(told))
     yield f"\nits standard input ({turn.setup.stdin_bytes:,} bytes):"
     yield turn.prompt.prepared.stdin
+
+
+def source_lines(told: Told) -> Iterator[str]:
+    """What a layer is made of, how large each part is and why it is there, and what was left out."""
+    for part in told.excerpts:
+        yield f"{part.name}  {approx_tokens(part.bytes):,} tokens  {part.why}"
+    if told.note:
+        yield told.note
 
 
 def marker_lines(text: str) -> list[str]:

@@ -181,6 +181,7 @@ def ready(
             shown_from=prompt.shown_from,
             thread_key=prompt.key,
             edits=past.edits,
+            sources=prompt.sources,
         ),
         scratch=scratch,
         clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)

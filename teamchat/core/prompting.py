@@ -14,7 +14,7 @@ from teamchat.core.crossing import Crossing
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.framework import turn_note
 from teamchat.core.history import text_of
-from teamchat.core.layers.collector import ContextCollector, Occasion, framework_only
+from teamchat.core.layers.collector import ContextCollector, Occasion, Told, framework_only, texts_of
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, thread_for, thread_key
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.route import Route
@@ -28,7 +28,7 @@ class BuiltPrompt:
 
     `thread` is the vendor session that it is for, or why that is a fresh one, which is then bound to `key`. All from
     `shown_from` on has been shown there; a fresh turn would have been sent `fresh_bytes` in all. `redacted` is how many
-    secrets were taken out of what it shows.
+    secrets were taken out of what it shows; `gathered` what the layers are made of, those without room included.
     """
 
     assembled: AssemblerOutput
@@ -39,10 +39,17 @@ class BuiltPrompt:
     shown_from: str
     fresh_bytes: int
     redacted: int
+    gathered: Mapping[str, Told]
 
     @property
     def system_text(self) -> str | None:
         return self.assembled.system_flag
+
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """What the layers in it are made of, by the layer's name."""
+        shown = {name: told for name, told in self.gathered.items() if name not in self.assembled.trimmed.layers}
+        return {name: tuple(part.name for part in told.excerpts) for name, told in shown.items() if told.excerpts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +100,10 @@ def build_prompt(
     answers, _ = manager.get_shown(up_to=route.as_of)
     if answers is None:
         raise UsageError("there is no message with text for anybody to answer", 'teamchat send "[NEXT:name] Hi"')
-    occasion = Occasion(member, answers, text_of(answers), manager.get_team_task())
-    contexts = (collector or framework_only(team)).collect(occasion)
     request = manager.get_message(route.request)
+    occasion = Occasion(member, answers, text_of(answers), manager.get_team_task(), text_of(request))
+    gathered = (collector or framework_only(team)).gather(occasion)
+    contexts = texts_of(gathered)
     asked = _Asked(team, member, kind, route, manager, answers, request, contexts, Crossing(team, member))
     own_text = (member.system_instruction, member.instruction_file_text, contexts.get(FRAMEWORK))
     key = thread_key(member, agent, "\0".join(text or "" for text in own_text))
@@ -116,6 +124,7 @@ def build_prompt(
         shown_from=built.shown_from,
         fresh_bytes=byte_length(fresh.output.prompt) + byte_length(fresh.output.system_flag or ""),
         redacted=built.redacted,
+        gathered=gathered,
     )
 
 

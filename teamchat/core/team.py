@@ -76,7 +76,8 @@ class Member:
     """One who takes part. `cwd` is absolute; `agent`, as written, is None for a human, who has only name and title.
 
     Times are seconds; `stall_s` None is the runner's own default. `fallback` are members that answer in its place, in
-    order, when it has no quota, no login or no program.
+    order, when it has no quota, no login or no program. `knowledge` are files and folders by their names in the team
+    file, the team's own included.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Member:
     memory: Memory = "fresh"
     retries: int = 0
     fallback: tuple[str, ...] = ()
+    knowledge: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ class Team:
     say to get this team again (None: nothing, where it was found). `digest` is the sha256 of the file's text.
 
     `fence` puts what was said between fences in prompts (`fence.py`), `redact` takes secrets out of it on its way from
-    one vendor to another (`crossing.py`).
+    one vendor to another (`crossing.py`). `knowledge_tokens` and `experience_tokens` are the most that those
+    layers take; with 0 there is none.
     """
 
     name: str
@@ -127,6 +130,8 @@ class Team:
     share_context: bool = True
     fence: bool = False
     redact: bool = True
+    knowledge_tokens: int = 4000
+    experience_tokens: int = 500
     limits: Limits = field(default_factory=Limits)
     agents: Mapping[str, AgentSpec] = field(default_factory=lambda: BUILTIN_AGENTS)
     option: str | None = None

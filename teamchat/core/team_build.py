@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 from types import MappingProxyType
@@ -30,7 +31,8 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
     """
     agents = _agents(file.agents, path.parent)
     _check_names(file.members)
-    members = [_member(table, agents, path.parent, root) for table in file.members]
+    known = _knowledge(file.knowledge.paths, path.parent, "knowledge: paths")
+    members = [_member(table, agents, path.parent, root, known) for table in file.members]
     if all(member.type == "human" for member in members):
         raise Mistake("members: expected at least one AI member")
     if all(member.type == "ai" for member in members):
@@ -51,6 +53,8 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         share_context=settings.share_context,
         fence=settings.fence,
         redact=settings.redact,
+        knowledge_tokens=file.knowledge.max_tokens,
+        experience_tokens=file.experience.max_tokens if file.experience.enabled else 0,
         limits=_limits(settings.limits, members, agents),
         agents=agents,
     )
@@ -116,7 +120,9 @@ def _check_names(members: Iterable[MemberTable]) -> None:
         seen[key] = member.name
 
 
-def _member(table: MemberTable, agents: Mapping[str, AgentSpec], folder: Path, root: Path) -> Member:
+def _member(
+    table: MemberTable, agents: Mapping[str, AgentSpec], folder: Path, root: Path, known: Mapping[str, Path]
+) -> Member:
     where = f"members {table.name!r}"
     if table.type == "human":
         if unfit := sorted(table.model_fields_set - _OF_A_HUMAN):
@@ -149,6 +155,7 @@ def _member(table: MemberTable, agents: Mapping[str, AgentSpec], folder: Path, r
         memory=_memory(table, agents[normalize_agent_type(table.agent or "")], where),
         retries=table.retries,
         fallback=tuple(table.fallback),
+        knowledge=MappingProxyType({**known, **_knowledge(table.knowledge, folder, f"{where}: knowledge")}),
     )
 
 
@@ -182,6 +189,26 @@ def _instruction(written: str | None, folder: Path, where: str) -> tuple[Path | 
         return path, read_text(path)
     except Mistake as mistake:
         raise Mistake(f"{where}: instruction_file: {path}: {mistake}") from None
+
+
+def _knowledge(written: Iterable[str], folder: Path, where: str) -> dict[str, Path]:
+    """The files and folders by their names. Only looked at: what is in them is read for a turn."""
+    found = {}
+    for name in written:
+        path = _path(folder, name, where)
+        try:
+            mode = path.stat().st_mode
+            readable = os.access(path, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0))
+        except (FileNotFoundError, NotADirectoryError):
+            raise Mistake(f"{where}: no file or folder {path}") from None
+        except OSError as error:
+            raise Mistake(f"{where}: {path}: can not be read: {error.strerror}") from None
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise Mistake(f"{where}: {path}: not a file or folder")
+        if not readable:
+            raise Mistake(f"{where}: {path}: can not be read: Permission denied")
+        found[name] = path.resolve()  # trust is given to this place: a link made later leads nowhere else
+    return found
 
 
 def _path(folder: Path, written: str, where: str) -> Path:

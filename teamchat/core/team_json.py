@@ -89,7 +89,7 @@ def team_to_json(team: Team) -> dict[str, Any]:
 
 def _member(team: Team, member: Member) -> dict[str, Any]:
     fields = {field.name: getattr(member, field.name) for field in dataclasses.fields(member)}
-    fields |= {"cwd": _relative(member.cwd, team.root), "env": dict.fromkeys(member.env, "")}
+    fields |= {"cwd": _relative(member.cwd, team.root), "env": dict.fromkeys(member.env, ""), "knowledge": {}}
     fields["instruction_file"] = member.instruction_file and _relative(member.instruction_file, team.root)
     return fields
 

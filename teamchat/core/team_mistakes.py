@@ -62,8 +62,8 @@ def _place(loc: Sequence[str | int], raw: Mapping[str, object]) -> tuple[str, st
             return "agents", f"agents {name!r}: ", rest
         case ["team", "limits", key, *rest]:
             return "team.limits", "team.limits: ", [key, *rest]
-        case ["team", key, *rest]:
-            return "team", "team: ", [key, *rest]
+        case ["team" | "knowledge" | "experience" as table, key, *rest]:
+            return table, f"{table}: ", [key, *rest]
         case rest:
             return "", "", rest
 

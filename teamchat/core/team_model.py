@@ -189,6 +189,22 @@ class MemberTable(Table):
     """Further tries after what the CLI reports as rate limit, overload or network."""
     fallback: list[Name] = []
     """Members that answer in its place, in order, on quota, rate limit, missing login or missing CLI."""
+    knowledge: list[Word] = []
+    """Files and folders that it is told of besides the team's."""
+
+
+class KnowledgeTable(Table):
+    paths: list[Word] = []
+    """Files and folders that every member is told of, relative to the team file."""
+    max_tokens: int = Field(default=4000, ge=100)
+    """Of a prompt, estimated; what is more is searched for what fits."""
+
+
+class ExperienceTable(Table):
+    enabled: bool = True
+    """Whether members are told what `teamchat learn` has stored."""
+    max_tokens: int = Field(default=500, ge=50)
+    """Of a prompt, estimated."""
 
 
 class AgentTable(Table):
@@ -209,6 +225,8 @@ class AgentTable(Table):
 class TeamFile(Table):
     team: TeamTable = TeamTable()
     members: list[MemberTable] = Field(min_length=1)
+    knowledge: KnowledgeTable = KnowledgeTable()
+    experience: ExperienceTable = ExperienceTable()
     agents: dict[Line, AgentTable] = {}
 
 
@@ -219,6 +237,8 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         ("team", TeamTable),
         ("team.limits", LimitsTable),
         ("members", MemberTable),
+        ("knowledge", KnowledgeTable),
+        ("experience", ExperienceTable),
         ("agents", AgentTable),
     )
 }

@@ -63,10 +63,17 @@ def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
         yield _need(member, "access", may, ("edit", *sorted(member.allow)))
     if member.access == "full":
         yield _need(member, "access", "does anything you may do", ("full",))
+    yield from _outside_needs(team, member, folder)
+
+
+def _outside_needs(team: Team, member: Member, folder: Path) -> Iterator[Need]:
     if outside := _outside(member.cwd, team.root):
         yield _need(member, "cwd", f"works in {outside}", (str(outside),))
     if member.instruction_file and (outside := _outside(member.instruction_file, folder)):
         yield _need(member, "instruction_file", f"is told the text of {outside}", (str(outside),))
+    for path in member.knowledge.values():
+        if outside := _outside(path, folder):
+            yield _need(member, "knowledge", f"is told what is in {outside}", (str(outside),))
 
 
 def _command(member: Member, spec: AgentSpec) -> Need:

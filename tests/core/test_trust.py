@@ -54,6 +54,22 @@ def test_a_team_that_only_reads_needs_no_trust(proj: Path, store: TrustStore) ->
     assert not store.file.exists()
 
 
+def test_knowledge_outside_the_folder_needs_trust_for_the_place_where_it_is(proj: Path, store: TrustStore) -> None:
+    for name in ("shared", "other", "proj/docs"):
+        (proj.parent / name).mkdir()
+    (proj / "link").symlink_to(proj.parent / "shared")
+    own = 'knowledge = ["../shared", "docs"]\n[knowledge]\npaths = ["link"]\n'
+    team = team_of(proj, HEAD + own)
+    assert lines(team) == [f"max is told what is in {proj.parent}/shared"] * 2
+    store.grant(team)
+    (proj / "link").unlink()
+    (proj / "link").symlink_to(proj.parent / "other")
+    moved = team_of(proj, HEAD + own)
+    assert f"max is told what is in {proj.parent}/other" in lines(moved)
+    with pytest.raises(NotTrusted):
+        require(moved, store)
+
+
 def test_the_installed_clis_need_no_trust(proj: Path, store: TrustStore) -> None:
     team = installed_team(proj, {"claude": "/bin/claude"}.get)
     assert needs(team) == ()

@@ -64,6 +64,8 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     yield "sent", f"{setup.stdin_bytes:,} bytes on stdin (--prompt){system}"
     if setup.memory != "fresh":
         yield "memory", memory_in_words(setup)
+    for layer, names in setup.sources.items():
+        yield layer.removesuffix("__context"), ", ".join(names)
     for line in cut_lines(setup.trimmed):
         yield "cut", line
     if setup.inert_mentions:

@@ -13,15 +13,37 @@ from teamchat.core.team import Member, Team
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """What a source may know of the turn that it is asked for: `text` is the current message without its markers."""
+    """What a source may know of the turn that it is asked for: `text` is the current message without its markers.
+
+    `request` is so of the human message that the turn serves, which may be the same.
+    """
 
     member: Member
     message: ConversationMessage
     text: str
     task: str | None
+    request: str = ""
 
 
-Source = Callable[[Occasion], str | None]
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A part of a layer and where it is from; `why` says why it is told, `bytes` what it takes."""
+
+    name: str
+    why: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A layer's text and what it is made of; `note` says what was left out, or why there is no text."""
+
+    text: str
+    excerpts: tuple[Excerpt, ...] = ()
+    note: str | None = None
+
+
+Source = Callable[[Occasion], Told | str | None]
 
 
 class ContextCollector:
@@ -36,8 +58,17 @@ class ContextCollector:
 
     def collect(self, occasion: Occasion) -> dict[str, str]:
         """The layers that have something to say, in the seed's order; every key ends in `__context`."""
+        return texts_of(self.gather(occasion))
+
+    def gather(self, occasion: Occasion) -> dict[str, Told]:
+        """What every source has to tell, and what it is made of."""
         found = {name: source(occasion) for name, source in self._sources.items()}
-        return {name: text for name, text in found.items() if text and text.strip()}
+        return {name: Told(told) if isinstance(told, str) else told for name, told in found.items() if told}
+
+
+def texts_of(gathered: Mapping[str, Told]) -> dict[str, str]:
+    """The texts of the layers that have one."""
+    return {name: told.text for name, told in gathered.items() if told.text.strip()}
 
 
 def framework_only(team: Team) -> ContextCollector:

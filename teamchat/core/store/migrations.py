@@ -6,6 +6,8 @@ import sqlite3
 import time
 from collections.abc import Callable
 
+from teamchat.core.knowledge.words import TOKENIZER
+
 Migration = Callable[[sqlite3.Connection], None]
 MIGRATIONS: list[Migration] = []
 migration = MIGRATIONS.append
@@ -118,6 +120,13 @@ INITIAL: tuple[str, ...] = (
         text TEXT NOT NULL REFERENCES texts,
         PRIMARY KEY (session, name)
     ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE lessons (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, -- people name them by it: none is given twice
+        text TEXT NOT NULL UNIQUE,
+        session TEXT, -- the name of the conversation that it is from
+        learned_at REAL NOT NULL
+    ) STRICT""",
+    f"CREATE VIRTUAL TABLE lesson_words USING fts5 (body, tokenize = '{TOKENIZER}')",
     # content-addressed: a prompt or an instruction that comes again is stored once
     """CREATE TABLE texts (
         hash TEXT PRIMARY KEY,

@@ -16,7 +16,7 @@ from teamchat.core.store.migrations import MIGRATIONS
 from teamchat.core.store.sessions import all_sessions, create_session
 from tests.program import ROOT
 
-TABLES = ["layers", "messages", "migrations", "routes", "sessions", "texts", "turn_events", "turns"]
+TABLES = ["layers", "lessons", "messages", "migrations", "routes", "sessions", "texts", "turn_events", "turns"]
 
 
 @contextmanager
@@ -31,8 +31,9 @@ def refused(path: Path) -> Iterator[pytest.ExceptionInfo[StoreError]]:
 
 
 def tables(db: Database) -> list[str]:
-    rows = db.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'message_text%'")
-    return sorted(row["name"] for row in rows)
+    rows = db.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+    inner = ("message_text", "lesson_words", "sqlite_")
+    return sorted(row["name"] for row in rows if not row["name"].startswith(inner))
 
 
 def names(db: Database) -> list[str]:

@@ -1,0 +1,142 @@
+"""Which files the paths of a team file stand for, by looking at folders and never into files.
+
+Left out of a folder are links (they may lead anywhere), hidden and generated folders, what is no regular file, and
+what is too large or too much. A path that the team file itself names is taken even if it is hidden.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_FILE = 1024 * 1024  # bytes
+MAX_FILES = 2000
+MAX_BYTES = 16 * 1024 * 1024
+MAX_ENTRIES = 50_000  # that are looked at
+GENERATED = frozenset({"node_modules", "__pycache__", "venv", "site-packages", "target", "dist", "build"})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file that may be knowledge. `name` begins as the team file has it; `stamp` changes when the file does."""
+
+    path: Path
+    name: str
+    size: int
+    changed_ns: int
+    stamp: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The files, and how many of what kind were left out."""
+
+    files: tuple[Found, ...]
+    left_out: Mapping[str, int]
+
+
+def shelf_of(named: Mapping[str, Path]) -> Shelf:
+    """The files under these paths, each once, in the order of the paths and then by breadth and name.
+
+    The paths are absolute and no links: one that a link has replaced since the team file was read is left out.
+    """
+    files: dict[Path, Found] = {}
+    left_out: Counter[str] = Counter()
+    size = 0
+    for name, path in named.items():
+        for found in _under(name, path, left_out):
+            if found.path in files:
+                continue
+            if found.size > MAX_FILE:
+                left_out["larger than 1 MiB"] += 1
+            elif len(files) == MAX_FILES or size + found.size > MAX_BYTES:
+                left_out["more than 2,000 files or 16 MiB"] += 1
+            else:
+                files[found.path] = found
+                size += found.size
+    return Shelf(tuple(files.values()), left_out)
+
+
+def _under(name: str, path: Path, left_out: Counter[str]) -> Iterator[Found]:
+    try:
+        if path.resolve() != path:
+            left_out["links"] += 1
+            return
+        about = path.stat()
+    except OSError:
+        left_out["missing"] += 1
+        return
+    if not stat.S_ISDIR(about.st_mode):
+        yield _found(path, name, about)
+        return
+    folders = deque([(str(path), os.path.normpath(name))])
+    looked_at = 0
+    while folders:
+        folder, called = folders.popleft()
+        for entry in _entries(folder, left_out):
+            looked_at += 1
+            if looked_at > MAX_ENTRIES:
+                left_out["more than 50,000 entries of folders"] += 1
+                return
+            inner = entry.name if called == "." else f"{called}/{entry.name}"
+            if reason := _unfit(entry):
+                left_out[reason] += 1
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append((entry.path, inner))
+            else:
+                try:
+                    yield _found(Path(entry.path), inner, entry.stat(follow_symlinks=False))
+                except OSError:
+                    left_out["unreadable"] += 1
+
+
+def _entries(folder: str, left_out: Counter[str]) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        left_out["unreadable"] += 1
+        return []
+
+
+def _unfit(entry: os.DirEntry[str]) -> str | None:
+    if entry.name.startswith(".") or entry.name in GENERATED:
+        return "hidden or generated"
+    if entry.is_symlink():
+        return "links"
+    if not (entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)):
+        return "no files"
+    return None
+
+
+def _found(path: Path, name: str, about: os.stat_result) -> Found:
+    stamp = f"{about.st_mtime_ns} {about.st_ctime_ns} {about.st_size} {about.st_ino}"
+    return Found(path, name, about.st_size, max(about.st_mtime_ns, about.st_ctime_ns), stamp)
+
+
+def read(found: Found) -> bytes | None:
+    """The file's content; None when it can not be read, is no regular file any more, or has grown too large."""
+    try:
+        # a pipe would never open, and a link that has taken the file's place may lead anywhere
+        handle = os.open(found.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                return None
+            content = file.read(MAX_FILE + 1)
+    except OSError:
+        return None
+    return content if len(content) <= MAX_FILE else None
+
+
+def text_in(content: bytes) -> str | None:
+    """The text of a file; None of one that has none (a NUL in it, or no UTF-8)."""
+    if b"\0" in content:
+        return None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None

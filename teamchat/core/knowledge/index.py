@@ -1,0 +1,246 @@
+"""The index of the files that teams of a workspace name as their knowledge: a cache, made anew where it is damaged.
+
+A file is read again when it has changed, by its times and size and then by its hash; a turn before which nothing has
+changed costs a look at the folders. Nothing of it is a message or belongs to a session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from teamchat.assemblers.truncation import byte_length
+from teamchat.core.errors import StoreError
+from teamchat.core.folders import WRITABLE
+from teamchat.core.knowledge.files import Found, read, text_in
+from teamchat.core.knowledge.pieces import pieces_of
+from teamchat.core.knowledge.words import TOKENIZER, spaced
+
+INDEX_NAME = "knowledge.db"
+VERSION = 1  # of what is written below and of how pieces are cut: another one is thrown away
+BUSY_S = 30.0
+MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
+CANDIDATES = 200  # pieces that are considered for a prompt
+JUST_CHANGED_NS = 2_000_000_000  # a file may change again within one tick of its file system's clock
+_SHAPE = f"""
+    CREATE TABLE files (id INTEGER PRIMARY KEY, path BLOB UNIQUE, stamp TEXT, hash TEXT, problem TEXT);
+    CREATE TABLE pieces (
+        id INTEGER PRIMARY KEY, file INTEGER, number INTEGER, first INTEGER, last INTEGER,
+        heading TEXT, bytes INTEGER, text TEXT
+    );
+    CREATE INDEX pieces_of_file ON pieces (file, number);
+    CREATE VIRTUAL TABLE words USING fts5 (heading, body, tokenize = '{TOKENIZER}');
+    PRAGMA user_version = {VERSION};
+"""
+
+
+class _Row(NamedTuple):
+    """A file as it is indexed; `problem` says why it has no text."""
+
+    id: int
+    stamp: str
+    hash: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A piece of a file; `score` is how well it fits what was searched (more is better), 0 where nothing was."""
+
+    file: Found
+    number: int
+    first: int
+    last: int
+    heading: str
+    bytes: int
+    text: str
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """The files of a shelf that have text, by their row; their whole size in bytes; what is wrong with the others."""
+
+    files: dict[int, Found]
+    bytes: int
+    problems: tuple[str, ...]
+
+
+class KnowledgeIndex:
+    """The file at `path`, made when it is first needed. Many processes may use it at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[OpenIndex]:
+        """Raises `StoreError`."""
+        try:
+            db = self._connect()
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
+        try:
+            yield OpenIndex(db)
+        except sqlite3.DatabaseError as error:
+            if _damaged(error):  # the next turn makes a new one
+                self._remove()
+            raise self._unusable(error) from error
+        finally:
+            db.close()
+
+    def _unusable(self, error: sqlite3.DatabaseError) -> StoreError:
+        return StoreError(f"the index of the team's knowledge, {self.path}, can not be used: {error}", WRITABLE)
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            return _prepared(self.path)
+        except sqlite3.DatabaseError as error:
+            if not _damaged(error):
+                raise
+            self._remove()
+            return _prepared(self.path)
+
+    def _remove(self) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+
+def _prepared(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+            path.chmod(0o600)
+            with _transaction(db):
+                if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:  # else another process was faster
+                    _make(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _make(db: sqlite3.Connection) -> None:
+    for name in ("files", "pieces", "words"):
+        db.execute(f"DROP TABLE IF EXISTS {name}")
+    for statement in _SHAPE.split(";\n"):
+        db.execute(statement)
+
+
+@contextlib.contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _damaged(error: sqlite3.DatabaseError) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class OpenIndex:
+    """The index while it is used."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def bring_up_to_date(self, files: Sequence[Found], named: Iterable[Path]) -> Indexed:
+        """Index what has changed of `files`, and forget what no longer lies under any of the `named` paths."""
+        known = self._known()
+        if any(file.path not in known or known[file.path].stamp != file.stamp for file in files):
+            with _transaction(self._db):
+                known = self._known()
+                for file in files:
+                    self._index(file, known.get(file.path))
+                self._forget(known, files, list(named))
+            known = self._known()
+        rows = {file: known[file.path] for file in files if file.path in known}  # another process may forget one
+        readable = {row.id: file for file, row in rows.items() if not row.problem}
+        size = self._db.execute(
+            "SELECT COALESCE(SUM(bytes), 0) FROM pieces WHERE file IN (SELECT value FROM json_each(?))",
+            (_ids(readable),),
+        ).fetchone()[0]
+        return Indexed(readable, size, tuple(row.problem for row in rows.values() if row.problem))
+
+    def _known(self) -> dict[Path, _Row]:
+        rows = self._db.execute("SELECT path, id, stamp, hash, problem FROM files")
+        return {Path(os.fsdecode(path)): _Row(*rest) for path, *rest in rows}
+
+    def _index(self, file: Found, before: _Row | None) -> None:
+        if before and before.stamp == file.stamp:
+            return
+        content = read(file)
+        digest = hashlib.sha256(content).hexdigest() if content is not None else ""
+        stamp = "" if time.time_ns() - file.changed_ns < JUST_CHANGED_NS else file.stamp
+        if before and before.hash == digest and content is not None:
+            self._db.execute("UPDATE files SET stamp = ? WHERE id = ?", (stamp, before.id))
+            return
+        if before:
+            self._drop(before.id)
+        text = None if content is None else text_in(content)
+        problem = "unreadable" if content is None else "not text" if text is None else ""
+        row = self._db.execute(
+            "INSERT INTO files (path, stamp, hash, problem) VALUES (?, ?, ?, ?) RETURNING id",
+            (os.fsencode(file.path), stamp if content is not None else "", digest, problem),
+        ).fetchone()[0]
+        markdown = file.path.suffix.lower() in MARKDOWN
+        for number, piece in enumerate(pieces_of(text or "", markdown=markdown)):
+            size = byte_length(piece.text)
+            piece_row = self._db.execute(
+                "INSERT INTO pieces (file, number, first, last, heading, bytes, text) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (row, number, piece.first, piece.last, piece.heading, size, piece.text),
+            ).lastrowid
+            heading = spaced(f"{os.fsencode(file.path.name).decode(errors='replace')} {piece.heading}")
+            self._db.execute("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)",
+                             (piece_row, heading, spaced(piece.text)))  # fmt: skip
+
+    def _forget(self, known: Mapping[Path, _Row], files: Iterable[Found], named: Sequence[Path]) -> None:
+        there = {file.path for file in files}
+        for path, row in known.items():
+            kept = path in there or (any(path.is_relative_to(root) for root in named) and path.exists())
+            if not kept:
+                self._drop(row.id)
+
+    def _drop(self, row: int) -> None:
+        self._db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM pieces WHERE file = ?)", (row,))
+        self._db.execute("DELETE FROM pieces WHERE file = ?", (row,))
+        self._db.execute("DELETE FROM files WHERE id = ?", (row,))
+
+    def whole(self, files: dict[int, Found]) -> list[Hit]:
+        """Every piece of these files, in their order."""
+        rows = self._db.execute(
+            """SELECT file, number, first, last, heading, bytes, text FROM pieces
+            WHERE file IN (SELECT value FROM json_each(?))""",
+            (_ids(files),),
+        )
+        place = {row: number for number, row in enumerate(files)}
+        hits = [(place[row], Hit(files[row], *rest)) for row, *rest in rows]
+        return [hit for _, hit in sorted(hits, key=lambda pair: (pair[0], pair[1].number))]
+
+    def search(self, files: dict[int, Found], query: str) -> list[Hit]:
+        """The pieces of these files that fit best, the best first; a word in a heading counts twice."""
+        rows = self._db.execute(
+            """SELECT file, number, first, last, pieces.heading, bytes, text, -bm25(words, 2.0, 1.0) AS score
+            FROM words JOIN pieces ON pieces.id = words.rowid WHERE words MATCH ?
+            AND file IN (SELECT value FROM json_each(?)) ORDER BY score DESC, pieces.id LIMIT ?""",
+            (query, _ids(files), CANDIDATES),
+        )
+        return [Hit(files[row], *rest) for row, *rest in rows]
+
+
+def _ids(files: Iterable[int]) -> str:
+    return str(list(files))

@@ -1,0 +1,130 @@
+"""Cutting a text into pieces to be found and quoted one by one; put together again they are the text, byte for byte.
+
+Markdown is cut at its headings, anything else at blank lines, those before an unindented line first: what lies between
+them is a paragraph, or one function of a program. What is still too large is cut at lines, then sentences and words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from teamchat.assemblers.truncation import byte_length
+
+LARGEST = 1600  # UTF-8 bytes of a piece, about 400 tokens
+DEEPEST = 6  # levels of headings
+SEPARATOR = " > "  # between the headings that a piece stands under
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_WORD = re.compile(r"[^\s。！？；]*(?:[\s。！？；]+|\Z)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The lines `first` to `last` of a file, or parts of them; `heading` names the headings that it stands under."""
+
+    text: str
+    first: int
+    last: int
+    heading: str = ""
+
+
+def pieces_of(text: str, *, markdown: bool) -> list[Piece]:
+    """All of `text` in its order, each piece at most `LARGEST` bytes. The cost is linear."""
+    pieces: list[Piece] = []
+    line = 1
+    for heading, section in _sections(text) if markdown else [("", text)]:
+        for part in _fitting(section):
+            next_line = line + part.count("\n")
+            pieces.append(Piece(part, line, max(line, next_line - part.endswith("\n")), heading))
+            line = next_line
+    return pieces
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """Headings and text of every section. A heading without a text of its own goes with what follows it."""
+    path: list[str] = []
+    held: list[str] = []
+    has_text = False
+    fence = ""
+    for line in _LINE.findall(text):
+        level = 0 if fence else _level(line)
+        if level and has_text:
+            yield _named(path), "".join(held)
+            held, has_text = [], False
+        if level:
+            path = [*(path + [""] * level)[: level - 1], line.strip()[level:].strip("# \t")]
+        elif not line.isspace():
+            has_text = True
+            fence = _after(fence, line)
+        held.append(line)
+    if held:
+        yield _named(path), "".join(held)
+
+
+def _level(line: str) -> int:
+    """Which level of heading the line is, from 1; 0 is none."""
+    bare = line.strip()
+    level = len(bare) - len(bare.lstrip("#"))
+    indented = line.startswith(("    ", "\t"))
+    return level if 1 <= level <= DEEPEST and bare[level : level + 1] in ("", " ", "\t") and not indented else 0
+
+
+def _named(path: Iterable[str]) -> str:
+    return SEPARATOR.join(filter(None, path))
+
+
+def _after(fence: str, line: str) -> str:
+    """The fence of the code that the next line stands in; nothing when it stands in none."""
+    found = _FENCE.match(line)
+    if not fence:
+        return found[1] if found else ""
+    closes = found is not None and found[1].startswith(fence) and line.strip() == found[1]
+    return "" if closes else fence
+
+
+def _fitting(text: str, level: int = 0) -> list[str]:
+    """`text` in parts that are not too large, cut at the coarsest of the `LEVELS` that will do."""
+    if byte_length(text) <= LARGEST:
+        return [text] if text else []
+    fitting: list[str] = []
+    held: list[str] = []
+    size = 0
+    for part in LEVELS[level](text):
+        room = byte_length(part)
+        if held and size + room > LARGEST:
+            fitting.append("".join(held))
+            held, size = [], 0
+        if room > LARGEST:
+            fitting += _fitting(part, level + 1)
+        else:
+            held.append(part)
+            size += room
+    return [*fitting, *(["".join(held)] if held else [])]
+
+
+def _blocks(text: str, begins: Callable[[str], bool]) -> list[str]:
+    """Parts that begin with a line that `begins` one and comes after a blank line."""
+    parts: list[list[str]] = [[]]
+    blank = False
+    for line in _LINE.findall(text):
+        if blank and begins(line) and parts[-1]:
+            parts.append([])
+        parts[-1].append(line)
+        blank = line.isspace()
+    return ["".join(part) for part in parts]
+
+
+def _characters(text: str) -> list[str]:
+    step = LARGEST // 4  # no character takes more than four bytes
+    return [text[start : start + step] for start in range(0, len(text), step)]
+
+
+LEVELS: tuple[Callable[[str], list[str]], ...] = (
+    lambda text: _blocks(text, lambda line: not line[0].isspace()),
+    lambda text: _blocks(text, lambda line: not line.isspace()),
+    _LINE.findall,
+    lambda text: list(filter(None, _WORD.findall(text))),
+    _characters,
+)

@@ -1,0 +1,96 @@
+"""Choosing pieces for a prompt and writing them out, each under its source, within a number of bytes: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from teamchat.assemblers.truncation import byte_length, truncate_end
+from teamchat.core.knowledge.index import Hit
+from teamchat.core.layers.collector import Excerpt
+from teamchat.core.printable import printable
+
+BETWEEN = "\n\n"
+LONGEST_HEADING = 200  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Pieces of a file that stand beside each other; `why` says how they were found."""
+
+    hit: Hit
+    why: str
+    whole: bool = False
+
+    @property
+    def name(self) -> str:
+        lines = f"{self.hit.first}-{self.hit.last}" if self.hit.last > self.hit.first else f"{self.hit.first}"
+        return printable(self.hit.file.name) + ("" if self.whole else f":{lines}")
+
+    @property
+    def head(self) -> str:
+        heading = "" if self.whole else printable(self.hit.heading)[:LONGEST_HEADING]
+        return f"From {self.name}" + (f" ({heading})" if heading else "") + ":\n"
+
+    @property
+    def size(self) -> int:
+        """No less than what it takes in a prompt."""
+        return byte_length(self.head) + self.hit.bytes + len(BETWEEN)
+
+    def __str__(self) -> str:
+        return self.head + self.hit.text.strip("\r\n")
+
+
+def quote_whole(hits: Iterable[Hit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]] | None:
+    """All of these files, given piece by piece in their order; None when that is more than `max_bytes`."""
+    joined = _joined([_Part(hit, "whole", whole=True) for hit in hits])
+    parts = [part for part in joined if part.hit.text.strip()]
+    return _written(parts) if sum(part.size for part in parts) <= max_bytes else None
+
+
+def quote_best(hits: Sequence[Hit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]]:
+    """As many of the pieces as there is room for, the best first; the very best is cut where it is too long alone.
+
+    They stand in the order of their files, a file with a better piece first; neighbours are put together.
+    """
+    chosen: list[_Part] = []
+    room = max_bytes
+    for rank, hit in enumerate(hits, 1):
+        part = _Part(hit, f"rank {rank}, score {hit.score:.2f}")
+        if rank == 1 and part.size > room:
+            part = _cut(part, room)
+        if part.hit.text.strip() and part.size <= room:
+            chosen.append(part)
+            room -= part.size
+    order = {part.hit.file.path: place for place, part in reversed(list(enumerate(chosen)))}
+    return _written(_joined(sorted(chosen, key=lambda part: (order[part.hit.file.path], part.hit.number))))
+
+
+def _cut(part: _Part, room: int) -> _Part:
+    text = truncate_end(part.hit.text, room - (part.size - part.hit.bytes))
+    last = part.hit.first + text.rstrip("\n").count("\n")
+    return replace(part, hit=replace(part.hit, text=text, bytes=byte_length(text), last=last), why=f"{part.why}, cut")
+
+
+def _joined(parts: Sequence[_Part]) -> list[_Part]:
+    """The parts, each put together with those that come directly behind it in its file."""
+    joined: list[_Part] = []
+    texts: list[list[str]] = []
+    ends: list[Hit] = []
+    for part in parts:
+        if joined and ends[-1].file.path == part.hit.file.path and ends[-1].number + 1 == part.hit.number:
+            texts[-1].append(part.hit.text)
+            ends[-1] = part.hit
+        else:
+            joined.append(part)
+            texts.append([part.hit.text])
+            ends.append(part.hit)
+    return [
+        replace(part, hit=replace(part.hit, text="".join(text), bytes=byte_length("".join(text)), last=end.last))
+        for part, text, end in zip(joined, texts, ends, strict=True)
+    ]
+
+
+def _written(parts: Sequence[_Part]) -> tuple[str, tuple[Excerpt, ...]]:
+    excerpts = tuple(Excerpt(part.name, part.why, byte_length(str(part))) for part in parts)
+    return BETWEEN.join(map(str, parts)), excerpts

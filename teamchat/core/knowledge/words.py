@@ -1,0 +1,59 @@
+"""The words that a text is searched by, and the search as FTS5 understands it.
+
+FTS5's `unicode61` takes a run of Chinese, Japanese or Korean for one word. So those characters are set apart where a
+text is indexed (`spaced`), and searched in pairs that stand beside each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"  # porter finds `tokens` by `token`
+MOST = (64, 32, 16)  # words of the first text, the second, ...
+LONGEST = 64  # characters of a word; a longer one is data
+_SCRIPTS = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f"
+_CJK = f"[{_SCRIPTS}\U00020000-\U0003ffff]"
+_APART = re.compile(_CJK)
+_RUN = re.compile(rf"{_CJK}+|(?:(?!{_CJK})[^\W_])+")
+STOP = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        a about after all also an and any are as at be because been before but by can could did do does doing done for
+        from get give go had has have he her here him his how if in into is it its just let like make me more most my
+        need no not now of on one only or other our out over please said say see she should so some such tell than
+        thank thanks that the their them then there these they this those to too up us use very want was we were what
+        when where which while who why will with would yes you your
+        """,
+    )
+)
+"""English words that tell nothing of what a text is about; of other languages bm25 gives common words no weight."""
+
+
+def spaced(text: str) -> str:
+    """`text` with each Chinese, Japanese or Korean character a word of its own."""
+    return _APART.sub(r" \g<0> ", text)
+
+
+def match(*texts: str | None) -> str | None:
+    """What FTS5 is asked for these texts (three at most): any of their words. None when there is none to search by."""
+    words = chain.from_iterable(_most_common(text or "", most) for text, most in zip(texts, MOST, strict=False))
+    # a quoted string is taken for words, whatever stands in it: no text can be syntax
+    return " OR ".join(f'"{spaced(word).strip()}"' for word in dict.fromkeys(words)) or None
+
+
+def _most_common(text: str, count: int) -> list[str]:
+    """The words that come most often, those that come equally often in their order."""
+    return [word for word, _ in Counter(_words(text)).most_common(count)]
+
+
+def _words(text: str) -> Iterator[str]:
+    for found in _RUN.finditer(text):
+        run = found[0].casefold()
+        if _APART.match(run):
+            yield from (run[start : start + 2] for start in range(max(len(run) - 1, 1)))
+        elif run not in STOP and (len(run) > 1 or run.isdigit()) and len(run) <= LONGEST:
+            yield run

@@ -1,0 +1,90 @@
+"""Lessons of a workspace as rows: what was learned, when, and in which session."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from dataclasses import dataclass
+
+from teamchat.core.clean import clean
+from teamchat.core.errors import UsageError
+from teamchat.core.knowledge.words import spaced
+from teamchat.core.messages import well_formed
+from teamchat.core.store.database import Database
+from teamchat.core.store.turns import LARGEST
+
+LONGEST_LESSON = 1000  # UTF-8 bytes
+TOLD = 1000  # lessons at most, the newest, are considered for a prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One line; `session` is the name of the conversation that it is from. `score` tells how well it fits a search."""
+
+    number: int
+    text: str
+    session: str | None
+    learned_at: float
+    score: float = 0.0
+
+    @property
+    def line(self) -> str:
+        """The lesson with its day and session, as a member is told it."""
+        day = time.strftime("%Y-%m-%d", time.localtime(self.learned_at))
+        return f"- {day}{f' ({self.session})' if self.session else ''}: {self.text}"
+
+
+def lesson_text(text: str) -> str:
+    """`text` on one line, without control characters. Raises `UsageError` when it is empty or too long."""
+    line = " ".join(clean(well_formed(text)).split())
+    if not line:
+        raise UsageError("a lesson of nothing is no lesson", 'teamchat learn "Run make lint before you commit"')
+    if len(line.encode()) > LONGEST_LESSON:
+        raise UsageError(
+            f"a lesson is one line of at most {LONGEST_LESSON:,} bytes, this one has {len(line.encode()):,}"
+        )
+    return line
+
+
+def add_lesson(db: Database, text: str, session: str | None) -> tuple[Lesson, bool]:
+    """Store a lesson; whether it is new, else the one that says the same. Raises `UsageError`."""
+    line = lesson_text(text)
+    with db.transaction():
+        if known := db.row("SELECT * FROM lessons WHERE text = ?", line):
+            return _lesson(known), False
+        row = db.row(
+            "INSERT INTO lessons (text, session, learned_at) VALUES (?, ?, ?) RETURNING *",
+            line, session, time.time(),
+        )  # fmt: skip
+        assert row is not None
+        db.execute("INSERT INTO lesson_words (rowid, body) VALUES (?, ?)", row["id"], spaced(line))
+        return _lesson(row), True
+
+
+def delete_lesson(db: Database, number: int) -> Lesson | None:
+    """Forget a lesson; None where there is none of that number."""
+    with db.transaction():
+        row = db.row("DELETE FROM lessons WHERE id = ? RETURNING *", min(number, LARGEST))
+        if row:
+            db.execute("DELETE FROM lesson_words WHERE rowid = ?", row["id"])
+    return _lesson(row) if row else None
+
+
+def newest_lessons(db: Database, count: int = TOLD) -> list[Lesson]:
+    """The newest first."""
+    return [_lesson(row) for row in db.rows("SELECT * FROM lessons ORDER BY id DESC LIMIT ?", count)]
+
+
+def fitting_lessons(db: Database, query: str) -> list[Lesson]:
+    """Those that fit a search (`words.match`), the best first."""
+    rows = db.rows(
+        """SELECT lessons.*, -bm25(lesson_words) AS score FROM lesson_words
+        JOIN lessons ON lessons.id = lesson_words.rowid WHERE lesson_words MATCH ?
+        ORDER BY score DESC, lessons.id DESC LIMIT ?""",
+        query, TOLD,
+    )  # fmt: skip
+    return [_lesson(row, row["score"]) for row in rows]
+
+
+def _lesson(row: sqlite3.Row, score: float = 0.0) -> Lesson:
+    return Lesson(row["id"], row["text"], row["session"], row["learned_at"], score)
