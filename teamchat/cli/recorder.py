@@ -16,6 +16,8 @@ from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.events import Conclusion
 from teamchat.core.folders import state_dir
+from teamchat.core.layers.collector import ContextCollector
+from teamchat.core.layers.recorded import Listening
 from teamchat.core.member_turn import REAL, Outside, ReadyTurn
 from teamchat.core.recording import CassetteWriter
 from teamchat.core.replay import identity_of, not_started
@@ -69,4 +71,8 @@ def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None
             keep(RecordedTurn(identity, stdin, (), (), (), None, error=not_started(error)))
             raise
 
-    return replace(outside, launcher=Recorder(outside.launcher, keep), exists=exists, check=check)
+    def collected(inner: ContextCollector) -> ContextCollector:
+        return Listening(outside.collected(inner), writer.told)
+
+    recorder = Recorder(outside.launcher, keep)
+    return replace(outside, launcher=recorder, exists=exists, check=check, collected=collected)

@@ -69,6 +69,13 @@ class ErrorLine(Line):
     hint: str | None = None
 
 
+class ToldLine(Line):
+    """What a turn was told of files and lessons, by the layer's name; `answers` is the message that it answers."""
+
+    answers: str
+    layers: dict[Literal["experience__context", "knowledge__context"], str]
+
+
 class TurnLine(Line):
     """One turn. `output` is `[seconds, "out" or "err", text]` per line of output, with its line end.
 
@@ -84,6 +91,7 @@ class TurnLine(Line):
     env: list[str] = []
     cwd: str | None = None
     existing: list[str] = []
+    told: ToldLine | None = None
     output: list[tuple[Seconds, Stream, str]] = []
     cut: CutLine | None = None
     exit_code: int | None = None

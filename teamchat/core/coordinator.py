@@ -118,7 +118,7 @@ class ConversationCoordinator:
         self.team, self.db, self.session, self.stopper, self.emit = team, db, session, stopper, emit
         self.outside = outside
         self.manager = manager_of(team, db, session)
-        self.collector = collector_of(team, db, session)
+        self.collector = outside.collected(collector_of(team, db, session))
         self.tally = Tally()
         self.state: State = load_state(db, session, rules_of(team))
         self.answering = Answering(

@@ -86,7 +86,7 @@ class Outside:
 
     `check` raises what is known to fail before anything is started; `exists` tells whether an `@path` names something.
     `scratch` says where a turn's own folder is to be. Where it is not `live`, the clocks have run and the pauses were
-    made already.
+    made already. `collected` may change what is gathered of files and lessons.
     """
 
     launcher: Launcher
@@ -95,6 +95,7 @@ class Outside:
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     scratch: Callable[[Path], Path] = scratch_of
     live: bool = True
+    collected: Callable[[ContextCollector], ContextCollector] = lambda collector: collector
 
 
 def ready(

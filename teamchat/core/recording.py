@@ -12,6 +12,7 @@ from typing import Any
 from teamchat.core.account import well_formed_json
 from teamchat.core.cassette import Entry, Header, Line, dump_line, read_cassette
 from teamchat.core.errors import UsageError
+from teamchat.core.layers.collector import Occasion
 from teamchat.core.redact import Redactor
 from teamchat.core.redact_cut import CutRedactor
 from teamchat.core.streamed import redact_streamed
@@ -42,6 +43,7 @@ class CassetteWriter:
     ) -> None:
         self.path, self.redact = path, CutRedactor(Redactor(secrets_of(team, env)))
         self.existing: set[str] = set()
+        self._told: dict[str, dict[str, Any]] = {}
         header = self._clean({"cassette": 1, "team": team_to_json(team), "label": label})
         self.header = Header.model_validate({**header, "fence_key": fence_key if team.fence else None})
 
@@ -81,12 +83,17 @@ class CassetteWriter:
         end = {"code": int(code), **stored, "shown": shown, "printed": lines}
         self._append(Entry.model_validate({"end": self._clean(end)}))
 
+    def told(self, occasion: Occasion, layers: Mapping[str, str]) -> None:
+        """What the turn that is being prepared for a member is told of files and lessons."""
+        self._told[occasion.member.name] = {"answers": occasion.message.id, "layers": layers}
+
     def turn(self, turn: RecordedTurn) -> None:
         self._append(self.turn_entry(turn))
         self.existing.clear()
 
     def turn_entry(self, turn: RecordedTurn) -> Entry:
         lines = redact_lines(output_lines(turn.chunks), self.redact)
+        told = self._told.get(turn.identity.member)
         values: dict[str, Any] = {
             "member": turn.identity.member,
             "agent": turn.identity.agent,
@@ -95,6 +102,7 @@ class CassetteWriter:
             "argv": turn.argv,
             "env": turn.env_names,
             "existing": sorted(self.existing),
+            "told": told if told and told["layers"] else None,
             "cut": turn.cut and _cut(turn.cut),
             "error": turn.error and _error(turn.error),
         }

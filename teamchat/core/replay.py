@@ -14,6 +14,7 @@ from pathlib import Path
 from teamchat.core.cassette import Cassette, TurnLine
 from teamchat.core.compare import text_difference
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
+from teamchat.core.layers.recorded import Telling
 from teamchat.core.member_turn import Outside, ReadyTurn
 from teamchat.core.team import Team
 from teamchat.core.team_json import team_from_json
@@ -84,12 +85,18 @@ def recorded_outside(cassette: Cassette, player: Player, root: Path) -> Outside:
             player.take(identity, stdin)
             raise ERRORS[found.error.kind](found.error.text, found.error.hint)
 
+    told = [
+        (turn.member, turn.told.answers, {str(name): text for name, text in turn.told.layers.items()})
+        for turn in cassette.turns
+        if turn.told
+    ]
     existing = {path for turn in cassette.turns for path in turn.existing}
     return Outside(
         launch,
         check,
         exists=lambda _cwd, path: path in existing,
         env={},
+        collected=lambda inner: Telling(inner, told),
         scratch=lambda folder: root / f"scratch-{folder.name}",
         live=False,
     )

@@ -117,7 +117,10 @@ def in_folder(team: Team, root: Path) -> Team:
     return dataclasses.replace(
         team,
         root=root,
-        members=tuple(dataclasses.replace(member, cwd=_below(root, team.root, member.cwd)) for member in team.members),
+        members=tuple(
+            dataclasses.replace(member, cwd=_below(root, team.root, member.cwd), knowledge={})
+            for member in team.members
+        ),
     )
 
 

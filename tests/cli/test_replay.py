@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.crew import crew
-from tests.program import cli
+from tests.program import cli, run_here
 
 KEY = "sk-ant-api03-" + "k3Y9" * 10
 PRIVATE_KEY = "\n".join(["-----BEGIN PRIVATE KEY-----", "MIIE" * 16, "aB+/" * 16, "-----END PRIVATE KEY-----"])
@@ -82,6 +82,20 @@ def test_one_changed_word_of_the_instructions_is_exit_10_with_the_difference(cas
     assert "no recording of this turn of sarah; the nearest one differs:" in ran.err
     assert "+You are picky" in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_what_was_told_of_files_and_lessons_is_recorded_with_its_turn(world: Path) -> None:
+    Path("a.md").write_text(f"Mine is {KEY}.\n")
+    made = crew(world, {"max": ["Hi [NEXT: sarah]", "Bye"], "sarah": ["Me"]}, members={"max": {"knowledge": ["a.md"]}})
+    run_here("learn", "Run make lint")
+    assert cli("send", "--record", "a.cassette", "[NEXT:max] Go").code == 0
+    Path("a.md").write_text("Changed.\n")
+    assert cli("send", "--record", "a.cassette", "[NEXT:max] Go on").code == 0
+    assert ["Mine is" in prompt for prompt in made.prompts("max")] == [True, False]
+    assert KEY not in Path("a.cassette").read_text()
+    Path("a.md").unlink()
+    run_here("learn", "--delete", "1")
+    assert cli("replay", "--verify", "a.cassette").code == 0
 
 
 def test_a_changed_recording_does_not_verify(cassette: Path) -> None:
