@@ -76,6 +76,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
             "own": member.system_instruction is not None,
             "file": str(member.instruction_file) if member.instruction_file else None,
         },
+        "knowledge": list(member.knowledge),
         "clocks_s": {
             "first_byte": member.first_byte_s,
             "stall": member.stall_s or runner.stall_s,
@@ -92,7 +93,12 @@ def lines(row: dict[str, Any]) -> list[str]:
     if row["type"] == "human":
         return [f"{row['name']}{title} · person"]
     missing = "" if row["program"] else " (NOT INSTALLED)"
-    named = [("model", row["model"]), ("instructions", row["instructions"]["file"]), ("allow", ", ".join(row["allow"]))]
+    named = [
+        ("model", row["model"]),
+        ("instructions", row["instructions"]["file"]),
+        ("knowledge", ", ".join(row["knowledge"])),
+        ("allow", ", ".join(row["allow"])),
+    ]
     clocks = row["clocks_s"]
     if terminal := row["terminal"]:
         typed = "" if terminal["exit"] is None else f", ended with {terminal['exit']!r}"

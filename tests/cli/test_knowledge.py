@@ -52,6 +52,12 @@ def test_a_receipt_names_the_sources() -> None:
     assert setup["sources"] == {"knowledge__context": ["docs/tokens.md", "notes.txt"]}
 
 
+def test_the_team_is_shown_with_what_each_member_knows() -> None:
+    own = {"max": {"knowledge": ["notes.txt"]}}
+    actors({"max": [], "sarah": []}, members=own, team='[knowledge]\npaths = ["docs"]')
+    assert re.findall(r"  knowledge: (.*)\n", run_here("team").out) == ["docs, notes.txt", "docs"]
+
+
 def test_a_members_own_knowledge_comes_after_the_teams() -> None:
     own = {"max": {"knowledge": ["notes.txt"]}}
     actors({"max": [], "sarah": []}, members=own, team='[knowledge]\npaths = ["docs"]')
