@@ -49,11 +49,11 @@ def show(
             for line in prompt_diff(db, found):
                 print(line)
         elif prompt or system:
-            for line in block_lines(found.setup) if prompt else ():
-                note(line)
             sys.stdout.flush()
             sys.stdout.buffer.write(prompt_of(db, found) if prompt else (system_of(db, found) or "").encode())
             sys.stdout.buffer.flush()
+            for line in block_lines(found.setup) if prompt else ():
+                note(line)
         else:
             for line in receipt_lines(found, events_of(db, found), partial_of(db, found)):
                 print(line)
