@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.protocol import Vendor
+from teamchat.core.scripted.home import MODELS
+from teamchat.core.scripted.protocol import Request, Vendor
 from teamchat.core.scripted.reply import Reply
 from teamchat.core.scripted.server import messages
-from tests.real.world import World
+from teamchat.core.store.turns import turns_of
+from tests.real.world import MEMBERS, World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
@@ -44,9 +48,9 @@ def test_the_model_gets_every_message_once_on_every_turn(user: World, vendor: Ve
         assert {text: whole.count(text) for text in said} == dict.fromkeys(said, 1)
         prompt = user.prompt(vendor)
         assert ("Question 1." in prompt) == (kind == "fresh" or number == 1)
-        given = user.receipt(number)["setup"]
-        assert (given["resumes"] is not None) == (kind != "fresh" and number > 1)
-    assert len({user.receipt(number)["vendor_session"] for number in range(1, 6)}) == (5 if kind == "fresh" else 1)
+    turns = user.turns
+    assert [turn.setup.resumes is not None for turn in turns] == [False, *[kind != "fresh"] * 4]
+    assert len({turn.vendor_session for turn in turns}) == (5 if kind == "fresh" else 1)
     if vendor != "gemini":  # which has no switch for it
         assert bool(kept(user, vendor)) == (kind != "fresh")
 
@@ -60,7 +64,7 @@ def test_a_session_that_is_gone_is_replaced_with_the_whole_context(user: World, 
     ran = user.json("send", "Second question.", "--to", name)
     assert ran.code == 0, ran.err
     assert "First question." in user.prompt(vendor)
-    assert [user.receipt(number)["status"] for number in (1, 2, 3)] == ["done", "failed", "done"]
+    assert [turn.status for turn in user.turns] == ["done", "failed", "done"]
     assert any("begins a fresh one" in event["text"] for event in ran.events if event["type"] == "warning")
 
 
@@ -69,3 +73,168 @@ def test_usage_is_that_of_the_turn_alone(user: World, vendor: Vendor) -> None:
     name = user.member(vendor, 'memory = "resume"')
     usages = [user.json("send", f"Question {number}.", "--to", name).result["usage"] for number in (1, 2, 3)]
     assert [(usage["input_tokens"], usage["output_tokens"]) for usage in usages] == [(11, 7)] * 3
+
+
+OTHER_MODELS = {"claude": "claude-sonnet-4-5", "codex": "gpt-5.4", "gemini": "gemini-2.5-pro"}
+CHANGED = "its instructions, model, access or folder have changed"
+
+
+def remembering(user: World, vendor: Vendor, model: str | None = None, **keys: str) -> str:
+    extra = {"memory": "resume", "system_instruction": "You are the one", **keys}
+    name = user.member(vendor, "\n".join(f'{key} = "{value}"' for key, value in extra.items()))
+    if model:
+        user.team((user.cwd / "teamchat.toml").read_text().replace(MODELS[vendor], model))
+    return name
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_after_each_break_the_model_gets_all_that_is_visible_once_in_a_new_session(user: World, vendor: Vendor) -> None:
+    (user.cwd / "sub").mkdir()
+    name = remembering(user, vendor)
+    said: list[str] = []
+    sessions: list[str | None] = []
+
+    def asks(number: int, why: str | None) -> None:
+        user.server.script(vendor, [Reply(f"Answer {number}.")])
+        ran = user("send", "--trust", f"Question {number}.", "--to", name)
+        assert ran.code == 0, ran.err
+        answered(number, why)
+
+    def answered(number: int, why: str | None) -> None:
+        said.append(f"Question {number}.")
+        whole = heard(user, vendor)
+        assert {text: whole.count(text) for text in said} == dict.fromkeys(said, 1)
+        said.append(f"Answer {number}.")
+        turn = user.turns[-1]
+        assert turn.setup.fresh_because == why
+        assert (turn.vendor_session in sessions) == (why is None)
+        sessions.append(turn.vendor_session)
+
+    asks(1, "its first turn")
+    with user.store() as db:
+        db.execute("UPDATE messages SET hidden = 1 WHERE message = 'msg-2'")
+    hidden = said.pop()
+    asks(2, "messages were taken back")
+    assert hidden not in heard(user, vendor)
+    remembering(user, vendor, system_instruction="You are another")
+    asks(3, CHANGED)
+    assert "You are the one" not in heard(user, vendor) + user.system(vendor)
+    remembering(user, vendor, OTHER_MODELS[vendor])
+    asks(4, CHANGED)
+    assert OTHER_MODELS[vendor] in (user.last(vendor).raw.decode() + user.last(vendor).path)
+    remembering(user, vendor, access="edit")
+    asks(5, CHANGED)
+    remembering(user, vendor, access="edit", cwd="sub")
+    asks(6, CHANGED)
+    asked = len(user.server.turns(vendor))
+    user.server.script(vendor, [Reply("Half an", ending="stall")])
+    with user.start("send", "--trust", "Question 7.", "--to", name) as process:
+        wait_until(lambda: len(user.server.turns(vendor)) > asked, 60)
+        kill(process)
+    user.server.script(vendor, [Reply("Answer 7.")])
+    ran = user("resume")
+    assert ran.code == 0, ran.err
+    answered(7, "its turn 7 was cut short")
+    assert "Half an" not in heard(user, vendor)
+    asks(8, None)
+
+
+def test_who_stands_in_and_who_comes_back_get_everything_in_new_sessions(user: World) -> None:
+    person = '[[members]]\nname = "kailai"\ntype = "human"\n'
+    members = (
+        f'[[members]]\nname = "{MEMBERS[vendor]}"\nagent = "{vendor}"\nmodel = "{MODELS[vendor]}"\nmemory = "resume"\n'
+        for vendor in VENDORS[:2]
+    )
+    user.team(person + 'fallback = ["sarah"]\n'.join(members))
+
+    def asks(number: int) -> None:
+        ran = user("send", f"Question {number}.", "--to", "max")
+        assert ran.code == 0, ran.err
+
+    user.server.script("claude", [Reply("Answer 1."), Reply(status=429, message="rate limit exceeded")])
+    user.server.script("codex", [Reply("Answer 2.")])
+    asks(1)
+    asks(2)
+    for text in ("Question 1.", "Answer 1.", "Question 2."):
+        assert heard(user, "codex").count(text) == 1
+    (Path(user.env["TEAMCHAT_HOME"]) / "cooldowns.json").unlink()
+    user.server.script("claude", [Reply("Answer 3."), Reply("Answer 4.")])
+    for number in (3, 4):
+        asks(number)
+        for text in (f"{kind} {at}." for at in range(1, number) for kind in ("Question", "Answer")):
+            assert heard(user, "claude").count(text) == 1, (number, text)
+    went_on = [(turn.member, turn.setup.resumes is not None) for turn in user.turns if turn.status == "done"]
+    assert went_on == [("max", False), ("sarah", False), ("max", False), ("max", True)]
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_two_conversations_at_once_never_share_a_session(user: World, vendor: Vendor) -> None:
+    name = remembering(user, vendor)
+    for number in (1, 2):
+        both = [
+            user.start("send", "--session", which, f"{which} {number}.", "--to", name) for which in ("left", "right")
+        ]
+        for process in both:
+            _, err = process.communicate(timeout=90)
+            assert process.returncode == 0, err
+    with user.store() as db:
+        left, right = (turns_of(db, session) for session in (1, 2))
+    sessions = [turn.vendor_session for turn in (*left, *right)]
+    assert (sessions[0], sessions[2]) == (sessions[1], sessions[3])
+    assert sessions[0] != sessions[2]
+    for request in user.server.turns(vendor):
+        whole = "\n".join(message.text for message in messages(request))
+        assert ("left 1." in whole) != ("right 1." in whole)
+
+
+def test_a_live_member_that_is_called_back_answers_in_the_same_process(user: World) -> None:
+    person = '[[members]]\nname = "kailai"\ntype = "human"\n'
+    members = (
+        f'[[members]]\nname = "{MEMBERS[vendor]}"\nagent = "{vendor}"\nmodel = "{MODELS[vendor]}"\nmemory = "{kind}"\n'
+        for vendor, kind in zip(VENDORS, ("live", "resume"), strict=False)
+    )
+    user.team(person + "".join(members))
+    replies = iter((Reply("Plan.\n[NEXT: sarah]"), Reply("All done.")))
+    live: list[set[int]] = []
+
+    def answers(_request: Request) -> Reply:
+        live.append({pid for pid in tree(process.pid) if "--input-format" in argv_of(pid)})
+        return next(replies)
+
+    user.server.script("claude", answers)
+    user.server.script("codex", [Reply("Code.\n[NEXT: max]")])
+    with user.start("send", "Build it", "--to", "max") as process:
+        _, err = process.communicate(timeout=90)
+    assert process.returncode == 0, err
+    assert [turn.member for turn in user.turns] == ["max", "sarah", "max"]
+    assert [turn.setup.same_process for turn in user.turns] == [False, False, True]
+    first, second = live
+    assert len(first) == 1
+    assert second == first
+    assert not any(alive(pid) for pid in first)
+    whole = heard(user, "claude")
+    assert [whole.count(text) for text in ("Build it", "Plan.", "Code.")] == [1, 1, 1]
+
+
+def test_ctrl_c_ends_the_turn_of_a_live_member_quickly_and_its_process_with_it(user: World) -> None:
+    name = user.member("claude", 'memory = "live"')
+    user.server.script("claude", [Reply("Half an", ending="stall")])
+    with user.start("send", "Go", "--to", name) as process:
+        wait_until(lambda: user.server.turns("claude"), 60)
+        seen = tree(process.pid)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert time.monotonic() - began < 15
+    assert seen
+    assert not any(alive(pid) for pid in seen)
+    (turn,) = user.turns
+    assert turn.status == "interrupted"
+
+
+def argv_of(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []

@@ -8,13 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from teamchat.core.folders import STORE_NAME
 from teamchat.core.scripted.protocol import Request, Vendor
 from teamchat.core.scripted.server import ModelServer, prompt, system_text
+from teamchat.core.store.database import Database
+from teamchat.core.store.turns import Turn, turns_of
 
 TIMEOUT_S = 90
 PANEL = """
@@ -108,6 +112,22 @@ class World:
 
     def receipt(self, turn: int) -> dict[str, Any]:
         return self("show", str(turn), "--json").result
+
+    @contextmanager
+    def store(self) -> Iterator[Database]:
+        """What teamchat has stored; quicker than to ask it."""
+        (file,) = Path(self.env["TEAMCHAT_HOME"]).rglob(STORE_NAME)
+        db = Database(file)
+        try:
+            yield db
+        finally:
+            db.close()
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The receipts of the first session."""
+        with self.store() as db:
+            return turns_of(db, 1)
 
     def last(self, vendor: Vendor) -> Request:
         return self.server.turns(vendor)[-1]

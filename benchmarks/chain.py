@@ -1,0 +1,154 @@
+"""What memory saves: ten turns between a writer and a reviewer who look at the same files, `make bench`.
+
+The real CLIs ask a scripted model on loopback, which has a file read whenever its text is not in what the model gets.
+So a turn that begins anew reads again, and one that goes on does not. What counts is all that the model is sent; the
+floor is one plain session of the same CLI, in which the same model says the same by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.scripted.home import MODELS
+from teamchat.core.scripted.protocol import Request, Vendor
+from teamchat.core.scripted.reply import Reply, ToolUse
+from teamchat.core.scripted.server import ModelServer
+from teamchat.runners.base import Job, VendorSession
+from tests.real import clis
+
+TURNS = 10
+FILES = ("spec.md", "code.py")
+LINE = "{name} line {number}: what a member has to know before it can write or review anything."
+LINES = 80  # of each file: 7 KB
+WORDS = 160  # of each answer: 1 KB
+VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
+MOST = 1.3
+
+
+def said(number: int) -> str:
+    """Words of no meaning; Gemini takes a text that repeats itself for a loop and ends the turn."""
+    letters = random.Random(number)  # noqa: S311 (no secret)
+    return " ".join("".join(letters.choices("aeilnorst", k=6)) for _ in range(WORDS))
+
+
+def read(vendor: Vendor, name: str) -> ToolUse:
+    asked: dict[Vendor, ToolUse] = {
+        "claude": ToolUse("Read", {"file_path": name}),
+        "codex": ToolUse("exec_command", {"cmd": f"cat {name}"}),
+        "gemini": ToolUse("read_file", {"file_path": name}),
+    }
+    return asked[vendor]
+
+
+@dataclass
+class Script:
+    """The model: reads what it has not got, then says its part, and calls the other one until all is said."""
+
+    vendor: Vendor
+    chain: bool
+    reads: list[str] = field(default_factory=list)
+    sent: int = 0
+    turn: int = 0
+
+    def __call__(self, request: Request) -> Reply:
+        self.sent += len(request.raw)
+        missing = [name for name in FILES if LINE.format(name=name, number=LINES).encode() not in request.raw]
+        if missing:
+            self.reads += missing
+            return Reply(tools=tuple(read(self.vendor, name) for name in missing))
+        self.turn += 1
+        other = "" if self.turn == TURNS or not self.chain else f"\n[NEXT: {('reviewer', 'writer')[self.turn % 2 - 1]}]"
+        return Reply(f"Turn {self.turn}: {said(self.turn)}.{other}")
+
+
+@contextmanager
+def world(programs: Path) -> Iterator[tuple[ModelServer, Path, dict[str, str]]]:
+    """A model, a folder with the files, and the environment of a fresh user."""
+    with tempfile.TemporaryDirectory() as name, ModelServer() as server:
+        home, work = Path(name) / "home", Path(name) / "work"
+        home.mkdir()
+        work.mkdir()
+        for file in FILES:
+            lines = (LINE.format(name=file, number=number) for number in range(1, LINES + 1))
+            (work / file).write_text("\n".join(lines) + "\n")
+        yield server, work, {**clis.environment(home, server.url, programs), "TEAMCHAT_HOME": f"{name}/state"}
+
+
+def chained(vendor: Vendor, memory: str, programs: Path) -> Script:
+    """The chain in teamchat, with two members of that vendor."""
+    script = Script(vendor, chain=True)
+    with world(programs) as (server, work, env):
+        server.script(vendor, script)
+        members = (
+            f'[[members]]\nname = "{name}"\nagent = "{vendor}"\nmodel = "{MODELS[vendor]}"\nmemory = "{memory}"\n'
+            f'system_instruction = "You are the {name}."\n'
+            for name in ("writer", "reviewer")
+        )
+        (work / "teamchat.toml").write_text("".join(members))
+        argv = [sys.executable, "-m", "teamchat", "send", "--json", "--to", "writer", "Write it, as spec.md says."]
+        done = subprocess.run(
+            argv, cwd=work, env=env | {"PYTHONPATH": str(Path.cwd())}, stdin=subprocess.DEVNULL, capture_output=True,
+            check=False,
+        )  # fmt: skip
+        result = json.loads(done.stdout.decode().splitlines()[-1])
+        assert (result["code"], result["turns"], script.turn) == (0, TURNS, TURNS), (result, done.stderr)
+    return script
+
+
+def plain(vendor: Vendor, programs: Path) -> Script:
+    """The same said in one session of the CLI by itself, which a person asks to go on."""
+    script = Script(vendor, chain=False)
+    with world(programs) as (server, work, env):
+        server.script(vendor, script)
+        session = None
+        for number in range(1, TURNS + 1):
+            asked = "Write it, as spec.md says." if number == 1 else ("Write on.", "Review it.")[number % 2 - 1]
+            session = turn(vendor, asked, session, work, env)
+        assert script.turn == TURNS, script
+    return script
+
+
+def turn(vendor: Vendor, asked: str, session: str | None, work: Path, env: Mapping[str, str]) -> str:
+    """A turn of the CLI alone, with the flags that a member has; its session."""
+    runner = AGENT_TYPES[vendor].runner
+    with tempfile.TemporaryDirectory() as scratch:
+        job = Job((vendor,), work, Path(scratch), model=MODELS[vendor], memory="resume", resumes=session, env=env)
+        command = runner.command(job)
+        for path, content in command.files.items():
+            path.write_bytes(content)
+        done = clis.run(command.argv, asked.encode(), work, {**env, **command.env}, 120)
+    assert done.exit_code == 0, done.stderr
+    events = (event for line in done.stdout.split("\n") for event in runner.parser().feed(line.encode()))
+    return next(event.id for event in events if isinstance(event, VendorSession))
+
+
+def main() -> None:
+    try:
+        programs = clis.installed()
+    except clis.Unavailable as reason:
+        print(f"the chain of real CLIs is left out: {reason}")
+        return
+    print(f"{TURNS} turns of a writer and a reviewer, {len(FILES)} files; at most {MOST} x the plain session")
+    print(f"{'':<8} {'':<8} {'KB at the model':>15} {'x plain':>8} {'reads':>6} {'again':>6}")
+    for vendor in VENDORS:
+        floor = plain(vendor, programs)
+        rows = [("plain", floor, 1), *((kind, chained(vendor, kind, programs), 2) for kind in ("resume", "fresh"))]
+        for kind, script, readers in rows:
+            again = len(script.reads) - readers * len(FILES)
+            ratio = script.sent / floor.sent
+            print(f"{vendor:<8} {kind:<8} {script.sent / 1000:>15,.0f} {ratio:>8.2f} {len(script.reads):>6} {again:>6}")
+            if kind == "resume" and (ratio > MOST or again):
+                print(f"{vendor}: resume is over its bound")
+
+
+if __name__ == "__main__":
+    main()
