@@ -41,6 +41,7 @@ fuzz: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/group.py
+	$(BIN)/python -m benchmarks.chain
 	$(BIN)/python benchmarks/memory.py
 
 # Makes the session that `teamchat demo` plays, with the real CLIs and a scripted model.
