@@ -39,7 +39,11 @@ class CodexRunner:
     stall_s: float = 900.0  # nothing is streamed: silence is how it works
     reports_denials: bool = False
     sessions: Sessions | None = Sessions(
-        system_each_time=False, live=False, open=lambda session: ("resume", session), stays_in="~/.codex/sessions"
+        system_each_time=False,
+        live=False,
+        # its shared server would stay behind, and keep the session from the next turn ("already has an active writer")
+        open=lambda session: ("resume", session, "--no-daemon"),
+        stays_in="~/.codex/sessions",
     )
 
     def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002

@@ -353,7 +353,8 @@ def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:
 
     def pass_on(number: int, _frame: object) -> None:
         if pid and number not in (signal.SIGINT, signal.SIGQUIT):
-            guardian.send_signal(pid, signal.Signals(number))
+            for one in (*guardian.below(pid, guardian.processes()), pid):  # Gemini's parent process ignores it
+                guardian.send_signal(one, number)
 
     # a handler and not SIG_IGN, which the program would inherit
     numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)

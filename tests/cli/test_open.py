@@ -59,14 +59,18 @@ def session_of(turn: int) -> object:
     return objects(run_here("show", str(turn), "--json"))[0]["vendor_session"]
 
 
-@pytest.mark.parametrize(("name", "flags"), [("max", ["--resume"]), ("sarah", ["resume"]), ("carol", ["--resume"])])
-def test_the_terminal_is_the_members_own_cli_in_its_session_until_it_ends(name: str, flags: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [("max", "--resume SESSION"), ("sarah", "resume SESSION --no-daemon"), ("carol", "--resume SESSION")],
+)
+def test_the_terminal_is_the_members_own_cli_in_its_session_until_it_ends(name: str, flags: str) -> None:
     team()
     assert run_here("send", "--to", name, "Hi").code == 0
-    session = session_of(1)
+    session = str(session_of(1))
     with opened(name, env=KEYS) as child:
         child.expect_exact(f"opens {name}'s session {session}")
-        child.expect_exact(f"opened {json.dumps([*flags, session, '--model', 'm-1'])}")
+        words = flags.replace("SESSION", session).split()
+        child.expect_exact(f"opened {json.dumps([*words, '--model', 'm-1'])}")
         child.sendline("cwd")
         child.expect_exact(f"in {Path.cwd()}/in")
         for vendor, key in zip(MEMBERS.values(), KEYS, strict=True):
