@@ -30,6 +30,7 @@ COMMANDS = {
     "sessions": BEHIND,
     "usage": BEHIND,
     "task": BEHIND,
+    "todo": BEHIND,
     "learn": BEHIND,
     "team": BEHIND,
     "trust": BEHIND,

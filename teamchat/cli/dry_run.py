@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.receipt import block_lines, memory_in_words, short
+from teamchat.cli.output.words import todo_line
 from teamchat.cli.place import choose_session
 from teamchat.core.clean import clean
 from teamchat.core.coordinator import ConversationCoordinator
-from teamchat.core.events import ConversationEvent
+from teamchat.core.events import ConversationEvent, TodoChanged, Warned
 from teamchat.core.layers.collector import Told
 from teamchat.core.markers import scan
 from teamchat.core.member_turn import ready
@@ -47,11 +48,13 @@ def _explain(
     team: Team, db: Database, session: int, text: str, speaker: str | None, to: str | None
 ) -> Iterator[str | bytes]:
     yield from marker_lines(text)
-    coordinator = ConversationCoordinator(team, db, session, folder=db.path.parent, stopper=Stopper(), emit=_ignore)
+    told: list[ConversationEvent] = []
+    coordinator = ConversationCoordinator(team, db, session, folder=db.path.parent, stopper=Stopper(), emit=told.append)
     addressed = coordinator.address(text, speaker=speaker, to=to)
-    for problem in addressed.problems:
-        yield f"problem: {problem}"
     coordinator.store(addressed)
+    yield from (f"problem: {problem}" for problem in addressed.problems)
+    yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
+    yield from (todo_line(event.change) for event in told if isinstance(event, TodoChanged))
     queue = [route for route in coordinator.state.queue if route.status is not Status.HELD]
     yield "speaking: " + (", then ".join(in_words(queue)) or "nobody")
     if coordinator.state.held:
@@ -118,7 +121,3 @@ def marker_lines(text: str) -> list[str]:
         + ("counts" if marker.why_not is None else f"text, it is {marker.why_not}")
         for marker in scan(text, "human")
     ]
-
-
-def _ignore(event: ConversationEvent) -> None:
-    del event

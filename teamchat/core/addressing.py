@@ -12,6 +12,7 @@ from teamchat.core.markers import Marker, MarkerKind, scan, strip_markers
 from teamchat.core.messages import well_formed
 from teamchat.core.routing import ProblemKind, Resolution, RouteRequest, parse_to, resolve
 from teamchat.core.team import Member, Team
+from teamchat.core.todos import Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Addressed:
     requests: tuple[RouteRequest, ...]
     drops: tuple[str, ...] | None
     task: str | None
+    todos: tuple[Wish, ...]
     markers: tuple[str, ...]
     problems: tuple[str, ...]
     wordless: bool
@@ -41,6 +43,7 @@ class AddressedReply:
 
     requests: tuple[RouteRequest, ...]
     drops: tuple[str, ...] | None
+    todos: tuple[Wish, ...]
     markers: tuple[str, ...]
     problems: tuple[str, ...]
 
@@ -85,6 +88,7 @@ def address(
         requests=requests,
         drops=resolution.drops,
         task=resolution.task,
+        todos=resolution.todos,
         markers=_raw(markers),
         problems=(
             *(problem.message for problem in resolution.problems),
@@ -126,7 +130,11 @@ def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
     """Who speaks: `--as`, else the FROM marker, else the team's first human."""
     if resolution.from_name and option and team.member(option).name != resolution.from_name:
         raise UsageError(f"--as says {option}, and the message says it is from {resolution.from_name}")
-    name = resolution.from_name or option
+    return person(team, resolution.from_name or option)
+
+
+def person(team: Team, name: str | None) -> Member:
+    """The human of that name, or without one the team's first. Raises `UnknownName`, also for an agent's name."""
     member = team.member(name) if name else team.humans[0]
     if member.type != "human":
         people = " or ".join(f"--as {human.name}" for human in team.humans)
@@ -146,6 +154,7 @@ def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
     return AddressedReply(
         requests=resolution.requests,
         drops=resolution.drops,
+        todos=resolution.todos,
         markers=_raw(markers),
         problems=tuple(f"{member.name}: {problem}" for problem in problems),
     )

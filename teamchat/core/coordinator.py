@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from teamchat.assemblers.truncation import TruncationPolicy
@@ -53,6 +54,7 @@ from teamchat.core.events import (
     RouteDropped,
     RouteQueued,
     RouteRefused,
+    TodoChanged,
     Warned,
 )
 from teamchat.core.grouping import run_together
@@ -66,8 +68,10 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key
+from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import Turn, deliver_turn, get_turn, partial_of
 from teamchat.core.team import Member, Team
+from teamchat.core.todos import Noted
 from teamchat.runners.turn import Stopper
 
 LOOK_BACK = 24  # messages in which a speaker's own last reply is looked for
@@ -95,6 +99,16 @@ def manager_of(team: Team, db: Database, session: int) -> ContextManager:
         per_message=TruncationPolicy(team.max_message_tokens, "tokens"),
         fence_key=fence_key(db, session) if team.fence else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """What is stored of a turn's answer: the message, what it asks of the engine, and what it noted to do."""
+
+    turn: Turn
+    message: ConversationMessage
+    ended: TurnEnded
+    noted: Noted
 
 
 class ConversationCoordinator:
@@ -173,6 +187,7 @@ class ConversationCoordinator:
             )
             if addressed.task is not None:
                 self._set_task(addressed.task)
+            noted = note_todos(self.db, self.session, addressed.todos, addressed.speaker.name, message.id)
             spoke = HumanSpoke(
                 time.time(),
                 message.id,
@@ -183,12 +198,19 @@ class ConversationCoordinator:
             )
             actions = self._decide(spoke)
         self.emit(MessageStored(message))
+        self._tell_todos(noted)
         return actions
 
     def _set_task(self, task: str) -> None:
         self.manager.set_team_task(task)
         if self.manager.get_team_task() != task:
             self.emit(Warned(TASK_CUT))
+
+    def _tell_todos(self, noted: Noted, who: str = "") -> None:
+        for change in noted.changes:
+            self.emit(TodoChanged(change))
+        for problem in noted.problems:
+            self.emit(Warned(f"{who}{problem}"))
 
     async def resume(self, mode: ResumeMode) -> Conclusion:
         """Go on with what was held. Raises `NothingToResume` when the queue is empty."""
@@ -287,18 +309,18 @@ class ConversationCoordinator:
         if isinstance(answer, NoAnswer):
             self.tally.fail(route, answer.error)
             return self._step(TurnEnded(time.time(), route.number, None))
-        reply: ConversationMessage | None = None
+        reply: _Reply | None = None
+        ended = TurnEnded(time.time(), route.number, None)
         with self._transaction():
             if answer.finished.outcome.failure is None:
-                reply, ended = self._store_reply(answer.member, answer.turn, answer.finished.text, route)
-            else:
-                ended = TurnEnded(time.time(), route.number, None)
-            self.answering.end(answer, reply=reply.id if reply else None)
+                reply = self._store_reply(answer.member, answer.turn, answer.finished.text, route)
+                ended = reply.ended
+            said = reply.message.id if reply else None
+            self.answering.end(answer, reply=said)
             actions = self._decide(ended)
         if reply:
-            self.tally.said(reply)
-            self.emit(Replied(answer.turn, reply))
-        self.answering.told(answer, reply.id if reply else None)
+            self._tell_reply(reply)
+        self.answering.told(answer, said)
         return actions
 
     def _budget(self) -> float | None:
@@ -327,25 +349,25 @@ class ConversationCoordinator:
 
     def _deliver(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """The replies that a group's turns have kept become messages, in the order in which the members were named."""
-        replies: list[tuple[Turn, ConversationMessage]] = []
-        ends: list[TurnEnded] = []
+        replies: list[_Reply] = []
         with self._transaction():
             for route in routes:
                 assert route.answer is not None, route
                 turn = get_turn(self.db, route.answer)
-                reply, ended = self._store_reply(self.team.member(turn.member), turn, partial_of(self.db, turn), route)
-                deliver_turn(self.db, turn, reply.id)
-                replies.append((turn, reply))
-                ends.append(ended)
-            actions = self._decide(GroupDelivered(time.time(), tuple(ends)))
-        for turn, reply in replies:
-            self.tally.said(reply)
-            self.emit(Replied(turn, reply))
+                reply = self._store_reply(self.team.member(turn.member), turn, partial_of(self.db, turn), route)
+                deliver_turn(self.db, turn, reply.message.id)
+                replies.append(reply)
+            actions = self._decide(GroupDelivered(time.time(), tuple(reply.ended for reply in replies)))
+        for reply in replies:
+            self._tell_reply(reply)
         return actions
 
-    def _store_reply(
-        self, member: Member, turn: Turn, text: str, route: Route
-    ) -> tuple[ConversationMessage, TurnEnded]:
+    def _tell_reply(self, reply: _Reply) -> None:
+        self.tally.said(reply.message)
+        self.emit(Replied(reply.turn, reply.message))
+        self._tell_todos(reply.noted, f"{reply.message.speaker.role_name}: ")
+
+    def _store_reply(self, member: Member, turn: Turn, text: str, route: Route) -> _Reply:
         reply = address_reply(text, self.team, member)
         for problem in reply.problems:
             self.emit(Warned(problem))
@@ -362,7 +384,7 @@ class ConversationCoordinator:
         ended = TurnEnded(
             time.time(), route.number, message.id, reply.requests, reply.drops, speaker=member.name, new=new
         )
-        return message, ended
+        return _Reply(turn, message, ended, note_todos(self.db, self.session, reply.todos, member.name, message.id))
 
     def _said_since(self) -> list[tuple[str, str]]:
         """What agents said since the last human message, newest first."""

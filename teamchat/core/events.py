@@ -10,6 +10,7 @@ from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
 from teamchat.core.route import Route
 from teamchat.core.store.turns import Turn
+from teamchat.core.todos import Change
 from teamchat.runners.base import AgentEvent, Usage
 
 
@@ -69,6 +70,13 @@ class TurnFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class TodoChanged:
+    """A message added something to the todo list, or closed it."""
+
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
     """Something a person should know that stops nothing."""
 
@@ -84,6 +92,7 @@ ConversationEvent = (
     | AgentSpoke
     | Replied
     | TurnFinished
+    | TodoChanged
     | Warned
 )
 

@@ -18,7 +18,7 @@ _ONE_NAME = re.compile(_NAME)
 MOST_SHOWN = 5
 _PUNCTUATION = ".;?…。"
 _FULL_WIDTH = re.compile(
-    rf"[［【]{SPACE}*+(?P<kind>NEXT|FROM|TEAM_TASK|DROP){SPACE}*+[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]",
+    rf"[［【]{SPACE}*+(?P<kind>NEXT|FROM|TEAM_TASK|DROP|TODO|DONE){SPACE}*+[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]",
     re.IGNORECASE | re.ASCII,
 )
 _NO_COLON = re.compile(rf"(?<!\\)(?P<hit>\[{SPACE}*+NEXT{SPACE}++{_NAMES})", re.IGNORECASE)

@@ -1,4 +1,4 @@
-r"""Markers: how a message says who speaks next, who speaks, what the task is (design section 5).
+r"""Markers: how a message says who speaks next, who speaks, what the task is and what is to do (design section 5).
 
 A marker ends at the first `]`. A line end or another marker's beginning before it leaves it unclosed, so that of
 `[NEXT: a [NEXT: b]` the inner one is obeyed. In a code fence, inline code (the bracket at either end) or a block quote
@@ -20,6 +20,7 @@ from typing import Literal
 from teamchat.core.markdown import Place, Places, is_escaped
 from teamchat.core.targets import Target, parse_targets
 from teamchat.core.tidy import Edit, remove
+from teamchat.core.todos import todo_text
 
 Author = Literal["human", "ai"]
 
@@ -27,7 +28,7 @@ SPACE = r"[\t \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
 _HEAD = re.compile(
     # ASCII, or IGNORECASE would take the long s and the Kelvin sign for letters of a keyword
     rf"(?P<line>(?<![^\r\n]){SPACE}*+)?(?P<open>\[){SPACE}*+"
-    rf"(?:(?P<kind>NEXT|FROM|TEAM_TASK|DROP){SPACE}*+[:：]|(?P<block>TEAM_TASK){SPACE}*+\])",
+    rf"(?:(?P<kind>NEXT|FROM|TEAM_TASK|DROP|TODO|DONE){SPACE}*+[:：]|(?P<block>TEAM_TASK){SPACE}*+\])",
     re.IGNORECASE | re.ASCII,
 )
 _BODY_END = re.compile(r"[\]\r\n]")
@@ -38,6 +39,8 @@ class MarkerKind(StrEnum):
     FROM = "FROM"
     TEAM_TASK = "TEAM_TASK"
     DROP = "DROP"
+    TODO = "TODO"
+    DONE = "DONE"
 
 
 class WhyNot(StrEnum):
@@ -60,9 +63,10 @@ HUMANS_ONLY = {MarkerKind.FROM, MarkerKind.TEAM_TASK}
 class Marker:
     """Something in a text that looks like a marker: `text[start:end]` is `raw`, and `body` what it holds.
 
-    Only a marker that counts has `targets` (NEXT), `names` (FROM: one, DROP: any number) or a `task` (TEAM_TASK; empty
-    when nothing was written). A `[TEAM_TASK]` block that counts reaches up to the next marker that counts, or the end,
-    and those that do not count may lie inside it.
+    Only a marker that counts has `targets` (NEXT), `names` (FROM: one, DROP and DONE: any number), a `task` (TEAM_TASK;
+    empty when nothing was written) or a `todo` (a line; empty without a letter or digit in it, such as three dots). A
+    `[TEAM_TASK]` block that counts reaches up to the next marker that counts, or the end, and those that do not count
+    may lie inside it.
     """
 
     kind: MarkerKind
@@ -74,6 +78,7 @@ class Marker:
     targets: tuple[Target, ...] = ()
     names: tuple[str, ...] = ()
     task: str | None = None
+    todo: str | None = None
 
     @property
     def counts(self) -> bool:
@@ -168,9 +173,11 @@ def _meaning(marker: Marker) -> Marker:
     match marker.kind:
         case MarkerKind.NEXT:
             return replace(marker, targets=parse_targets(marker.body))
-        case MarkerKind.DROP:
+        case MarkerKind.DROP | MarkerKind.DONE:
             return replace(marker, names=tuple(name for target in parse_targets(marker.body) for name in target.names))
         case MarkerKind.FROM:
             return replace(marker, names=(name,) if (name := marker.body.strip()) else ())
         case MarkerKind.TEAM_TASK:
             return replace(marker, task=marker.body.strip())
+        case MarkerKind.TODO:
+            return replace(marker, todo=todo_text(marker.body))

@@ -14,6 +14,7 @@ from enum import StrEnum
 from teamchat.core.markers import Author, Marker, MarkerKind
 from teamchat.core.names import Ambiguous, Directory, Found, Named, Unknown, fold
 from teamchat.core.targets import Priority, Target, parse_targets
+from teamchat.core.todos import Add, Finish, Wish, todo_number
 
 _LONGEST_SHOWN = 60  # characters
 
@@ -23,6 +24,7 @@ class ProblemKind(StrEnum):
     AMBIGUOUS = "ambiguous"
     SELF = "self"
     EMPTY = "empty"
+    NO_NUMBER = "no number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,16 @@ class RouteRequest:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a message asks for. `drops` None is DROP: ALL; `from_name` is a member's exact name, human or not."""
+    """What a message asks for. `drops` None is DROP: ALL; `from_name` is a member's exact name, human or not.
+
+    `todos` are what is to be noted on the list, in order; whether its numbers are there is not known here.
+    """
 
     requests: tuple[RouteRequest, ...] = ()
     drops: tuple[str, ...] | None = ()
     from_name: str | None = None
     task: str | None = None
+    todos: tuple[Wish, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -86,6 +92,7 @@ def resolve(
         drops=None if reader.drop_all else tuple(reader.drops),
         from_name=reader.from_name,
         task=reader.task,
+        todos=tuple(reader.todos),
         problems=tuple(reader.problems.values()),
     )
 
@@ -108,10 +115,11 @@ class _Reader:
     drop_all: bool = False
     from_name: str | None = None
     task: str | None = None
+    todos: list[Wish] = field(default_factory=list)
     problems: dict[tuple[ProblemKind, str], Problem] = field(default_factory=dict)
 
     def read(self, marker: Marker) -> None:
-        if not (marker.targets or marker.names or marker.task):
+        if not (marker.targets or marker.names or marker.task or marker.todo):
             self._problem(Problem(ProblemKind.EMPTY, f"{marker.raw.strip()} is empty: ignored"))
             return
         match marker.kind:
@@ -123,6 +131,10 @@ class _Reader:
                 self.from_name = self._member(marker.names[0]) or self.from_name
             case MarkerKind.TEAM_TASK:
                 self.task = marker.task
+            case MarkerKind.TODO:
+                self.todos.append(Add(marker.todo or ""))
+            case MarkerKind.DONE:
+                self._finish(marker.names)
 
     def speak(self, targets: Iterable[Target]) -> None:
         for target in targets:
@@ -150,6 +162,14 @@ class _Reader:
                 self.drop_all = True
             elif member := self._member(name):
                 self.drops[member] = None
+
+    def _finish(self, numbers: Iterable[str]) -> None:
+        for written in numbers:
+            number = todo_number(written)
+            if number is None:
+                self._problem(Problem(ProblemKind.NO_NUMBER, f"{quoted(written)} is no number of a todo", written))
+            else:
+                self.todos.append(Finish(number))
 
     def _member(self, name: str) -> str | None:
         match self.directory.match(name):

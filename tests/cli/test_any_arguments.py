@@ -19,7 +19,7 @@ WORDS = [
     "\x1b[31m", "\udcff", "水", "x" * 5000, "--to", "--as", "--team", "--session", "--new", "--json", "--stream",
     "--quiet", "-q", "--timeout", "90s", "--trust", "--dry-run", "--retry", "--skip", "--drop", "-n", "--prompt",
     "--clear", "--help", "-h", "--version", "--nope", "-x", "--to=max", "--session=a b", "--session=", "--n",
-    "--no-new", "-nq", "--system",
+    "--no-new", "-nq", "--system", "add", "done", "clear", "#1", "--all", "--history",
 ]  # fmt: skip
 SLOW = {"demo", "replay", "doctor", "init"}  # commands that wait, or write here; they have tests of their own
 words = st.sampled_from([word for word in WORDS if word not in SLOW]) | st.text(max_size=5)

@@ -61,6 +61,29 @@ def test_every_marker_is_explained() -> None:
     ]
 
 
+def test_markers_of_the_todo_list_are_explained_with_what_they_would_do(made: Crew) -> None:
+    assert run_here("send", "Hi [TODO: old]").code == 0
+    before = rows()
+    text = "[TODO: new] `[DONE: 1]` [DONE: 1, 9]\n> [TODO: no]\n\n【TODO: x】 \\[DONE: 2] [TODO: ...] [DONE: x"
+    assert run_here("send", "--dry-run", text).out.splitlines()[:13] == [
+        "[TODO: new] at 0: counts",
+        "[DONE: 1] at 13: text, it is in inline code",
+        "[DONE: 1, 9] at 24: counts",
+        "[TODO: no] at 39: text, it is in a quote",
+        "[DONE: 2] at 62: text, it is escaped",
+        "[TODO: ...] at 72: counts",
+        "[DONE: x at 84: text, it is not closed on its line",
+        "problem: [TODO: ...] is empty: ignored",
+        "problem: '【TODO: x】' is no marker and does nothing: did you mean [TODO: x]?",
+        "problem: '[DONE: x' is no marker and does nothing: did you mean [DONE: ...]?",
+        "problem: there is no todo 9 (open: 2)",
+        "todo 2 added by kailai: new",
+        "todo 1 done by kailai: old",
+    ]
+    assert rows() == before
+    assert len(made.prompts("max")) == 1
+
+
 def test_it_stores_nothing_and_begins_no_session(made: Crew) -> None:
     assert run_here("send", "--dry-run", "Hi").code == 0
     assert run_here("send", "--dry-run", "--session", "new", "Hi").code == 0

@@ -65,7 +65,7 @@ def settled(ran: Result) -> list[dict[str, object]]:
 def test_the_documentation_has_a_row_for_every_type() -> None:
     assert set(FIELDS) == {
         "message", "queued", "dropped", "refused", "turn_started", "text_delta", "text", "thinking", "tool_call",
-        "tool_result", "denied", "retry", "note", "turn_finished", "warning", "result",
+        "tool_result", "denied", "retry", "note", "turn_finished", "todo_added", "todo_done", "warning", "result",
     }  # fmt: skip
 
 
@@ -95,6 +95,18 @@ def test_a_whole_conversation(world: Path) -> None:
         {"type": "result", "session": "s1", "code": 0, "outcome": "done", "text": "Done.", "reason": None,
          "hint": None, "waiting": None, "paused": None, "held": [], "turns": 2, "denied": None, "usage": NOTHING_USED},
     ]  # fmt: skip
+
+
+def test_what_is_noted_to_do(world: Path) -> None:
+    crew(world, {"max": ["Ok. [DONE: 1]"]})
+    lines = settled(run_here("send", "--json", "Go [TODO: write it]"))
+    todos = [line for line in lines if str(line["type"]).startswith("todo_")]
+    item = {"number": 1, "text": "write it"}
+    assert todos == [
+        {"type": "todo_added", **item, "by": "kailai", "message": "msg-1"},
+        {"type": "todo_done", **item, "by": "max", "message": "msg-2"},
+    ]
+    assert [lines[lines.index(todo) - 1]["type"] for todo in todos] == ["message", "message"]
 
 
 def kinds(lines: list[dict[str, object]]) -> list[object]:

@@ -34,13 +34,13 @@ AGENT = """\
 echo "$1" >> "$HOME/ran"
 while IFS= read -r line; do :; done
 case "$1 hears $line" in
-"max hears begin") says="a plan [NEXT: sarah + carol + dora]" ;;
-"sarah hears a plan") says="fine for sarah" ;;
+"max hears begin") says="a plan [NEXT: sarah + carol + dora] [TODO: carry it out]" ;;
+"sarah hears a plan") says="fine for sarah [TODO: tell bob] [DONE: 1]" ;;
 "carol hears a plan") says="what does kailai say? [NEXT: kailai]" ;;
 "dora hears a plan") says="dora wants to hear more [NEXT: max]" ;;
 "sarah hears go on") says="more of it [NEXT: carol]" ;;
 "max hears more of it") says="the sum of it" ;;
-"carol hears the sum of it") says="carol is content" ;;
+"carol hears the sum of it") says="carol is content [DONE: 2, 3]" ;;
 *) exit 1 ;;
 esac
 printf %s "${says%% *}"
@@ -51,23 +51,24 @@ TEAM = '[[members]]\nname = "kailai"\ntype = "human"\n' + "".join(
     f'[[members]]\nname = "{name}"\nagent = "{name}"\n[agents.{name}]\ncommand = ["sh", "agent.sh", "{name}"]\n'
     for name in ("max", "sarah", "carol", "dora")
 )
-ASKS = ("[NEXT: max] begin", ExitCode.HUMAN_ASKED)
+ASKS = ("[NEXT: max] [TODO: make a plan] begin", ExitCode.HUMAN_ASKED)
 ANSWERS = ("[NEXT: sarah] go on", ExitCode.DONE)
 SAID = [
     ("kailai", ASKS[0]),
-    ("max", "a plan [NEXT: sarah + carol + dora]"),
-    ("sarah", "fine for sarah"),
+    ("max", "a plan [NEXT: sarah + carol + dora] [TODO: carry it out]"),
+    ("sarah", "fine for sarah [TODO: tell bob] [DONE: 1]"),
     ("carol", "what does kailai say? [NEXT: kailai]"),
     ("dora", "dora wants to hear more [NEXT: max]"),
     ("kailai", ANSWERS[0]),
     ("sarah", "more of it [NEXT: carol]"),
     ("max", "the sum of it"),
-    ("carol", "carol is content"),
+    ("carol", "carol is content [DONE: 2, 3]"),
 ]
 KEPT = {
     "messages": "SELECT message, speaker_name, content, routing, stands_for FROM messages ORDER BY id",
     "routes": """SELECT number, target, status, place, priority, "group", parent, "by", request, as_of
         FROM routes ORDER BY number""",
+    "todo_changes": 'SELECT number, what, text, "by", message FROM todo_changes ORDER BY id',
     "sessions": "SELECT name, team, next_route, last_ai FROM sessions",
 }
 PLACES = {"HOME": "home", "TEAMCHAT_HOME": "state", "TMPDIR": "tmp"}

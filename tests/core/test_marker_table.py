@@ -33,6 +33,14 @@ TABLE = [
     ("[NEXT: max] [NEXT: sarah] Hi", "max, sarah", "Hi", NO_HINT),
     ("[NEXT: max] Hi [NEXT: max]", "max", "Hi", NO_HINT),
     ("[NEXT: max + sarah] Hi", "max + sarah", "Hi", NO_HINT),
+    # --- markers of the todo list call nobody
+    ("[TODO: ask sarah] [DONE: 1, 7] Hi", LEAD, "Hi", NO_HINT),
+    ("[NEXT: max] [todo：write it] Hi", "max", "Hi", NO_HINT),
+    ("［TODO：write it］ Hi", LEAD, SAME, "[TODO: write it]"),
+    ("【done: 3】 Hi", LEAD, SAME, "[DONE: 3]"),
+    ("[TODO: write\nit] Hi", LEAD, SAME, "[TODO: ...]"),
+    ("TODO: write it. [TODO] Hi", LEAD, SAME, NO_HINT),
+    ("`[TODO: write it]` Hi", LEAD, SAME, NO_HINT),
     # --- names that nobody has
     ("[NEXT: Max, nobody, sarah] Hi", "max, sarah", "Hi", NO_HINT),
     ("[NEXT: max + nobody] Hi", "max", "Hi", NO_HINT),

@@ -12,7 +12,7 @@ from teamchat.core.markers import Marker, MarkerKind, WhyNot, scan, strip_marker
 from teamchat.core.targets import Target, parse_targets
 from tests.core.texts import PATHOLOGICAL, grows_linearly, marked_up
 
-NEXT, FROM, TEAM_TASK, DROP = MarkerKind
+NEXT, FROM, TEAM_TASK, DROP, TODO, DONE = MarkerKind
 
 
 def counting(text: str, author: Literal["human", "ai"] = "human") -> list[Marker]:
@@ -197,6 +197,50 @@ def test_from_names_one_speaker_and_drop_names_any_number() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "todos", "left"),
+    [
+        ("[TODO: write it] Hi", ["write it"], "Hi"),
+        ("Hi [todo：write it]", ["write it"], "Hi"),
+        ("[ Todo : write\u2028 it\x1b[31m  now\x1b[0m ]", ["write it now"], ""),
+        ("a [TODO: one] b [TODO: two] c", ["one", "two"], "a b c"),
+        ("[TODO: one][TODO: one]", ["one", "one"], ""),
+        ("[TODO: use a[0] now]", ["use a[0"], "now]"),
+        ("[TODO: run `it`] Hi", ["run `it`"], "Hi"),
+        ("- a\n- [TODO: b]\n- c", ["b"], "- a\n-\n- c"),
+        ("[TODO: 修复登录，然后测试]", ["修复登录，然后测试"], ""),
+        ("[TODO: max !P1 + sarah, bob]", ["max !P1 + sarah, bob"], ""),
+        ("[TODO:] [TODO: ...] [TODO: ✓] Hi", ["", "", ""], "Hi"),
+        ("[TEAM_TASK] Build [TODO: one] on", ["one"], "on"),
+        ("`[TODO: a]` \\[TODO: b]", [], "`[TODO: a]` [TODO: b]"),
+        ("> [TODO: a]", [], "> [TODO: a]"),
+        ("```\n[TODO: a]\n```", [], "```\n[TODO: a]\n```"),
+        ("[TODO: one\ntwo]", [], "[TODO: one\ntwo]"),
+        ("[TODO] TODO: a [TODO a] [TODOS: a] ［TODO: a］", [], "[TODO] TODO: a [TODO a] [TODOS: a] ［TODO: a］"),
+    ],
+)
+@pytest.mark.parametrize("author", ["human", "ai"])
+def test_a_todo_is_one_line_of_text(text: str, todos: list[str], left: str, author: Literal["human", "ai"]) -> None:
+    if author == "human" or "TEAM_TASK" not in text:
+        assert [marker.todo for marker in counting(text, author) if marker.kind is TODO] == todos
+        assert strip_markers(text, author=author) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("[DONE: 1]", ("1",)),
+        ("[done：1，#3、x]", ("1", "#3", "x")),
+        ("[DONE: 1 + 3]", ("1", "3")),
+        ("[DONE:]", ()),
+    ],
+)
+def test_done_names_what_is_to_be_closed(text: str, numbers: tuple[str, ...]) -> None:
+    (marker,) = counting(text, "ai")
+    assert (marker.kind, marker.names) == (DONE, numbers)
+    assert strip_markers(f"So. {text}") == "So."
+
+
+@pytest.mark.parametrize(
     ("text", "task", "left"),
     [
         ("[TEAM_TASK: Design it] Hi", "Design it", "Hi"),
@@ -270,6 +314,8 @@ PIECES = [
     "[TEAM_TASK: ",
     "[FROM:",
     "[DROP:",
+    "[TODO:",
+    "[done : ",
     "]",
     "[",
     "a",
@@ -297,7 +343,8 @@ def test_every_marker_tells_where_it_is_in_any_text(text: str, author: Literal["
 @given(texts, authors)
 def test_only_markers_that_count_say_something(text: str, author: Literal["human", "ai"]) -> None:
     silent = [marker for marker in scan(text, author) if not marker.counts]
-    assert all(not marker.targets and not marker.names and marker.task is None for marker in silent)
+    assert all(not marker.targets and not marker.names for marker in silent)
+    assert all(marker.task is None and marker.todo is None for marker in silent)
 
 
 @given(texts, authors)

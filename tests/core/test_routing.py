@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from teamchat.core.markers import scan
 from teamchat.core.routing import ProblemKind, Resolution, RouteRequest, parse_to, resolve
 from teamchat.core.targets import Target
+from teamchat.core.todos import Add, Finish
 
 
 @dataclass(frozen=True)
@@ -151,11 +152,27 @@ def test_the_last_task_counts_and_an_empty_one_does_not() -> None:
     assert resolved("Hi").task is None
 
 
-@pytest.mark.parametrize("text", ["[NEXT:]", "[NEXT: ,]", "[DROP: ]", "[FROM:]", "[TEAM_TASK: ]", "[TEAM_TASK]\n"])
+@pytest.mark.parametrize(
+    "text", ["[NEXT:]", "[NEXT: ,]", "[DROP: ]", "[FROM:]", "[TEAM_TASK: ]", "[TEAM_TASK]\n", "[TODO: ...]", "[DONE:]"]
+)
 def test_an_empty_marker_asks_for_nothing_and_is_reported(text: str) -> None:
     found = resolved(text)
     assert (found.requests, found.drops, found.from_name, found.task) == ((), (), None, None)
     assert [problem.message for problem in found.problems] == [f"{text.strip()} is empty: ignored"]
+
+
+def test_todos_are_noted_in_the_order_of_the_text_by_people_and_agents() -> None:
+    wishes = (Add("a"), Finish(3), Add("b"), Finish(1), Finish(12))
+    text = "[TODO: a] [DONE: 3] [TODO: b] [DONE: 1, #１２]"
+    assert resolved(text).todos == resolved(text, "max", "ai").todos == wishes
+    assert resolved(text).problems == ()
+
+
+def test_what_is_no_number_is_told_once_and_the_others_are_closed() -> None:
+    found = resolved(f"[DONE: max, 2, MAX, -1, {'9' * 5000}]")
+    assert found.todos == (Finish(2),)
+    assert [problem.kind for problem in found.problems] == [ProblemKind.NO_NUMBER] * 3
+    assert found.problems[0].message == "'max' is no number of a todo"
 
 
 def test_an_agents_from_and_task_are_text() -> None:

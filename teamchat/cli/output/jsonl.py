@@ -15,6 +15,7 @@ from teamchat.core.events import (
     RouteDropped,
     RouteQueued,
     RouteRefused,
+    TodoChanged,
     TurnFinished,
     TurnStarted,
     Warned,
@@ -22,6 +23,7 @@ from teamchat.core.events import (
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
 from teamchat.core.route import Route
+from teamchat.core.todos import Change
 from teamchat.runners.base import Denied, Error, Note, Retry, Text, TextDelta, Thinking, ToolCall, ToolResult, Usage
 
 VERSION = 1
@@ -37,10 +39,8 @@ class JsonOutput:
         match event:
             case MessageStored(message=message):
                 write("message", **message_fields(message))
-            case RouteQueued(route=route):
-                write("queued", **route_fields(route))
-            case RouteDropped(route=route):
-                write("dropped", **route_fields(route))
+            case RouteQueued(route=route) | RouteDropped(route=route):
+                write("queued" if isinstance(event, RouteQueued) else "dropped", **route_fields(route))
             case TurnStarted(turn=turn, route=route):
                 write(
                     "turn_started", turn=turn.number, member=turn.member, route=route.number, attempt=turn.setup.attempt
@@ -54,6 +54,8 @@ class JsonOutput:
             case TurnFinished(turn=turn, outcome=outcome, partial=partial):
                 at = {"turn": turn.number, "member": turn.member, "redacted": turn.setup.redacted}
                 write("turn_finished", **at, **outcome_fields(outcome), partial=partial)
+            case TodoChanged(change=change):
+                write(f"todo_{change.what}", **todo_fields(change))
             case Warned(text=text):
                 write("warning", text=text)
 
@@ -117,6 +119,10 @@ def message_fields(message: ConversationMessage) -> dict[str, Any]:
 def route_fields(route: Route) -> dict[str, Any]:
     fields = ("number", "target", "priority", "group", "parent", "by", "status", "attempt")
     return {name: getattr(route, name) for name in fields}
+
+
+def todo_fields(change: Change) -> dict[str, Any]:
+    return {name: getattr(change, name) for name in ("number", "text", "by", "message")}
 
 
 def outcome_fields(outcome: Outcome) -> dict[str, Any]:

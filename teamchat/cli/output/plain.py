@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teamchat.cli.output.words import block, called, ending, note, turn_line
+from teamchat.cli.output.words import block, called, ending, note, todo_line, turn_line
 from teamchat.core.clean import clean
 from teamchat.core.events import (
     AgentSpoke,
@@ -11,6 +11,7 @@ from teamchat.core.events import (
     Replied,
     RouteDropped,
     RouteRefused,
+    TodoChanged,
     TurnFinished,
     TurnStarted,
     Warned,
@@ -37,6 +38,8 @@ class PlainOutput:
                 note(f"{turn.member} begins (turn {turn.number})")
             case AgentSpoke(member=member, event=agent_event):
                 self._agent(member, agent_event)
+            case TodoChanged(change=change):
+                note(todo_line(change))
             case Warned(text=text):
                 note(clean(text))
             case _:

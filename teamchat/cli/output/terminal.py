@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.text import Text as RichText
 
-from teamchat.cli.output.words import called, ending, turn_line
+from teamchat.cli.output.words import called, ending, todo_line, turn_line
 from teamchat.core.clean import Cleaner, clean
 from teamchat.core.events import (
     AgentSpoke,
@@ -19,6 +19,7 @@ from teamchat.core.events import (
     Replied,
     RouteDropped,
     RouteRefused,
+    TodoChanged,
     TurnFinished,
     TurnStarted,
     Warned,
@@ -70,6 +71,8 @@ class TerminalOutput:
                 self.console.line()
             case RouteDropped(route=route):
                 self._line(f"· dropped: {called(route)}", "yellow")
+            case TodoChanged(change=change):
+                self._line(f"· {todo_line(change)}", "dim")
             case Warned(text=text):
                 self._line(f"· {clean(text)}", "yellow")
             case RouteRefused(route=route, limit=limit):

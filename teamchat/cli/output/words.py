@@ -9,8 +9,10 @@ from teamchat.cli.streams import silence
 from teamchat.core.clean import clean
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion
+from teamchat.core.printable import printable
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.route import Route
+from teamchat.core.todos import Change
 from teamchat.runners.base import Usage
 
 
@@ -93,6 +95,11 @@ def block(head: str, text: str) -> str:
 def called(route: Route) -> str:
     """Whose turn it is that waits or is dropped, and why it was there."""
     return f"{route.target}, called by {route.by} in {route.parent}"
+
+
+def todo_line(change: Change, where: str = "") -> str:
+    """What happened to an item of the todo list, and where."""
+    return f"todo {change.number} {change.what} by {change.by}{where}: {printable(change.text)}"
 
 
 def moment(seconds: float) -> str:

@@ -114,6 +114,19 @@ INITIAL: tuple[str, ...] = (
         data TEXT NOT NULL,
         PRIMARY KEY (turn, number)
     ) STRICT, WITHOUT ROWID""",
+    # append-only, too: the list is what the changes come to, but for those of hidden messages
+    """CREATE TABLE todo_changes (
+        id INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL REFERENCES sessions,
+        number INTEGER NOT NULL, -- of the item; given once in a session
+        what TEXT NOT NULL,      -- added, done, cleared
+        text TEXT NOT NULL,      -- the item's
+        "by" TEXT NOT NULL,
+        at REAL NOT NULL,
+        message TEXT,            -- that it came from; NULL for a command
+        FOREIGN KEY (session, message) REFERENCES messages (session, message)
+    ) STRICT""",
+    "CREATE INDEX todo_changes_in_order ON todo_changes (session, id)",
     """CREATE TABLE layers (
         session INTEGER NOT NULL REFERENCES sessions,
         name TEXT NOT NULL,

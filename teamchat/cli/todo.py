@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import dataclasses
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.complete import people
+from teamchat.cli.options import JsonOption, SessionOption, TeamOption
+
+if TYPE_CHECKING:
+    from teamchat.core.store.database import Database
+    from teamchat.core.store.sessions import Session
+    from teamchat.core.todos import Change, Todo, Wish
+
+
+class Action(StrEnum):
+    LIST = "list"
+    ADD = "add"
+    DONE = "done"
+    CLEAR = "clear"
+
+
+def todo(
+    action: Annotated[Action, typer.Argument(show_default=False, help="What to do (default: list).")] = Action.LIST,
+    words: Annotated[
+        list[str] | None, typer.Argument(show_default=False, help="The text to add, or the numbers that are done.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="List what is done, too.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="List who changed what, and when.")] = False,
+    as_: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="Which person changes it.")
+    ] = None,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep a conversation's todo list, which every member is told."""
+    from teamchat.cli.place import find_root, find_team, open_store
+    from teamchat.core.addressing import person
+    from teamchat.core.errors import UsageError
+    from teamchat.core.store.sessions import need_session
+
+    given = words or []
+    if (everything or history) and action is not Action.LIST:
+        raise UsageError(f"--all and --history list; they do not go with {action}", "teamchat todo --all")
+    if action in (Action.LIST, Action.CLEAR):
+        if given:
+            raise UsageError(f"{action} takes no text", 'teamchat todo add "..."')
+    elif not given:
+        raise UsageError(f"{action} what?", 'teamchat todo add "...", or teamchat todo done 3')
+    found = None if action is Action.LIST else find_team(team)
+    with open_store(found.root if found else find_root(team)) as db:
+        chosen = need_session(db, session)
+        if found is None:
+            show(db, chosen, everything=everything, history=history, as_json=as_json)
+            return
+        by = person(found, as_).name
+        if action is Action.CLEAR:
+            clear(db, chosen, by, as_json=as_json)
+        else:
+            change(db, chosen, action, given, by, as_json=as_json)
+
+
+def change(db: Database, session: Session, action: Action, words: list[str], by: str, *, as_json: bool) -> None:
+    """All of it, or nothing. Raises `UnknownName` for a number that is not there, and `UsageError`."""
+    from teamchat.cli.output.jsonl import todo_fields, write
+    from teamchat.cli.output.words import note, todo_line
+    from teamchat.core.errors import UnknownName, UsageError
+    from teamchat.core.store.todos import note_todos
+
+    with db.transaction():
+        noted = note_todos(db, session.id, adding(words) if action is Action.ADD else finishing(words), by)
+        if noted.unknown:
+            raise UnknownName(" ".join(noted.problems), "teamchat todo  # lists them")
+        if not noted.changes:
+            raise UsageError(" ".join(noted.problems), "teamchat todo done N, or teamchat todo clear")
+    for problem in noted.problems:
+        note(problem)
+    for done in noted.changes:
+        if as_json:
+            write(f"todo_{done.what}", **todo_fields(done))
+        else:
+            note(todo_line(done))
+
+
+def adding(words: list[str]) -> tuple[Wish, ...]:
+    from teamchat.core.errors import UsageError
+    from teamchat.core.messages import well_formed
+    from teamchat.core.todos import Add, todo_text
+
+    text = todo_text(well_formed(" ".join(words)))
+    if not text:
+        raise UsageError("there is nothing to do in that", 'teamchat todo add "Write the tests"')
+    return (Add(text),)
+
+
+def finishing(words: list[str]) -> tuple[Wish, ...]:
+    """What `3 4`, `3,4` and `#3` mean."""
+    from teamchat.core.errors import UsageError
+    from teamchat.core.routing import quoted
+    from teamchat.core.todos import Finish, todo_number
+
+    written = [part for word in words for part in word.split(",") if part.strip()]
+    numbers = [todo_number(part) for part in written]
+    wrong = [part for part, number in zip(written, numbers, strict=True) if number is None]
+    if wrong or not written:
+        raise UsageError(f"{quoted(wrong[0] if wrong else words[0])} is no number of a todo", "teamchat todo done 3")
+    return tuple(Finish(number) for number in numbers if number is not None)
+
+
+def clear(db: Database, session: Session, by: str, *, as_json: bool) -> None:
+    from teamchat.cli.output.jsonl import todo_fields, write
+    from teamchat.cli.output.words import note, plural
+    from teamchat.core.store.todos import clear_todos
+
+    gone = clear_todos(db, session.id, by)
+    if as_json:
+        for item in gone:
+            write("todo_cleared", **todo_fields(item))
+    else:
+        note(f"{plural(len(gone), 'todo')} cleared from session {session.name}")
+
+
+def show(db: Database, session: Session, *, everything: bool, history: bool, as_json: bool) -> None:
+    from teamchat.cli.output.jsonl import write
+    from teamchat.cli.output.words import note
+    from teamchat.core.store.todos import changes_of
+    from teamchat.core.todos import read
+
+    changes = changes_of(db, session.id)
+    if history:
+        for made in changes:
+            if as_json:
+                write("todo_change", **dataclasses.asdict(made))
+            else:
+                print(change_line(made))
+        return
+    todos = read(changes)
+    for item in todos.items.values():
+        if everything or item.done is None:
+            if as_json:
+                write("todo", **fields(item))
+            else:
+                print(item_line(item))
+    if not (todos.items or as_json):
+        note(f'session {session.name} has nothing to do; add something: teamchat todo add "..."')
+    elif todos.done and not (everything or as_json):
+        note(f"{todos.done} done (--all lists them)")
+
+
+def item_line(item: Todo) -> str:
+    from teamchat.core.printable import printable
+
+    done = f", done by {item.done.by}" if item.done else ""
+    return f"[{'x' if item.done else ' '}] {item.number}  {printable(item.added.text)}  ({item.added.by}{done})"
+
+
+def change_line(made: Change) -> str:
+    from teamchat.cli.output.words import moment, todo_line
+
+    where = f" in {made.message}" if made.message else ""
+    back = ", taken back" if made.hidden else ""
+    return f"{moment(made.at)}  {todo_line(made, f'{where}{back}')}"
+
+
+def fields(item: Todo) -> dict[str, object]:
+    added, done = item.added, item.done
+    return {
+        "number": item.number,
+        "text": added.text,
+        "by": added.by,
+        "at": added.at,
+        "message": added.message,
+        "done": done and {"by": done.by, "at": done.at, "message": done.message},
+    }

@@ -1,0 +1,55 @@
+"""The todo list's changes as rows, with the messages that they came from."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable
+
+from teamchat.core.store.database import Database
+from teamchat.core.todos import Change, Noted, TodoList, Wish, note, read
+
+CHANGES = """SELECT todo_changes.*, COALESCE(messages.hidden, 0) AS hidden FROM todo_changes
+    LEFT JOIN messages USING (session, message) WHERE session = ? ORDER BY todo_changes.id"""
+
+
+def changes_of(db: Database, session: int) -> list[Change]:
+    """Every change that was ever made, in order, those of hidden messages among them."""
+    return [_change(row) for row in db.rows(CHANGES, session)]
+
+
+def todos_of(db: Database, session: int) -> TodoList:
+    return read(changes_of(db, session))
+
+
+def note_todos(db: Database, session: int, wishes: Iterable[Wish], by: str, message: str | None = None) -> Noted:
+    """Store what the wishes of a message, or of a command, come to."""
+    wishes = tuple(wishes)
+    if not wishes:
+        return Noted()
+    with db.transaction():  # numbers are given here: two processes at once must not give the same
+        noted = note(todos_of(db, session), wishes, by, time.time(), message)
+        _insert(db, session, noted.changes)
+    return noted
+
+
+def clear_todos(db: Database, session: int, by: str) -> tuple[Change, ...]:
+    """Take every item off the list, done or not. Their numbers are not given again."""
+    with db.transaction():
+        items = todos_of(db, session).items.values()
+        now = time.time()
+        changes = tuple(Change(item.number, "cleared", item.added.text, by, now) for item in items)
+        _insert(db, session, changes)
+    return changes
+
+
+def _insert(db: Database, session: int, changes: Iterable[Change]) -> None:
+    db.executemany(
+        'INSERT INTO todo_changes (session, number, what, text, "by", at, message) VALUES (?, ?, ?, ?, ?, ?, ?)',
+        ((session, c.number, c.what, c.text, c.by, c.at, c.message) for c in changes),
+    )
+
+
+def _change(row: sqlite3.Row) -> Change:
+    fields = ("number", "what", "text", "by", "at", "message")
+    return Change(**{name: row[name] for name in fields}, hidden=bool(row["hidden"]))
