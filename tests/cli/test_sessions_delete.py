@@ -59,20 +59,22 @@ def found(word: str) -> int:
 
 @said
 def test_all_of_it_goes_and_all_of_others_stays(made: Crew) -> None:
+    for name in ("s1", "other"):
+        assert run_here("send", "--session", name, "[DROP: ALL] [TODO: write it]").code == 0
     before = rows()
     assert run_here("sessions", "delete", "s1", "--yes").code == 0
     after = rows()
     assert [row[1] for row in after["sessions"]] == ["other"]
-    for table, column in (("messages", 1), ("turns", 1), ("routes", 0), ("layers", 0)):
+    for table, column in (("messages", 1), ("turns", 1), ("routes", 0), ("layers", 0), ("todo_changes", 1)):
         assert after[table] == [row for row in before[table] if row[column] == 2], table
-    assert len(after["messages"]) == 2
+    assert (len(after["messages"]), len(after["todo_changes"])) == (3, 1)
     assert {row[0] for row in after["turn_events"]} == {row[0] for row in after["turns"]}
     hashes = {row[0] for row in after["texts"]}
     assert hashes == {text for row in after["turns"] for text in row[9:11] if text}
     assert hashes < {row[0] for row in before["texts"]}
     assert (found("same"), found("half")) == (1, 0)
     assert run_here("show", "--prompt").out == made.prompts("max")[1], "a text that both had is there"
-    assert run_here("log").out.count("msg-") == 2
+    assert run_here("log").out.count("msg-") == 3
 
 
 @said

@@ -138,7 +138,7 @@ def remove_session(db: Database, session: int) -> None:
     with db.transaction():
         texts = [(row[0],) for row in db.rows(OWN_TEXTS, session) if row[0]]
         db.execute("DELETE FROM turn_events WHERE turn IN (SELECT id FROM turns WHERE session = ?)", session)
-        for table in ("routes", "messages", "layers", "turns"):
+        for table in ("routes", "todo_changes", "messages", "layers", "turns"):
             db.execute(f"DELETE FROM {table} WHERE session = ?", session)  # noqa: S608 (our own names)
         db.execute("DELETE FROM sessions WHERE id = ?", session)
         db.executemany(DELETE_TEXT, texts)

@@ -16,7 +16,10 @@ from teamchat.core.store.migrations import MIGRATIONS
 from teamchat.core.store.sessions import all_sessions, create_session
 from tests.program import ROOT
 
-TABLES = ["layers", "lessons", "messages", "migrations", "routes", "sessions", "texts", "turn_events", "turns"]
+TABLES = [
+    "layers", "lessons", "messages", "migrations", "routes", "sessions",
+    "texts", "todo_changes", "turn_events", "turns",
+]  # fmt: skip
 
 
 @contextmanager
