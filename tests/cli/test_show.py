@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import actors, objects, refused
+from tests.cli.scene import actors, objects, refused, steady
 from tests.crew import Crew, crew
 from tests.program import run_here
 from tests.runners.processes import AGENT
@@ -128,3 +128,10 @@ def test_diff_shows_what_a_member_is_given_that_differs_from_its_turn_before(wor
     assert second[:2] == ["--- turn 1", "+++ turn 2"]
     assert {"+kailai: First", "+Second"} <= set(second)
     assert not any("You are max" in line for line in second), "what is the same is left out"
+
+
+def test_a_tool_call_that_was_cut_short_is_shown_as_aborted() -> None:
+    actors({"max": ["claude-init", "+", "claude-tool", "Bash", "+", "exit-with", "3"]}, like="claude")
+    assert run_here("send", "Hi").code == 1
+    shown = steady(run_here("show")).out
+    assert "N.Ns  Bash make test\n      N.Ns  aborted\n" in shown

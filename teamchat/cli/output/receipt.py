@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from teamchat.assemblers.base import Trimmed
@@ -12,12 +12,12 @@ from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.jsonl import outcome_fields
 from teamchat.cli.output.words import duration, moment, plural
 from teamchat.core.clean import clean
+from teamchat.core.pairing import ABORTED, StoredEvent
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn
 from teamchat.runners.base import Usage
 
 LONGEST_WORD = 200  # characters
-Event = tuple[float, str, dict[str, Any]]
 SHOWN = {
     "ToolCall": "{name} {summary}",
     "Denied": "denied: {tool} {detail}",
@@ -43,13 +43,15 @@ def receipt_fields(turn: Turn, prompt: bytes, system: str | None, partial: str) 
     }
 
 
-def receipt_lines(turn: Turn, events: list[Event], partial: str) -> Iterator[str]:
+def receipt_lines(turn: Turn, events: Sequence[StoredEvent], partial: str) -> Iterator[str]:
     yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {turn.status}"
     for name, value in (*_setup(turn, turn.setup), *(_outcome(turn.outcome) if turn.outcome else ())):
         yield f"  {name:<9} {clean(value)}"
     for at, kind, data in events:
         if kind in SHOWN:
             yield clean(f"  {at:7.1f}s  {SHOWN[kind].format(**data)}".replace("\n", " "))
+        elif data.get("output") == ABORTED:
+            yield f"  {at:7.1f}s  {ABORTED}"
     if partial.strip():
         yield "  partial text (never a message, never in a prompt):"
         yield from (f"  | {line}" for line in clean(partial).splitlines())

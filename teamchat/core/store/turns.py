@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from teamchat.core.pairing import StoredEvent, paired
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import get_text, put_text
@@ -244,10 +245,10 @@ def running_folders(db: Database) -> set[str]:
     }
 
 
-def events_of(db: Database, turn: Turn) -> list[tuple[float, str, dict[str, Any]]]:
-    """Time, type and fields of a stored turn's events."""
+def events_of(db: Database, turn: Turn) -> list[StoredEvent]:
+    """A stored turn's events, every tool call with its result."""
     rows = db.rows("SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number", turn.id)
-    return [(row["at"], row["type"], json.loads(row["data"])) for row in rows]
+    return paired(StoredEvent(row["at"], row["type"], json.loads(row["data"])) for row in rows)
 
 
 def prompt_of(db: Database, turn: Turn) -> bytes:

@@ -182,3 +182,12 @@ def test_ending_a_turn_is_part_of_the_callers_transaction(db: Database, session:
         fail()
     assert running_turns(db, session) == [turn]
     assert events_of(db, turn) == []
+
+
+def test_a_tool_call_that_was_cut_short_is_read_with_a_result(db: Database, session: int) -> None:
+    turn = some_turn(db, session)
+    events: list[AgentEvent] = [ToolResult("t0", "nobody asked"), ToolCall("t1", "Bash", "ls"), Note("stopped")]
+    end_turn(db, turn, "interrupted", OUTCOME, events=[TimedEvent(1.0, event) for event in events])
+    kept = events_of(db, turn)
+    assert [kind for _, kind, _ in kept] == ["ToolCall", "ToolResult", "Note"]
+    assert kept[1].data == {"id": "t1", "output": "aborted", "failed": True, "paths": []}

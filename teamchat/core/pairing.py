@@ -1,0 +1,62 @@
+"""Tool calls and their results always come in pairs where events of a turn are told (seed 002, 4.5 and 4.9).
+
+A CLI that is stopped leaves calls without results, and a damaged stream may lack either. The store keeps what came;
+who reads it gets it from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+CALL, RESULT = "ToolCall", "ToolResult"
+ABORTED = "aborted"
+
+
+class StoredEvent(NamedTuple):
+    """An event of a turn as it is stored: seconds since the turn began, the event's type, and its fields."""
+
+    at: float
+    type: str
+    data: dict[str, Any]
+
+
+def paired(events: Iterable[StoredEvent]) -> list[StoredEvent]:
+    """The events in their order, a call without a result followed by one that says "aborted", no result without a call.
+
+    A result belongs to the newest call of its id that has none yet.
+    """
+    events = list(events)
+    partners = _partners(events)
+    whole: list[StoredEvent] = []
+    for place, event in enumerate(events):
+        if event.type == RESULT and place not in partners:
+            continue
+        whole.append(event)
+        if event.type == CALL and place not in partners:
+            whole.append(_aborted(event))
+    return whole
+
+
+def without_first(events: Sequence[StoredEvent]) -> list[StoredEvent]:
+    """The events without the oldest one and, where that is half of a pair, without its other half."""
+    partner = _partners(events).get(0)
+    return [event for place, event in enumerate(events) if place not in (0, partner)]
+
+
+def _partners(events: Sequence[StoredEvent]) -> dict[int, int]:
+    """The place of each half of a pair by that of the other."""
+    open_calls: dict[str, list[int]] = {}
+    partners: dict[int, int] = {}
+    for place, event in enumerate(events):
+        if event.type == CALL:
+            open_calls.setdefault(event.data["id"], []).append(place)
+        elif event.type == RESULT and (calls := open_calls.get(event.data["id"])):
+            partners[place] = calls.pop()
+            partners[partners[place]] = place
+    return partners
+
+
+def _aborted(call: StoredEvent) -> StoredEvent:
+    data = {"id": call.data["id"], "output": ABORTED, "failed": True, "paths": []}
+    return StoredEvent(call.at, RESULT, data)
