@@ -81,6 +81,7 @@ class Parts:
 def lay_out(given: AssemblerInput, form: PromptFormat) -> Parts:
     system = system_body(given.system_instruction, given.instruction_file_text, given.contexts.get(FRAMEWORK))
     layers = {name: Section(form.layers[name], _stripped(given.contexts.get(name))) for name in BLOCKS}
+    layers[COMPRESSION] = _said(form.layers[COMPRESSION], given.contexts.get(COMPRESSION), given.fence)
     task = Section(form.task, _stripped(given.team_task))
     history = tuple(_short(message, given.per_message) for message in given.context_messages)
     return Parts(

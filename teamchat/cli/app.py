@@ -32,6 +32,7 @@ COMMANDS = {
     "task": BEHIND,
     "todo": BEHIND,
     "learn": BEHIND,
+    "compact": BEHIND,
     "team": BEHIND,
     "trust": BEHIND,
     "stop": BEHIND,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.receipt import block_lines, memory_in_words, short
-from teamchat.cli.output.words import todo_line
+from teamchat.cli.output.words import plural, todo_line
 from teamchat.cli.place import choose_session
 from teamchat.core.clean import clean
 from teamchat.core.coordinator import ConversationCoordinator
@@ -61,6 +61,7 @@ def _explain(
         yield "held, only resume moves them: " + ", ".join(route.target for route in coordinator.state.held)
     yield from guards(team, coordinator)
     if queue and queue[0].target not in {human.name for human in team.humans}:
+        yield from _compaction(coordinator, queue[0])
         yield from _first_turn(team, coordinator, queue[0])
 
 
@@ -85,6 +86,15 @@ def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
     if limits.cost_usd is not None:
         left = max(limits.cost_usd - state.cost_usd, 0.0)
         yield f"guards: ${left:.2f} of ${limits.cost_usd:.2f} are left in this session"
+
+
+def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[str]:
+    """Whether the conversation has grown so long that it is summed up first."""
+    if member := coordinator.compacting.due(route.as_of):
+        said = coordinator.compacting.left(route.as_of)
+        size = approx_tokens(sum(coordinator.manager.quoted_bytes(one.text) for one in said))
+        yield f"before that, {member.name} would sum up {plural(len(said), 'message')} (about {size:,} tokens);"
+        yield "the prompt below is the one without that summary"
 
 
 def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:

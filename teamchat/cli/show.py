@@ -33,6 +33,7 @@ def show(
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.errors import UnknownName, UsageError
     from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.summaries import summary_of
     from teamchat.core.store.turns import events_of, find_turn, partial_of, prompt_of, system_of
 
     if prompt + system + diff + as_json > 1:
@@ -44,7 +45,8 @@ def show(
             which = "turn yet" if turn is None else f"turn {turn}"
             raise UnknownName(f"session {chosen.name} has no {which}", "teamchat log  # names the turns")
         if as_json:
-            write("turn", **receipt_fields(found, prompt_of(db, found), system_of(db, found), partial_of(db, found)))
+            given = prompt_of(db, found), system_of(db, found)
+            write("turn", **receipt_fields(found, *given, partial_of(db, found), summary_of(db, found)))
         elif diff:
             for line in prompt_diff(db, found):
                 print(line)
@@ -55,5 +57,5 @@ def show(
             for line in block_lines(found.setup) if prompt else ():
                 note(line)
         else:
-            for line in receipt_lines(found, events_of(db, found), partial_of(db, found)):
+            for line in receipt_lines(found, events_of(db, found), partial_of(db, found), summary_of(db, found)):
                 print(line)

@@ -148,7 +148,7 @@ class Answering:
             )
             self.outside.check(prepared)
             prepared, stays = await self.living.take(prepared)
-            turn = self._begin(prepared, folder)
+            turn = self._begin(route, prepared, folder)
             self.emit(TurnStarted(turn, route))
 
             def tell(event: AgentEvent) -> None:
@@ -167,24 +167,10 @@ class Answering:
         begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
         return Answer(begun, member, turn, finished)
 
-    def _begin(self, prepared: ReadyTurn, folder: Path) -> Turn:
+    def _begin(self, route: Route, prepared: ReadyTurn, folder: Path) -> Turn:
         with self.transaction():
-            self.note(TurnBegan(time.time(), prepared.route.number, prepared.prompt.answers.id))
-            return begin_turn(
-                self.db,
-                NewTurn(
-                    session=self.session,
-                    route=prepared.route.number,
-                    member=prepared.member.name,
-                    agent=prepared.agent.name,
-                    like=prepared.agent.like,
-                    system_text=prepared.prompt.system_text,
-                    prompt=prepared.prompt.prepared.stdin,
-                    shown_through=prepared.prompt.answers.id,
-                    setup=prepared.setup,
-                    folder=folder,
-                ),
-            )
+            self.note(TurnBegan(time.time(), route.number, prepared.prompt.answers.id))
+            return begin_turn(self.db, new_turn(self.session, route.number, prepared, folder))
 
     def _end_failed(self, answer: Answer) -> None:
         """A turn that failed and is followed by another for the same route."""
@@ -198,13 +184,13 @@ class Answering:
         end_turn(
             self.db,
             answer.turn,
-            _status(failure, kept=kept),
+            turn_status(failure, kept=kept),
             replace(finished.outcome, reply=reply),
             partial=finished.text if failure or kept else "",
             vendor_session=finished.vendor_session,
             events=finished.events,
         )
-        self.note(_spent(finished.outcome.usage))
+        self.note(spent(finished.outcome.usage))
 
     def told(self, answer: Answer, reply: str | None = None) -> None:
         """Say that the turn is over, and forget its output files."""
@@ -214,13 +200,29 @@ class Answering:
         shutil.rmtree(answer.turn.folder, ignore_errors=True)
 
 
-def _status(failure: Failure | None, *, kept: bool) -> TurnStatus:
+def new_turn(session: int, route: int | None, prepared: ReadyTurn, folder: Path) -> NewTurn:
+    """The row of a turn that starts now; `route` is None for one that sums up the conversation."""
+    return NewTurn(
+        session=session,
+        route=route,
+        member=prepared.member.name,
+        agent=prepared.agent.name,
+        like=prepared.agent.like,
+        system_text=prepared.prompt.system_text,
+        prompt=prepared.prompt.prepared.stdin,
+        shown_through=prepared.prompt.answers.id,
+        setup=prepared.setup,
+        folder=folder,
+    )
+
+
+def turn_status(failure: Failure | None, *, kept: bool = False) -> TurnStatus:
     if failure is None:
         return "answered" if kept else "done"
     return "interrupted" if failure.kind is FailureKind.INTERRUPTED else "failed"
 
 
-def _spent(usage: Usage | None) -> Spent:
+def spent(usage: Usage | None) -> Spent:
     used = usage or Usage()
     return Spent(time.time(), (used.input_tokens or 0) + (used.output_tokens or 0), used.cost_usd or 0.0)
 

@@ -135,7 +135,7 @@ class StoredTurn(Line):
     member: str
     agent: str
     status: str
-    route: int
+    route: int | None
     shown_through: str
     vendor_session: str | None = None
     setup: dict[str, Any]

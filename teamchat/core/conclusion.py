@@ -36,7 +36,7 @@ class Failed:
 
 @dataclass(slots=True)
 class Tally:
-    """What the turns of one run add up to. A sum with an unknown part is unknown."""
+    """What the turns of one run add up to. A sum with an unknown part is unknown; `turns` are those with a route."""
 
     turns: int = 0
     text: str = ""
@@ -52,10 +52,10 @@ class Tally:
         self.failures[route.number] = Failed(error.code, str(error), error.hint)
 
     def add(self, turn: Turn, outcome: Outcome) -> None:
-        if outcome.failure:
+        if outcome.failure and turn.route is not None:
             reason = f"{turn.member} {outcome.failure.reason}"
             self.failures[turn.route] = Failed(outcome.code, reason, outcome.failure.hint)
-        self.turns += 1
+        self.turns += turn.route is not None
         self.denied = _plus(self.denied, None if outcome.denied is None else len(outcome.denied))
         used, more = self.usage, outcome.usage or Usage()
         self.usage = Usage(

@@ -7,7 +7,7 @@ assemblers get clean text. Nothing here knows who is asked or why: that is the c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from teamchat.assemblers.base import Assembler, AssemblerInput, AssemblerOutput
@@ -16,7 +16,18 @@ from teamchat.assemblers.truncation import TruncationPolicy, byte_length, trunca
 from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.agents import ASSEMBLERS
 from teamchat.core.fence import fence_code, texts_of
-from teamchat.core.history import Quote, Since, read_context, verbatim
+from teamchat.core.history import (
+    Context,
+    Quote,
+    Said,
+    Since,
+    Summaries,
+    in_prompt,
+    no_summaries,
+    read_context,
+    read_unsummarised,
+    verbatim,
+)
 from teamchat.core.layers.composer import ContextComposer
 from teamchat.core.message_log import MemoryLog, MessageLog
 from teamchat.core.messages import ConversationMessage, NewMessage, well_formed
@@ -35,6 +46,7 @@ class ContextManager:
 
     `assemblers` maps full agent type names (`claude-code`) to assemblers. Hooks run after the change they tell of.
     With a `fence_key`, a secret of this conversation, prompts have a fence around what somebody said (`fence.py`).
+    `summaries` tells what is summed up and not quoted any more.
     """
 
     def __init__(
@@ -49,6 +61,7 @@ class ContextManager:
         on_team_task_changed: Callable[[str | None], object] | None = None,
         assemblers: Mapping[str, Assembler] | None = None,
         fence_key: str | None = None,
+        summaries: Summaries = no_summaries,
     ) -> None:
         self._messages = MemoryLog() if log is None else log
         self._window_size = context_window_size
@@ -57,6 +70,7 @@ class ContextManager:
         self._on_team_task_changed = on_team_task_changed
         self._assemblers = ASSEMBLERS if assemblers is None else assemblers
         self._fence_key = fence_key
+        self._summaries = summaries
 
     def add_message(self, message: NewMessage) -> ConversationMessage:
         """Stores the message and gives it back with its id; `TypeError` if it lacks a part (seed 000, 4.1)."""
@@ -87,8 +101,16 @@ class ContextManager:
         self, *, up_to: str | None = None, since: Since | None = None
     ) -> tuple[ConversationMessage | None, tuple[str, ...]]:
         """The message that `get_context_for_agent` makes the current one, and the ids of all it shows, oldest first."""
-        context = read_context(self._messages, self._window_size, up_to, since)
+        context = self.get_history(up_to=up_to, since=since)
         return context.answers, context.shown
+
+    def get_history(self, *, up_to: str | None = None, since: Since | None = None) -> Context:
+        """What `get_context_for_agent` shows of the conversation."""
+        return read_context(self._messages, self._window_size, up_to, since, summaries=self._summaries)
+
+    def get_unsummarised(self, *, up_to: str | None = None) -> Iterator[Said]:
+        """What was said before the current message and is not summed up, newest first, read as it is asked for."""
+        return read_unsummarised(self._messages, up_to, self._summaries)
 
     def is_after(self, one: str, other: str) -> bool:
         """Whether the message of the id `one` was said after the `other`; `KeyError` if there is none of an id."""
@@ -125,7 +147,7 @@ class ContextManager:
         change what is told of a message.
         """
         window = self._window_size if window_size_override is None else window_size_override
-        context = read_context(self._messages, window, up_to, since, quote)
+        context = read_context(self._messages, window, up_to, since, quote, self._summaries)
         given = self._composer.compose(
             system_instruction=system_instruction,
             instruction_file_text=instruction_file_text,
@@ -136,9 +158,27 @@ class ContextManager:
             turn_note=turn_note,
             request=request,
         )
-        if self._fence_key is None or context.answers is None:
+        return self._fenced(given, context.answers)
+
+    def get_context_for_summary(
+        self, said: Sequence[Said], *, contexts: Mapping[str, str] | None = None, quote: Quote = verbatim
+    ) -> AssemblerInput:
+        """The parts of a prompt in which these messages, oldest first, are the whole history, and none is current."""
+        history = [in_prompt(one.message, quote(one.message, one.text)) for one in said]
+        task = self.get_team_task()
+        given = self._composer.compose(
+            system_instruction=None, task=task, contexts=contexts, history=history, message=""
+        )
+        return self._fenced(given, said[-1].message if said else None)
+
+    def quoted_bytes(self, text: str) -> int:
+        """How much of a message's text the history of a prompt quotes."""
+        return byte_length(self._composer.per_message(text).text if self._composer.per_message else text)
+
+    def _fenced(self, given: AssemblerInput, newest: ConversationMessage | None) -> AssemblerInput:
+        if self._fence_key is None or newest is None:
             return given
-        return replace(given, fence=fence_code(self._fence_key, context.answers.id, texts_of(given)))
+        return replace(given, fence=fence_code(self._fence_key, newest.id, texts_of(given)))
 
     def assemble_prompt(self, agent_type: str, given: AssemblerInput) -> AssemblerOutput:
         """The prompt in the agent's own format, or as plain text with a logged warning for an unknown type.

@@ -28,7 +28,8 @@ from teamchat.core.actions import (
 )
 from teamchat.core.addressing import Addressed, address, address_reply
 from teamchat.core.answering import Answering, NoAnswer
-from teamchat.core.conclusion import Tally, conclude_error, conclude_failures, conclude_pause, conclude_waiting
+from teamchat.core.compacting import Compacting, compactor_of
+from teamchat.core.conclusion import Failed, Tally, conclude_error, conclude_failures, conclude_pause, conclude_waiting
 from teamchat.core.context_manager import TASK_CUT, ContextManager
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.engine import decide
@@ -45,7 +46,7 @@ from teamchat.core.engine_events import (
     TurnEnded,
 )
 from teamchat.core.engine_state import Rules, State
-from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError
+from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
 from teamchat.core.events import (
     Conclusion,
     ConversationEvent,
@@ -58,6 +59,7 @@ from teamchat.core.events import (
     Warned,
 )
 from teamchat.core.grouping import run_together
+from teamchat.core.history import Summarised, no_summaries
 from teamchat.core.layers.sources import collector_of
 from teamchat.core.member_turn import REAL, Outside
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
@@ -68,6 +70,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key
+from teamchat.core.store.summaries import summary_before
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import Turn, deliver_turn, get_turn, partial_of
 from teamchat.core.team import Member, Team
@@ -91,6 +94,10 @@ def rules_of(team: Team) -> Rules:
 
 
 def manager_of(team: Team, db: Database, session: int) -> ContextManager:
+    def summarised(before: str) -> Summarised | None:
+        summary = summary_before(db, session, before)
+        return Summarised(summary.through, summary.kept) if summary else None
+
     return ContextManager(
         SqliteLog(db, session),
         context_window_size=team.context_window,
@@ -98,6 +105,7 @@ def manager_of(team: Team, db: Database, session: int) -> ContextManager:
         target_bytes=TruncationPolicy(team.max_prompt_tokens, "tokens").byte_budget,
         per_message=TruncationPolicy(team.max_message_tokens, "tokens"),
         fence_key=fence_key(db, session) if team.fence else None,
+        summaries=summarised if team.share_context else no_summaries,
     )
 
 
@@ -151,6 +159,7 @@ class ConversationCoordinator:
             budget=self._budget,
             cooldowns=cooldowns,
         )
+        self.compacting = Compacting(self.answering)
 
     def recover(self) -> None:
         """Close what a killed process has left open. Nobody else may be running the session."""
@@ -218,6 +227,21 @@ class ConversationCoordinator:
             raise NothingToResume("nothing waits in this conversation", 'teamchat send "..."')
         return await self._follow(self._step(Resumed(time.time(), mode)))
 
+    async def compact(self, name: str | None = None) -> Conclusion:
+        """Have a member, the team's `compactor` where none is named, sum up what was said before the newest message.
+
+        Raises `UsageError` where there is nobody or nothing to sum up, and `UnknownName`.
+        """
+        member = compactor_of(self.team, name)
+        if not self.compacting.left():
+            raise UsageError("there is nothing to sum up: the newest message is quoted as it is", "teamchat log")
+        while self.compacting.left():
+            result = await self.compacting.sum_up(member)
+            if isinstance(result, Failed):
+                return self.tally.conclusion(self.state, result.code, result.reason, result.hint)
+            self.tally.text = result.text
+        return self.tally.conclusion(self.state, ExitCode.DONE)
+
     async def close(self) -> None:
         """End the processes that have stayed for further turns."""
         await self.answering.living.close()
@@ -273,8 +297,10 @@ class ConversationCoordinator:
     async def _perform(self, action: RunTurn | RunGroup | Deliver) -> tuple[Action, ...]:
         match action:
             case RunTurn(route=route):
+                await self.compacting.when_due(route.as_of)
                 return await self._turn(route)
             case RunGroup(routes=routes):
+                await self.compacting.when_due(routes[0].as_of)
                 return await self._group(routes)
             case Deliver(routes=routes):
                 return self._deliver(routes)

@@ -9,6 +9,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
 from teamchat.core.route import Route
+from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.core.todos import Change
 from teamchat.runners.base import AgentEvent, Usage
@@ -39,8 +40,10 @@ class RouteRefused:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
+    """A turn begins; one without a route sums up the conversation."""
+
     turn: Turn
-    route: Route
+    route: Route | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,14 @@ class Replied:
 
     turn: Turn
     message: ConversationMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A turn has summed up the conversation: what its summary covers is not quoted any more."""
+
+    turn: Turn
+    summary: Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +102,7 @@ ConversationEvent = (
     | TurnStarted
     | AgentSpoke
     | Replied
+    | Compacted
     | TurnFinished
     | TodoChanged
     | Warned

@@ -16,6 +16,8 @@ from teamchat.core.markers import strip_markers
 from teamchat.core.message_log import MessageLog
 from teamchat.core.messages import ConversationMessage
 
+PAGE = 50  # messages that are read at once where no window says how many
+
 _log = logging.getLogger(__name__)
 Quote = Callable[[ConversationMessage, str], str]
 """What a prompt says of a message, by the message and its text without markers."""
@@ -33,13 +35,15 @@ class Said:
 class Context:
     """The text of the current message, and the history before it, oldest first.
 
-    `answers` is the current message itself, and `shown` the ids of all that is in here, oldest first.
+    `answers` is the current message itself, and `shown` the ids of all that is in here, oldest first. From the one at
+    `unbroken` on, nothing is left out but what a summary stands for.
     """
 
     current: str
     history: tuple[PromptContextMessage, ...]
     answers: ConversationMessage | None = None
     shown: tuple[str, ...] = ()
+    unbroken: int = 0
 
 
 def verbatim(message: ConversationMessage, text: str) -> str:
@@ -56,26 +60,79 @@ class Since:
     own: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """What a summary stands for: every message up to the one of the id `through`. Those `kept` are quoted all the same.
+
+    `kept` are ids, oldest first.
+    """
+
+    through: str
+    kept: tuple[str, ...] = ()
+
+
+Summaries = Callable[[str], Summarised | None]
+"""The summary of what was said before the message of an id, where there is one."""
+
+
+def no_summaries(before: str) -> None:
+    """Nothing was ever summed up."""
+    del before
+
+
 def read_context(
-    log: MessageLog, window: int, up_to: str | None, since: Since | None = None, quote: Quote = verbatim
+    log: MessageLog,
+    window: int,
+    up_to: str | None,
+    since: Since | None = None,
+    quote: Quote = verbatim,
+    summaries: Summaries = no_summaries,
 ) -> Context:
     """The newest message with text at or before `up_to`, and up to `window` messages with text before that one.
 
-    With `since` it is every message after it instead, whatever the window.
+    What is summed up is left out, but for the messages that the summary keeps, whatever the window (0 has no history).
+    With `since` it is every message after it instead, whatever the window and the summary.
     """
     window = max(window, 0)
     said = _said(log, up_to, page_size=max(window, 1))
-    newest_first = list(islice(said, window + 1) if since is None else _unseen(said, since))
+    newest_first = list(islice(said, 1) if since is None else _unseen(said, since))
     if not newest_first:
         return Context("", ())
     current, *before = newest_first
+    unbroken = 0
+    if since is None:
+        summary = summaries(current.message.id) if window else None
+        newer = _newer(said, summary)
+        before = list(islice(newer, window))
+        if summary:
+            kept = [Said(message, text_of(message)) for message in map(log.get, reversed(summary.kept))]
+            unbroken = len(kept) if next(newer, None) else 0
+            before += kept
     history = deduplicate(before[::-1], current)
     return Context(
         current=quote(current.message, current.text),
-        history=tuple(_in_prompt(said.message, quote(said.message, said.text)) for said in history),
+        history=tuple(in_prompt(said.message, quote(said.message, said.text)) for said in history),
         answers=current.message,
         shown=tuple(said.message.id for said in (*history, current)),
+        unbroken=unbroken,
     )
+
+
+def read_unsummarised(log: MessageLog, up_to: str | None, summaries: Summaries = no_summaries) -> Iterator[Said]:
+    """What was said before the newest message with text at or before `up_to` and is not summed up, newest first.
+
+    No more of it is read than is asked for.
+    """
+    said = _said(log, up_to, page_size=PAGE)
+    current = next(said, None)
+    if current:
+        yield from _newer(said, summaries(current.message.id))
+
+
+def _newer(newest_first: Iterator[Said], summary: Summarised | None) -> Iterator[Said]:
+    if summary is None:
+        return newest_first
+    return takewhile(lambda said: said.message.id != summary.through, newest_first)
 
 
 def deduplicate(history: Sequence[Said], current: Said) -> Sequence[Said]:
@@ -124,7 +181,7 @@ def name_of(message: ConversationMessage) -> str:
     return f"{name} (for {message.stands_for})" if message.stands_for else name
 
 
-def _in_prompt(message: ConversationMessage, text: str) -> PromptContextMessage:
+def in_prompt(message: ConversationMessage, text: str) -> PromptContextMessage:
     return PromptContextMessage(
         from_=name_of(message),
         to=format_addressees(message.routing.resolved_addressees),

@@ -45,7 +45,6 @@ class ReadyTurn:
 
     member: Member
     agent: AgentSpec
-    route: Route
     runner: Runner
     prompt: BuiltPrompt
     command: Command
@@ -53,6 +52,16 @@ class ReadyTurn:
     setup: Setup
     scratch: Path
     clocks: Clocks
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What a turn is for, as its receipt says it: why it runs, the message it serves, which try it is."""
+
+    why: str
+    request: str
+    attempt: int = 1
+    edits: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +127,25 @@ def ready(
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
     """
     member = member or team.member(route.target)
+    prompt = build_prompt(team, member, route, manager, outside.exists, past, collector)
+    errand = Errand(why(route, member), route.request, route.attempt + 1, past.edits)
+    return settle(team, member, prompt, errand, outside, scratch=scratch, budget_usd=budget_usd)
+
+
+def settle(
+    team: Team,
+    member: Member,
+    prompt: BuiltPrompt,
+    errand: Errand,
+    outside: Outside,
+    *,
+    scratch: Path = SCRATCH,
+    budget_usd: float | None = None,
+) -> ReadyTurn:
+    """The turn that gives `member` this prompt; raises what `ready` does."""
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
     inherited = outside.env
-    prompt = build_prompt(team, member, route, manager, outside.exists, past, collector)
     thread = prompt.thread if isinstance(prompt.thread, Thread) else None
     job = Job(
         program=agent.command,
@@ -152,7 +176,6 @@ def ready(
     return ReadyTurn(
         member=member,
         agent=agent,
-        route=route,
         runner=runner,
         prompt=prompt,
         command=command,
@@ -163,10 +186,10 @@ def ready(
             cwd=str(member.cwd),
             access=member.access,
             access_note=runner.access_note(member.access),
-            why=why(route, member),
+            why=errand.why,
             answers=prompt.answers.id,
-            request=route.request,
-            attempt=route.attempt + 1,
+            request=errand.request,
+            attempt=errand.attempt,
             model=member.model,
             stdin_bytes=len(prompt.prepared.stdin),
             system_bytes=len((prompt.system_text or "").encode()),
@@ -181,7 +204,7 @@ def ready(
             fresh_bytes=prompt.fresh_bytes,
             shown_from=prompt.shown_from,
             thread_key=prompt.key,
-            edits=past.edits,
+            edits=errand.edits,
             sources=prompt.sources,
         ),
         scratch=scratch,

@@ -130,7 +130,7 @@ def build_prompt(
 
 def _assemble(asked: _Asked, thread: Thread | None) -> _Assembled:
     """Raises `PromptTooLarge`."""
-    given, shown = _given(asked, thread)
+    given, shown, unbroken = _given(asked, thread)
     try:
         assembled = asked.manager.assemble_prompt(asked.kind.name, given)
         dropped = shown[: assembled.trimmed.history_messages]
@@ -144,15 +144,17 @@ def _assemble(asked: _Asked, thread: Thread | None) -> _Assembled:
     gap = assembled.trimmed.history_messages
     quoted = (*shown[gap:], *((asked.request.id,) if given.request else ()))
     return _Assembled(
-        assembled, thread.shown_from if thread and not gap else shown[gap], redacted=asked.quote.count(quoted)
+        assembled,
+        thread.shown_from if thread and not gap else shown[max(gap, unbroken)],
+        redacted=asked.quote.count(quoted),
     )
 
 
-def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[str, ...]]:
-    """The parts of the prompt, and the ids of the messages in it, oldest first."""
+def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[str, ...], int]:
+    """The parts of the prompt, the ids of the messages in it, oldest first, and from which on there is no gap."""
     member, manager, request = asked.member, asked.manager, asked.request
     since = thread.since if thread else None
-    _, shown = manager.get_shown(up_to=asked.answers.id, since=since)
+    history = manager.get_history(up_to=asked.answers.id, since=since)
     had = thread is not None and not manager.is_after(thread.shown_from, request.id)
     sessions = asked.kind.runner.sessions
     told = thread is not None and sessions is not None and not sessions.system_each_time
@@ -165,11 +167,11 @@ def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[
         up_to=asked.answers.id,
         since=since,
         contexts={name: text for name, text in asked.contexts.items() if name not in had_before},
-        request=None if had or request.id in shown else asked.request_text,
+        request=None if had or request.id in history.shown else asked.request_text,
         quote=asked.quote,
     )
     note = turn_note(asked.route, member, request, asked.answers, given.fence)
-    return replace(given, turn_note=note), shown
+    return replace(given, turn_note=note), history.shown, history.unbroken
 
 
 def exists(folder: Path, path: str) -> bool:

@@ -112,6 +112,7 @@ class Team:
     relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is what `--team` must
     say to get this team again (None: nothing, where it was found). `digest` is the sha256 of the file's text.
 
+    `compactor` sums the conversation up whenever what is not summed up comes to `compact_at_tokens` (`compacting.py`).
     `fence` puts what was said between fences in prompts (`fence.py`), `redact` takes secrets out of it on its way from
     one vendor to another (`crossing.py`). `knowledge_tokens` and `experience_tokens` are the most that those
     layers take; with 0 there is none.
@@ -123,6 +124,8 @@ class Team:
     path: Path | None = None
     task: str | None = None
     lead: str | None = None
+    compactor: str | None = None
+    compact_at_tokens: int = 40_000
     context_window: int = 30
     max_bytes: int = 768 * 1024
     max_prompt_tokens: int = 50_000

@@ -17,7 +17,7 @@ from teamchat.runners.base import Terminal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from teamchat.core.team_model import AgentTable, LimitsTable, MemberTable, TeamFile
+    from teamchat.core.team_model import AgentTable, LimitsTable, MemberTable, TeamFile, TeamTable
     from teamchat.runners.base import Memory
 
 _OF_A_HUMAN = {"name", "type", "title"}
@@ -45,7 +45,9 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         root=root,
         path=path,
         task=settings.task,
-        lead=_lead(settings.lead, members),
+        lead=_speaker("lead", settings.lead, members),
+        compactor=_compactor(settings, members),
+        compact_at_tokens=settings.compact_at_tokens,
         context_window=settings.context_window,
         max_bytes=settings.max_bytes,
         max_prompt_tokens=settings.max_prompt_tokens,
@@ -225,14 +227,20 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _lead(written: str | None, members: Iterable[Member]) -> str | None:
+def _speaker(key: str, written: str | None, members: Iterable[Member]) -> str | None:
     names = [member.name for member in members if member.type == "ai"]
     if written is None:
         return None
     for name in names:
         if fold(name) == fold(written):
             return name
-    raise Mistake(f"team: lead: no AI member {written!r}, {nearest(written, names)}")
+    raise Mistake(f"team: {key}: no AI member {written!r}, {nearest(written, names)}")
+
+
+def _compactor(settings: TeamTable, members: Iterable[Member]) -> str | None:
+    if settings.compactor is None and "compact_at_tokens" in settings.model_fields_set:
+        raise Mistake("team: compact_at_tokens: expected only with compactor, which names who sums up")
+    return _speaker("compactor", settings.compactor, members)
 
 
 def _check_fallbacks(members: Iterable[Member]) -> None:

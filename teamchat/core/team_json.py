@@ -28,6 +28,8 @@ class RecordedTeam(BaseModel):
     name: str
     task: str | None
     lead: str | None
+    compactor: str | None = None
+    compact_at_tokens: int = Field(default=40_000, ge=1)
     context_window: int = Field(ge=0)
     max_bytes: int = Field(ge=1)
     max_prompt_tokens: int = Field(ge=1)
@@ -65,6 +67,8 @@ class RecordedTeam(BaseModel):
         talking = {member.name: member for member in self.members if member.type == "ai"}
         if self.lead is not None and self.lead not in talking:
             raise ValueError(f"the lead {self.lead!r} is no AI member")
+        if self.compactor is not None and self.compactor not in talking:
+            raise ValueError(f"the compactor {self.compactor!r} is no AI member")
         for member in talking.values():
             if member.agent is None or normalize_agent_type(member.agent) not in self.agents:
                 raise ValueError(f"the agent {member.agent!r} of {member.name!r} is missing")

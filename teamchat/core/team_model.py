@@ -130,6 +130,10 @@ class TeamTable(Table):
     """Copied into a session when that is created."""
     lead: str | None = None
     """The AI member that answers a human message which names nobody."""
+    compactor: str | None = None
+    """The AI member that sums the conversation up when it has grown long."""
+    compact_at_tokens: int = Field(default=40_000, ge=1)
+    """How long, estimated, of what is not summed up yet."""
     context_window: int = Field(default=30, ge=0)
     """Messages of history in a prompt."""
     max_bytes: int = Field(default=768 * 1024, ge=1)

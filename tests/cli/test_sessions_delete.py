@@ -65,7 +65,7 @@ def test_all_of_it_goes_and_all_of_others_stays(made: Crew) -> None:
     assert run_here("sessions", "delete", "s1", "--yes").code == 0
     after = rows()
     assert [row[1] for row in after["sessions"]] == ["other"]
-    for table, column in (("messages", 1), ("turns", 1), ("routes", 0), ("layers", 0), ("todo_changes", 1)):
+    for table, column in (("messages", 1), ("turns", 1), ("routes", 0), ("summaries", 1), ("todo_changes", 1)):
         assert after[table] == [row for row in before[table] if row[column] == 2], table
     assert (len(after["messages"]), len(after["todo_changes"])) == (3, 1)
     assert {row[0] for row in after["turn_events"]} == {row[0] for row in after["turns"]}

@@ -44,7 +44,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
     command = [sys.executable, "-I", "-S", str(AGENT.parent / "scripted.py"), str(world / "scripts"), "max", "plain"]
     assert receipt == {
         "v": 1, "type": "turn", "turn": 1, "member": "max", "agent": "max-agent", "status": "done",
-        "shown_through": "msg-1", "vendor_session": None,
+        "route": 1, "shown_through": "msg-1", "vendor_session": None,
         "setup": {
             "argv": command, "env": {"PWD": str(world / "work")}, "cwd": str(world / "work"), "access": "read",
             "access_note": "not enforced: teamchat can not bound what another program does",
@@ -63,7 +63,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "ok": True, "code": 0, "failure": None, "reply": "msg-2", "exit_code": 0, "model": None, "usage": None,
             "denied": None, "files": [], "tools": 0, "left": [],
         },
-        "partial": "",
+        "partial": "", "summary": None,
     }  # fmt: skip
 
 

@@ -69,6 +69,12 @@ def test_the_files_own_tables(text: str, said: str, tmp_path: Path) -> None:
         ("limits.cost_usd = -1.0", "team.limits: cost_usd: expected more than 0.0, got -1.0"),
         ("limits.cost = 1", "team.limits: cost: unknown key, did you mean 'cost_usd'?"),
         ('lead = "mx"', "team: lead: no AI member 'mx', did you mean 'max'?"),
+        ('compactor = "mx"', "team: compactor: no AI member 'mx', did you mean 'max'?"),
+        ('compactor = "max"\ncompact_at_tokens = 0', "team: compact_at_tokens: expected at least 1, got 0"),
+        (
+            "compact_at_tokens = 9",
+            "team: compact_at_tokens: expected only with compactor, which names who sums up",
+        ),
         ('lead = "zoe"', "team: lead: no AI member 'zoe', expected one of max"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from teamchat.core.events import (
     AgentSpoke,
+    Compacted,
     Conclusion,
     ConversationEvent,
     MessageStored,
@@ -41,23 +42,29 @@ class JsonOutput:
                 write("message", **message_fields(message))
             case RouteQueued(route=route) | RouteDropped(route=route):
                 write("queued" if isinstance(event, RouteQueued) else "dropped", **route_fields(route))
-            case TurnStarted(turn=turn, route=route):
-                write(
-                    "turn_started", turn=turn.number, member=turn.member, route=route.number, attempt=turn.setup.attempt
-                )
+            case TurnStarted() | Compacted() | TurnFinished():
+                self._turn(event)
             case AgentSpoke():
                 self._agent(event)
             case RouteRefused(route=route, limit=limit):
                 write("refused", **route_fields(route), limit=limit)
             case Replied(turn=turn, message=message):
                 write("message", **message_fields(message), turn=turn.number)
-            case TurnFinished(turn=turn, outcome=outcome, partial=partial):
-                at = {"turn": turn.number, "member": turn.member, "redacted": turn.setup.redacted}
-                write("turn_finished", **at, **outcome_fields(outcome), partial=partial)
             case TodoChanged(change=change):
                 write(f"todo_{change.what}", **todo_fields(change))
             case Warned(text=text):
                 write("warning", text=text)
+
+    def _turn(self, event: TurnStarted | Compacted | TurnFinished) -> None:
+        turn = event.turn
+        at = {"turn": turn.number, "member": turn.member}
+        match event:
+            case TurnStarted(route=route):
+                write("turn_started", **at, route=route.number if route else None, attempt=turn.setup.attempt)
+            case Compacted(summary=summary):
+                write("compacted", **at, through=summary.through, kept=summary.kept, text=summary.text)
+            case TurnFinished(outcome=outcome, partial=partial):
+                write("turn_finished", **at, redacted=turn.setup.redacted, **outcome_fields(outcome), partial=partial)
 
     def _agent(self, spoke: AgentSpoke) -> None:
         at = {"turn": spoke.turn, "member": spoke.member}

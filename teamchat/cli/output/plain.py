@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from teamchat.cli.output.words import block, called, ending, note, todo_line, turn_line
+from teamchat.cli.output.words import block, called, compacted, ending, note, todo_line, turn_line
 from teamchat.core.clean import clean
 from teamchat.core.events import (
     AgentSpoke,
+    Compacted,
     Conclusion,
     ConversationEvent,
     Replied,
@@ -26,16 +27,12 @@ class PlainOutput:
         match event:
             case Replied(message=message):
                 print(block(name_of(message), message.content), flush=True)
-            case TurnFinished(turn=turn, outcome=outcome, partial=partial):
-                note(turn_line(turn.member, turn.setup, outcome))
-                if partial.strip():
-                    note(f"what {turn.member} had said is in: teamchat show {turn.number}")
+            case TurnStarted() | Compacted() | TurnFinished():
+                self._turn(event)
             case RouteDropped(route=route):
                 note(f"dropped: {called(route)}")
             case RouteRefused(route=route, limit=limit):
                 note(f"{route.target} was not queued: {limit} are waiting already")
-            case TurnStarted(turn=turn):
-                note(f"{turn.member} begins (turn {turn.number})")
             case AgentSpoke(member=member, event=agent_event):
                 self._agent(member, agent_event)
             case TodoChanged(change=change):
@@ -44,6 +41,17 @@ class PlainOutput:
                 note(clean(text))
             case _:
                 pass
+
+    def _turn(self, event: TurnStarted | Compacted | TurnFinished) -> None:
+        match event:
+            case TurnStarted(turn=turn, route=route):
+                note(f"{turn.member} {'begins' if route else 'sums up the conversation'} (turn {turn.number})")
+            case Compacted(turn=turn, summary=summary):
+                note(compacted(turn, summary))
+            case TurnFinished(turn=turn, outcome=outcome, partial=partial):
+                note(turn_line(turn.member, turn.setup, outcome))
+                if partial.strip():
+                    note(f"what {turn.member} had said is in: teamchat show {turn.number}")
 
     def _agent(self, member: str, event: AgentEvent) -> None:
         match event:

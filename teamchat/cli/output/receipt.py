@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from teamchat.assemblers.base import Trimmed
+from teamchat.assemblers.base import COMPRESSION, Trimmed
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.jsonl import outcome_fields
 from teamchat.cli.output.words import duration, moment, plural
@@ -26,10 +26,11 @@ SHOWN = {
 }
 
 
-def receipt_fields(turn: Turn, prompt: bytes, system: str | None, partial: str) -> dict[str, Any]:
+def receipt_fields(turn: Turn, prompt: bytes, system: str | None, partial: str, summary: str | None) -> dict[str, Any]:
     return {
         "turn": turn.number,
         "member": turn.member,
+        "route": turn.route,
         "agent": turn.agent,
         "status": turn.status,
         "started_at": turn.started_at,
@@ -40,12 +41,14 @@ def receipt_fields(turn: Turn, prompt: bytes, system: str | None, partial: str) 
         "system": system,
         "outcome": turn.outcome and outcome_fields(turn.outcome),
         "partial": partial,
+        "summary": summary,
     }
 
 
-def receipt_lines(turn: Turn, events: Sequence[StoredEvent], partial: str) -> Iterator[str]:
+def receipt_lines(turn: Turn, events: Sequence[StoredEvent], partial: str, summary: str | None = None) -> Iterator[str]:
+    """`summary` is what the turn has made of the conversation, if that was its task."""
     yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {turn.status}"
-    for name, value in (*_setup(turn, turn.setup), *(_outcome(turn.outcome) if turn.outcome else ())):
+    for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome) if turn.outcome else ())):
         yield f"  {name:<9} {clean(value)}"
     for at, kind, data in events:
         if kind in SHOWN:
@@ -55,11 +58,17 @@ def receipt_lines(turn: Turn, events: Sequence[StoredEvent], partial: str) -> It
     if partial.strip():
         yield "  partial text (never a message, never in a prompt):"
         yield from (f"  | {line}" for line in clean(partial).splitlines())
+    if summary is not None:
+        yield "  the summary, which prompts have in place of what was said before:"
+        yield from (f"  | {line}" for line in clean(summary).splitlines())
 
 
 def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     yield "why", setup.why + (f", attempt {setup.attempt}" if setup.attempt > 1 else "")
-    yield "answers", f"{setup.answers}, for the request {setup.request}"
+    if turn.route is None:
+        yield "covers", f"what was said through {setup.answers}"
+    else:
+        yield "answers", f"{setup.answers}, for the request {setup.request}"
     yield "started", moment(turn.started_at)
     yield "access", f"{setup.access}: {setup.access_note}"
     system = f" and {setup.system_bytes:,} bytes of system text (--system)" if turn.system_key else ""
@@ -68,6 +77,9 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
         yield "memory", memory_in_words(setup)
     for layer, names in setup.sources.items():
         yield layer.removesuffix("__context"), ", ".join(names)
+    for block in setup.blocks:
+        if block.name == COMPRESSION:
+            yield "summary", f"{block.bytes:,} bytes in place of older messages"
     for line in cut_lines(setup.trimmed):
         yield "cut", line
     if setup.inert_mentions:
@@ -129,11 +141,11 @@ def short(word: str) -> str:
     return word if len(word) <= LONGEST_WORD and "\n" not in word else f"{word.splitlines()[0][:40]}…"
 
 
-def _outcome(outcome: Outcome) -> Iterator[tuple[str, str]]:
+def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
     if outcome.failure:
         hint = f" ({outcome.failure.hint})" if outcome.failure.hint else ""
         yield "failed", f"{outcome.failure.reason}{hint} [exit code {outcome.code.value}]"
-    else:
+    elif turn.route is not None:
         yield "reply", outcome.reply or ""
     first = f", first byte after {duration(outcome.first_byte_s)}" if outcome.first_byte_s is not None else ""
     yield "took", f"{duration(outcome.seconds)}{first}"

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.text import Text as RichText
 
-from teamchat.cli.output.words import called, ending, todo_line, turn_line
+from teamchat.cli.output.words import called, compacted, ending, todo_line, turn_line
 from teamchat.core.clean import Cleaner, clean
 from teamchat.core.events import (
     AgentSpoke,
+    Compacted,
     Conclusion,
     ConversationEvent,
     Replied,
@@ -58,8 +59,11 @@ class TerminalOutput:
 
     def __call__(self, event: ConversationEvent) -> None:
         match event:
-            case TurnStarted(turn=turn):
-                self._start(turn.number, turn.member)
+            case TurnStarted(turn=turn, route=route):
+                self._start(turn.number, turn.member, "" if route else " sums up the conversation")
+            case Compacted(turn=turn, summary=summary):
+                self._whole(self.voices[turn.number], summary.text)
+                self._line(f"· {compacted(turn, summary)}", "dim")
             case AgentSpoke(turn=number, event=agent_event):
                 self._agent(self.voices[number], agent_event)
             case Replied(turn=turn, message=message):
@@ -84,13 +88,13 @@ class TerminalOutput:
         self.voices[number] = Voice(member, self.colours.get(member, "white"))
         return self.voices[number]
 
-    def _start(self, number: int, member: str) -> None:
+    def _start(self, number: int, member: str, does: str) -> None:
         if self.speaking and not self.together:
             self._end_line()
             self.together = True
         self.speaking.add(number)
         voice = self._voice(number, member)
-        self._line(member, f"bold {voice.colour}")
+        self._line(member + does, f"bold {voice.colour}")
 
     def _finish(self, number: int) -> None:
         self._end_block(self.voices[number])

@@ -15,7 +15,15 @@ from typing import Any
 
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput
-from teamchat.core.events import AgentSpoke, Conclusion, ConversationEvent, Replied, TurnFinished, TurnStarted
+from teamchat.core.events import (
+    AgentSpoke,
+    Compacted,
+    Conclusion,
+    ConversationEvent,
+    Replied,
+    TurnFinished,
+    TurnStarted,
+)
 from teamchat.runners.base import Note, TextDelta
 from teamchat.runners.turn import SILENT
 
@@ -94,7 +102,7 @@ def _turn_of(event: ConversationEvent) -> int | None:
     match event:
         case AgentSpoke(turn=turn):
             return turn
-        case TurnStarted(turn=turn) | TurnFinished(turn=turn) | Replied(turn=turn):
+        case TurnStarted(turn=turn) | TurnFinished(turn=turn) | Replied(turn=turn) | Compacted(turn=turn):
             return turn.number
         case _:
             return None

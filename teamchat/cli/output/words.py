@@ -12,6 +12,8 @@ from teamchat.core.events import Conclusion
 from teamchat.core.printable import printable
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.route import Route
+from teamchat.core.store.summaries import Summary
+from teamchat.core.store.turns import Turn
 from teamchat.core.todos import Change
 from teamchat.runners.base import Usage
 
@@ -60,6 +62,11 @@ def turn_line(member: str, setup: Setup, outcome: Outcome) -> str:
     if setup.redacted:
         parts.append(f"{plural(setup.redacted, 'secret')} redacted")
     return " · ".join(parts)
+
+
+def compacted(turn: Turn, summary: Summary) -> str:
+    """What is not quoted any more, and where its summary is to be read."""
+    return f"summed up through {summary.through}: teamchat show {turn.number}"
 
 
 def plural(number: int, noun: str) -> str:

@@ -58,6 +58,7 @@ INITIAL: tuple[str, ...] = (
     # reading a window and appending cost the same however long the session is
     "CREATE INDEX messages_in_order ON messages (session, id)",
     "CREATE INDEX messages_by_number ON messages (session, number)",
+    "CREATE INDEX messages_taken_back ON messages (session, id) WHERE hidden",
     "CREATE VIRTUAL TABLE message_text USING fts5 (content, content = 'messages', content_rowid = 'id')",
     """CREATE TRIGGER messages_indexed AFTER INSERT ON messages BEGIN
         INSERT INTO message_text (rowid, content) VALUES (new.id, new.content);
@@ -89,7 +90,7 @@ INITIAL: tuple[str, ...] = (
         id INTEGER PRIMARY KEY,
         session INTEGER NOT NULL REFERENCES sessions,
         number INTEGER NOT NULL,
-        route INTEGER NOT NULL,
+        route INTEGER,        -- NULL: it sums up the conversation
         member TEXT NOT NULL,
         agent TEXT NOT NULL,  -- as the team file names it
         "like" TEXT NOT NULL, -- whose events it has
@@ -127,12 +128,17 @@ INITIAL: tuple[str, ...] = (
         FOREIGN KEY (session, message) REFERENCES messages (session, message)
     ) STRICT""",
     "CREATE INDEX todo_changes_in_order ON todo_changes (session, id)",
-    """CREATE TABLE layers (
+    # append-only: the newest of which nothing was taken back is told in place of what it covers
+    """CREATE TABLE summaries (
+        id INTEGER PRIMARY KEY,
         session INTEGER NOT NULL REFERENCES sessions,
-        name TEXT NOT NULL,
-        text TEXT NOT NULL REFERENCES texts,
-        PRIMARY KEY (session, name)
-    ) STRICT, WITHOUT ROWID""",
+        turn INTEGER NOT NULL REFERENCES turns,       -- its receipt
+        through INTEGER NOT NULL REFERENCES messages, -- the newest message that it covers
+        without TEXT NOT NULL,                        -- JSON: those up to there that were hidden, and are not in it
+        kept TEXT NOT NULL,                           -- JSON: the ids of those that are quoted all the same
+        text TEXT NOT NULL REFERENCES texts
+    ) STRICT""",
+    "CREATE INDEX summaries_in_order ON summaries (session, through)",
     """CREATE TABLE lessons (
         id INTEGER PRIMARY KEY AUTOINCREMENT, -- people name them by it: none is given twice
         text TEXT NOT NULL UNIQUE,
@@ -156,7 +162,9 @@ INITIAL: tuple[str, ...] = (
             ("turns", "system_text"),
             ("turns", "prompt"),
             ("turns", "text"),
-            ("layers", "text"),
+            ("summaries", "turn"),
+            ("summaries", "through"),
+            ("summaries", "text"),
         )
     ),
 )

@@ -127,10 +127,10 @@ def touch_session(db: Database, session: int) -> None:
 
 
 OWN_TEXTS = """SELECT system_text FROM turns WHERE session = ?1 UNION SELECT prompt FROM turns WHERE session = ?1
-    UNION SELECT text FROM turns WHERE session = ?1 UNION SELECT text FROM layers WHERE session = ?1"""
+    UNION SELECT text FROM turns WHERE session = ?1 UNION SELECT text FROM summaries WHERE session = ?1"""
 DELETE_TEXT = """DELETE FROM texts WHERE hash = ?1
     AND NOT EXISTS (SELECT 1 FROM turns WHERE system_text = ?1 UNION ALL SELECT 1 FROM turns WHERE prompt = ?1
-        UNION ALL SELECT 1 FROM turns WHERE text = ?1 UNION ALL SELECT 1 FROM layers WHERE text = ?1)"""
+        UNION ALL SELECT 1 FROM turns WHERE text = ?1 UNION ALL SELECT 1 FROM summaries WHERE text = ?1)"""
 
 
 def remove_session(db: Database, session: int) -> None:
@@ -138,7 +138,7 @@ def remove_session(db: Database, session: int) -> None:
     with db.transaction():
         texts = [(row[0],) for row in db.rows(OWN_TEXTS, session) if row[0]]
         db.execute("DELETE FROM turn_events WHERE turn IN (SELECT id FROM turns WHERE session = ?)", session)
-        for table in ("routes", "todo_changes", "messages", "layers", "turns"):
+        for table in ("routes", "todo_changes", "summaries", "messages", "turns"):
             db.execute(f"DELETE FROM {table} WHERE session = ?", session)  # noqa: S608 (our own names)
         db.execute("DELETE FROM sessions WHERE id = ?", session)
         db.executemany(DELETE_TEXT, texts)

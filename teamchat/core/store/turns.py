@@ -36,10 +36,10 @@ class TimedEvent:
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """A turn that is about to start."""
+    """A turn that is about to start; `route` is None for one that sums up the conversation."""
 
     session: int
-    route: int
+    route: int | None
     member: str
     agent: str
     like: Like
@@ -52,11 +52,14 @@ class NewTurn:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn as it is stored; `number` counts within the session and is what a user calls it by."""
+    """A turn as it is stored; `number` counts within the session and is what a user calls it by.
+
+    `route` is None for one that sums up the conversation: no part of it, and nothing that its member remembers.
+    """
 
     id: int
     number: int
-    route: int
+    route: int | None
     member: str
     agent: str
     like: Like
@@ -205,22 +208,28 @@ def running_turns(db: Database, session: int) -> list[Turn]:
 
 
 def last_turn_of(db: Database, session: int, member: str) -> Turn | None:
-    """The member's newest turn."""
+    """The member's newest turn that had a route."""
     return next(turns_of_member(db, session, member), None)
 
 
 def turns_of_member(db: Database, session: int, member: str) -> Iterator[Turn]:
-    """The member's turns, the newest first."""
-    sql = "SELECT * FROM turns WHERE session = ? AND member = ? ORDER BY number DESC"
+    """The member's turns that had a route, the newest first."""
+    sql = "SELECT * FROM turns WHERE session = ? AND member = ? AND route IS NOT NULL ORDER BY number DESC"
     return map(_turn, db.execute(sql, session, member))
 
 
+def last_compaction(db: Database, session: int) -> Turn | None:
+    """The newest turn that was to sum up the conversation, whatever came of it."""
+    row = db.row("SELECT * FROM turns WHERE session = ? AND route IS NULL ORDER BY number DESC LIMIT 1", session)
+    return _turn(row) if row else None
+
+
 def previous_turn(db: Database, turn: Turn) -> Turn | None:
-    """The same member's turn before that one."""
+    """The same member's turn of the same kind before that one."""
     row = db.row(
         "SELECT * FROM turns WHERE session = (SELECT session FROM turns WHERE id = ?1) AND member = ?2 AND number < ?3"
-        " ORDER BY number DESC LIMIT 1",
-        turn.id, turn.member, turn.number,
+        " AND (route IS NULL) = ?4 ORDER BY number DESC LIMIT 1",
+        turn.id, turn.member, turn.number, turn.route is None,
     )  # fmt: skip
     return _turn(row) if row else None
 

@@ -71,7 +71,7 @@ def test_knowledge_lives_for_one_prompt(stage: Stage) -> None:
     stage.send("Hi again")
     assert ["They expire" in prompt for prompt in stage.prompts] == [True, False]
     assert not any("They" in text for text in stage.said)
-    assert stage.db.rows("SELECT * FROM layers") == []
+    assert stage.db.rows("SELECT * FROM summaries") == []
 
 
 def test_the_receipt_names_the_sources(stage: Stage) -> None:

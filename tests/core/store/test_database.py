@@ -17,7 +17,7 @@ from teamchat.core.store.sessions import all_sessions, create_session
 from tests.program import ROOT
 
 TABLES = [
-    "layers", "lessons", "messages", "migrations", "routes", "sessions",
+    "lessons", "messages", "migrations", "routes", "sessions", "summaries",
     "texts", "todo_changes", "turn_events", "turns",
 ]  # fmt: skip
 
@@ -84,7 +84,7 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(path: Path, monkeypatch: p
         create_session(db, "team", None)
 
     def m002_broken(db: sqlite3.Connection) -> None:
-        db.execute("DROP TABLE layers")
+        db.execute("DROP TABLE summaries")
         db.execute("SELECT * FROM nothing")
 
     with monkeypatch.context() as patch, refused(path):

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from teamchat.cli.complete import members
+from teamchat.cli.options import (
+    JsonOption,
+    NoWaitOption,
+    QuietOption,
+    SessionOption,
+    StreamOption,
+    TeamOption,
+    TimeoutOption,
+    TrustOption,
+)
+
+
+def compact(
+    member: Annotated[
+        str | None,
+        typer.Option(
+            "--member", metavar="NAME", autocompletion=members, help="Who sums up; else the team file's compactor."
+        ),
+    ] = None,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    stream: StreamOption = False,
+    quiet: QuietOption = False,
+    timeout: TimeoutOption = None,
+    trust: TrustOption = False,
+    no_wait: NoWaitOption = False,
+) -> int:
+    """Have a member sum up what was said, which prompts then have in place of the old messages.
+
+    Nothing is lost: the log has every message, and what people said last is still quoted.
+    """
+    from teamchat.cli.conversation import Show, choose_output, converse
+    from teamchat.cli.place import find_team, need_trust, open_store
+    from teamchat.core.compacting import compactor_of
+    from teamchat.core.store.sessions import need_session, touch_session
+
+    show = Show(as_json, stream, quiet)
+    found = find_team(team, timeout)
+    compactor_of(found, member)  # before anything begins
+    need_trust(found, give=trust)
+    with open_store(found.root) as db:
+        chosen = need_session(db, session)
+        touch_session(db, chosen.id)
+        output = choose_output(found, chosen.name, show)
+        return converse(found, db, chosen, output, lambda coordinator: coordinator.compact(member), wait=not no_wait)

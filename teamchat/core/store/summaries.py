@@ -1,0 +1,67 @@
+"""Summaries as rows: what a member has made of the conversation up to a message, told in place of it (seed 001).
+
+None is ever changed. One holds as long as the messages that it covers are the ones that it was made of: once one of
+them is taken back (or one that was, comes back), it does not, and the one before it holds again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from teamchat.core.messages import well_formed
+from teamchat.core.store.database import Database
+from teamchat.core.store.texts import get_text, put_text
+from teamchat.core.store.turns import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What `member` said of every message up to the one of the id `through`; those `kept` are quoted beside it."""
+
+    member: str
+    through: str
+    kept: tuple[str, ...]
+    text: str
+
+
+def add_summary(db: Database, session: int, turn: Turn, through: str, kept: Sequence[str], text: str) -> Summary:
+    """Store what a turn has summed up; part of the caller's transaction, with the end of the turn."""
+    db.execute(
+        """INSERT INTO summaries (session, turn, through, without, kept, text)
+        SELECT ?1, ?2, id, (
+            SELECT json_group_array(id) FROM (
+                SELECT id FROM messages WHERE session = ?1 AND hidden AND id <= covered.id ORDER BY id
+            )
+        ), ?3, ?4 FROM messages AS covered WHERE session = ?1 AND message = ?5""",
+        session, turn.id, json.dumps(list(kept)), put_text(db, well_formed(text).encode()), through,
+    )  # fmt: skip
+    return Summary(turn.member, through, tuple(kept), well_formed(text))
+
+
+def summary_before(db: Database, session: int, message: str) -> Summary | None:
+    """The summary that holds of what was said before the message of that id and covers most of it."""
+    row = db.row(
+        """SELECT summaries.kept, summaries.text, covered.message AS through, turns.member FROM summaries
+        JOIN messages AS covered ON covered.id = summaries.through
+        JOIN turns ON turns.id = summaries.turn
+        WHERE summaries.session = ?1
+            AND summaries.through < (SELECT id FROM messages WHERE session = ?1 AND message = ?2)
+            AND summaries.without = (
+                SELECT json_group_array(id) FROM (
+                    SELECT id FROM messages WHERE session = ?1 AND hidden AND id <= summaries.through ORDER BY id
+                )
+            )
+        ORDER BY summaries.through DESC, summaries.id DESC LIMIT 1""",
+        session, message,
+    )  # fmt: skip
+    if row is None:
+        return None
+    return Summary(row["member"], row["through"], tuple(json.loads(row["kept"])), get_text(db, row["text"]).decode())
+
+
+def summary_of(db: Database, turn: Turn) -> str | None:
+    """What a turn has summed up, if that is what it did."""
+    row = db.row("SELECT text FROM summaries WHERE turn = ?", turn.id)
+    return get_text(db, row["text"]).decode() if row else None
