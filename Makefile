@@ -31,7 +31,7 @@ lint: $(VENV)/ready
 
 # The real CLIs at pinned versions from npm, against a scripted model server on loopback.
 real: $(VENV)/ready
-	$(BIN)/python -m pytest tests/real -m real
+	$(BIN)/python -m pytest tests/real -m real -n auto
 
 # Ten times as many damaged streams as the tests try, and others each time; minutes.
 fuzz: $(VENV)/ready
