@@ -43,6 +43,7 @@ bench: $(VENV)/ready
 	$(BIN)/python benchmarks/group.py
 	$(BIN)/python -m benchmarks.chain
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/prompt.py
 
 # Makes the session that `teamchat demo` plays, with the real CLIs and a scripted model.
 record-demo: $(VENV)/ready

@@ -118,7 +118,7 @@ class Compacting:
 
     def _prepare(self, member: Member, said: Sequence[Said], up_to: str | None, scratch: Path) -> _Task:
         of = self._of
-        answers, _ = of.manager.get_shown(up_to=up_to)
+        answers = of.manager.get_current_message(up_to=up_to)
         so_far = summary_before(of.db, of.session, answers.id) if answers else None
         member = replace(member, access="read", allow=(), memory="fresh")
         prompt, fitting = build_compaction(of.team, member, of.manager, said, of.outside.exists, so_far)

@@ -25,6 +25,7 @@ from teamchat.core.history import (
     in_prompt,
     no_summaries,
     read_context,
+    read_current,
     read_unsummarised,
     verbatim,
 )
@@ -97,16 +98,13 @@ class ContextManager:
         """The message of that id; `KeyError` if there is none."""
         return self._messages.get(message_id)
 
-    def get_shown(
-        self, *, up_to: str | None = None, since: Since | None = None
-    ) -> tuple[ConversationMessage | None, tuple[str, ...]]:
-        """The message that `get_context_for_agent` makes the current one, and the ids of all it shows, oldest first."""
-        context = self.get_history(up_to=up_to, since=since)
-        return context.answers, context.shown
+    def get_current_message(self, *, up_to: str | None = None) -> ConversationMessage | None:
+        """The message that `get_context_for_agent` makes the current one."""
+        return read_current(self._messages, up_to)
 
-    def get_history(self, *, up_to: str | None = None, since: Since | None = None) -> Context:
-        """What `get_context_for_agent` shows of the conversation."""
-        return read_context(self._messages, self._window_size, up_to, since, summaries=self._summaries)
+    def get_history(self, *, up_to: str | None = None, since: Since | None = None, quote: Quote = verbatim) -> Context:
+        """What `get_context_for_agent` shows of the conversation, which can be given to it."""
+        return read_context(self._messages, self._window_size, up_to, since, quote, self._summaries)
 
     def get_unsummarised(self, *, up_to: str | None = None) -> Iterator[Said]:
         """What was said before the current message and is not summed up, newest first, read as it is asked for."""
@@ -138,16 +136,17 @@ class ContextManager:
         turn_note: str | None = None,
         request: str | None = None,
         quote: Quote = verbatim,
+        history: Context | None = None,
     ) -> AssemblerInput:
         """The parts of a prompt: the newest message with text is the current one, those before it are the history.
 
         `up_to` is the id of the message to stand at: later ones are not seen; `KeyError` if there is none of that id.
         `since` leaves out what the agent's own session has had, and takes all that is newer, whatever the window.
         Messages of markers only are passed over and do not count in the window. The cost is O(window). `quote` may
-        change what is told of a message.
+        change what is told of a message. With `history`, which `get_history` gave, nothing is read again.
         """
         window = self._window_size if window_size_override is None else window_size_override
-        context = read_context(self._messages, window, up_to, since, quote, self._summaries)
+        context = history or read_context(self._messages, window, up_to, since, quote, self._summaries)
         given = self._composer.compose(
             system_instruction=system_instruction,
             instruction_file_text=instruction_file_text,

@@ -181,7 +181,7 @@ class ConversationCoordinator:
 
     def address(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Addressed:
         """What a person's message would ask for here; nothing is stored."""
-        opens = self.manager.get_shown()[0] is None
+        opens = self.manager.get_current_message() is None
         return address(text, self.team, self.state, speaker=speaker, to=to, opens=opens)
 
     def store(self, addressed: Addressed) -> tuple[Action, ...]:

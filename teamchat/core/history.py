@@ -135,6 +135,12 @@ def _newer(newest_first: Iterator[Said], summary: Summarised | None) -> Iterator
     return takewhile(lambda said: said.message.id != summary.through, newest_first)
 
 
+def read_current(log: MessageLog, up_to: str | None) -> ConversationMessage | None:
+    """The newest message with text at or before `up_to`; no more is read than it takes to find it."""
+    found = next(_said(log, up_to, page_size=1), None)
+    return found.message if found else None
+
+
 def deduplicate(history: Sequence[Said], current: Said) -> Sequence[Said]:
     """`history` without its last message, if that is the AI's current one again: by id, or by speaker and text."""
     if not history or current.message.speaker.type != "ai":

@@ -97,7 +97,7 @@ def build_prompt(
     """
     agent = team.agent_of(member)
     kind = AGENT_TYPES[agent.like]
-    answers, _ = manager.get_shown(up_to=route.as_of)
+    answers = manager.get_current_message(up_to=route.as_of)
     if answers is None:
         raise UsageError("there is no message with text for anybody to answer", 'teamchat send "[NEXT:name] Hi"')
     request = manager.get_message(route.request)
@@ -154,7 +154,7 @@ def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[
     """The parts of the prompt, the ids of the messages in it, oldest first, and from which on there is no gap."""
     member, manager, request = asked.member, asked.manager, asked.request
     since = thread.since if thread else None
-    history = manager.get_history(up_to=asked.answers.id, since=since)
+    history = manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote)
     had = thread is not None and not manager.is_after(thread.shown_from, request.id)
     sessions = asked.kind.runner.sessions
     told = thread is not None and sessions is not None and not sessions.system_each_time
@@ -164,11 +164,9 @@ def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[
         asked.kind.name,
         system_instruction=None if told else member.system_instruction,
         instruction_file_text=None if told else member.instruction_file_text,
-        up_to=asked.answers.id,
-        since=since,
         contexts={name: text for name, text in asked.contexts.items() if name not in had_before},
         request=None if had or request.id in history.shown else asked.request_text,
-        quote=asked.quote,
+        history=history,
     )
     note = turn_note(asked.route, member, request, asked.answers, given.fence)
     return replace(given, turn_note=note), history.shown, history.unbroken

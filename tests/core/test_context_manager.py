@@ -297,12 +297,23 @@ class TestGetContextForAgent:
 
         assert (texts(given), given.current_message) == (["one"], "two")
 
-    def test_get_shown_tells_what_the_context_is_made_of(self) -> None:
+    def test_get_history_tells_what_the_context_is_made_of(self) -> None:
         manager = ContextManager(context_window_size=1)
         say(manager, KAILAI, "one", "two", "[NEXT: max]", "three", "four")
 
-        assert manager.get_shown(up_to="msg-4") == (manager.get_message("msg-4"), ("msg-2", "msg-4"))
-        assert ContextManager().get_shown() == (None, ())
+        history = manager.get_history(up_to="msg-4")
+        assert (history.answers, history.shown) == (manager.get_message("msg-4"), ("msg-2", "msg-4"))
+        given = manager.get_context_for_agent("m1", "claude", up_to="msg-4")
+        assert given == manager.get_context_for_agent("m1", "claude", history=history)
+        assert ContextManager().get_history().shown == ()
+
+    def test_the_current_message_is_the_newest_with_text(self) -> None:
+        manager = ContextManager()
+        assert manager.get_current_message() is None
+        say(manager, KAILAI, "one", "two", "[NEXT: max]", "[NEXT: sarah]")
+
+        assert manager.get_current_message() == manager.get_message("msg-2")
+        assert manager.get_current_message(up_to="msg-1") == manager.get_message("msg-1")
 
     def test_up_to_an_unknown_message_is_a_key_error(self, manager: ContextManager) -> None:
         with pytest.raises(KeyError):

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.context_manager import ContextManager
 from teamchat.core.coordinator import manager_of
 from teamchat.core.errors import ExitCode, PromptTooLarge, UsageError
-from teamchat.core.messages import NewMessage, Routing, Speaker
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.prompting import BuiltPrompt, build_prompt, check_limit, exists
 from teamchat.core.route import Route
+from teamchat.core.store.messages import SqliteLog
 from teamchat.core.team import BUILTIN_AGENTS, Like, Member, Team
 from teamchat.runners.base import Limit
 from tests.core.stage import Stage, team_of
@@ -61,6 +63,41 @@ def test_a_route_that_began_sees_what_it_saw_then(stage: Stage) -> None:
     say(stage, "sarah", "later")
     assert text_of(stage, as_of="msg-1") == before
     assert "later" in text_of(stage)
+
+
+class CountedLog(SqliteLog):
+    """Counts the messages that are read."""
+
+    read = 0
+
+    def latest(self, up_to: str | None = None) -> ConversationMessage | None:
+        self.read += 1
+        return super().latest(up_to)
+
+    def window(self, before_id: str, size: int) -> list[ConversationMessage]:
+        found = super().window(before_id, size)
+        self.read += len(found)
+        return found
+
+
+@pytest.mark.parametrize("size", [10, 40])
+def test_a_prompt_reads_each_message_of_its_window_once(stage: Stage, size: int) -> None:
+    for number in range(100):
+        say(stage, "kailai" if number % 2 else "sarah", f"message {number}")
+    log = CountedLog(stage.db, stage.session)
+    manager = ContextManager(log, context_window_size=size)
+    route = Route("msg-100", "kailai", "msg-100", 1, "max")
+    built = build_prompt(stage.team, stage.team.member("max"), route, manager, lambda _folder, _path: False)
+    assert built.prepared.stdin.count(b": message ") == size
+    assert log.read == 1 + 1 + size  # the current one, which the turn and its history begin with
+
+
+def test_looking_whether_anything_was_said_reads_one_message(stage: Stage) -> None:
+    for number in range(100):
+        say(stage, "kailai", f"message {number}")
+    log = CountedLog(stage.db, stage.session)
+    assert ContextManager(log, context_window_size=50).get_current_message() is not None
+    assert log.read == 1
 
 
 def test_a_request_in_the_window_is_not_told_twice(stage: Stage) -> None:
