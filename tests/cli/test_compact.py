@@ -13,7 +13,8 @@ import pytest
 from teamchat.cli.place import store_file
 from tests.cli.scene import notes, objects, queue, refused, rows, said, steady, turn
 from tests.crew import Crew, Reply, crew
-from tests.program import Result, run_here
+from tests.program import Result, ended, run_here, start
+from tests.runners.processes import eventually
 
 LONG = "x" * 120
 SUMMARY = "We agreed on plan B."
@@ -147,6 +148,26 @@ def test_a_time_out_stops_nothing(world: Path) -> None:
     assert [ran.code for ran in talk(1, 2, 3)] == [0, 0, 0]
     assert "Reply 2." in made.prompts("max")[-1]
     assert rows()["summaries"] == []
+
+
+def test_killed_while_it_is_summed_up_nothing_is_lost_or_said_twice(world: Path) -> None:
+    begun = world / "begun"
+    made = made_of(world, {"touch": str(begun), "wait": str(world / "never")}, SUMMARY)
+    assert [ran.code for ran in talk(1, 2)] == [0, 0]
+    process = start("send", "Question 3.", "--to", "max")
+    assert eventually(begun.exists)
+    process.kill()
+    ended(process)
+    ran = run_here("resume")
+    assert ran.code == 0, ran.err
+    assert "turn 3 (sarah) was running when teamchat was killed" in ran.err
+    assert rows()["summaries"] == []
+    assert len(said()) == 6
+    assert made.prompts("max")[-1].count("Question 3.") == 1
+    assert "Reply 1." in made.prompts("max")[-1]
+    talk(4)
+    assert SUMMARY in made.prompts("max")[-1]
+    assert len(said()) == 8
 
 
 def test_it_is_done_when_it_is_asked_for(world: Path) -> None:

@@ -287,3 +287,17 @@ def test_a_team_file_that_is_looked_at_does_not_write_to_the_terminal() -> None:
     shown = at_terminal("send", "--dry-run", "Hi").out
     assert ESCAPE not in shown
     assert "Be brief" in shown
+
+
+def test_a_summary_is_shown_as_it_is_written_and_told_from_a_reply(world: Path) -> None:
+    crew(world, {"max": ["One."], "sarah": ["We said One."]}, like={"sarah": "claude"})
+    assert run_here("send", "[NEXT: max] Hi").code == 0
+    assert at_terminal("compact", "--member", "sarah") == Result(
+        0,
+        "sarah sums up the conversation\n"
+        "We said One.\n"
+        "· summed up through msg-1: teamchat show 2\n"
+        "sarah · N.Ns · 120 tokens · $0.25 · 0 denied\n"
+        "\n",
+        "",
+    )
