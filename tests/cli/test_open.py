@@ -128,6 +128,7 @@ def test_a_stopped_cli_gives_the_terminal_back_and_goes_on() -> None:
         shell.sendline("echo $((6*7))")
         shell.expect_exact("42")
         shell.sendline("fg")
+        shell.expect_exact("open max")  # what is typed before that is still bash's
         shell.sendline("cwd")
         shell.expect_exact(f"in {Path.cwd()}/in")
         shell.sendline("exit 5")
