@@ -352,12 +352,13 @@ def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:
     pid = 0
 
     def pass_on(number: int, _frame: object) -> None:
-        if pid and number not in (signal.SIGINT, signal.SIGQUIT):
+        if pid and number in (signal.SIGTERM, signal.SIGHUP):
             for one in (*guardian.below(pid, guardian.processes()), pid):  # Gemini's parent process ignores it
                 guardian.send_signal(one, number)
 
-    # a handler and not SIG_IGN, which the program would inherit
-    numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
+    # a handler and not SIG_IGN, which the program would inherit; on Ctrl-Z teamchat stops once the program has, or it
+    # would go on before it, find it stopped still, and stop again
+    numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, pass_on) for number in numbers}
     try:
         child = subprocess.Popen(argv, cwd=cwd, env=env)

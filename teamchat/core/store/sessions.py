@@ -126,6 +126,7 @@ def touch_session(db: Database, session: int) -> None:
     db.execute("UPDATE sessions SET used_at = ? WHERE id = ?", time.time(), session)
 
 
+TABLES = ("routes", "todo_changes", "summaries", "messages", "turns")  # that belong to a session, who refers before whom
 OWN_TEXTS = """SELECT system_text FROM turns WHERE session = ?1 UNION SELECT prompt FROM turns WHERE session = ?1
     UNION SELECT text FROM turns WHERE session = ?1 UNION SELECT text FROM summaries WHERE session = ?1"""
 DELETE_TEXT = """DELETE FROM texts WHERE hash = ?1
@@ -138,7 +139,7 @@ def remove_session(db: Database, session: int) -> None:
     with db.transaction():
         texts = [(row[0],) for row in db.rows(OWN_TEXTS, session) if row[0]]
         db.execute("DELETE FROM turn_events WHERE turn IN (SELECT id FROM turns WHERE session = ?)", session)
-        for table in ("routes", "todo_changes", "summaries", "messages", "turns"):
+        for table in TABLES:
             db.execute(f"DELETE FROM {table} WHERE session = ?", session)  # noqa: S608 (our own names)
         db.execute("DELETE FROM sessions WHERE id = ?", session)
         db.executemany(DELETE_TEXT, texts)
