@@ -126,7 +126,7 @@ def touch_session(db: Database, session: int) -> None:
     db.execute("UPDATE sessions SET used_at = ? WHERE id = ?", time.time(), session)
 
 
-TABLES = ("routes", "todo_changes", "summaries", "messages", "turns")  # that belong to a session, who refers before whom
+TABLES = ("routes", "todo_changes", "summaries", "messages", "turns")  # of a session, who refers before whom
 OWN_TEXTS = """SELECT system_text FROM turns WHERE session = ?1 UNION SELECT prompt FROM turns WHERE session = ?1
     UNION SELECT text FROM turns WHERE session = ?1 UNION SELECT text FROM summaries WHERE session = ?1"""
 DELETE_TEXT = """DELETE FROM texts WHERE hash = ?1
