@@ -17,8 +17,9 @@ from teamchat.core.compaction import KEPT_TOKENS, come_to, recent_people
 from teamchat.core.coordinator import manager_of
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
 from teamchat.core.events import Compacted, Conclusion, TurnFinished, TurnStarted
-from teamchat.core.history import Said
+from teamchat.core.history import Said, Summarised, read_context
 from teamchat.core.member_turn import ReadyTurn
+from teamchat.core.message_log import MemoryLog
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.summaries import summary_before
@@ -562,3 +563,23 @@ def test_the_cost_of_a_prompt_does_not_grow_with_what_is_summed_up(stage: Stage)
         grow(stage, 1)
         read.append(reading(stage.team))
     assert read[0] == read[1]
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=14), st.integers(0, 6), st.data())
+def test_a_history_is_what_a_summary_keeps_and_then_the_newest_in_order(
+    talk: list[bool], window: int, data: st.DataObject
+) -> None:
+    log = MemoryLog()
+    for number, human in enumerate(talk, 1):
+        log.append(said(number, f"text {number}", human=human).message)
+    through = data.draw(st.integers(1, len(talk) - 1))
+    kept = [number for number in range(1, through + 1) if talk[number - 1]]
+    kept = kept[data.draw(st.integers(0, len(kept))) :]
+    summary = Summarised(f"msg-{through}", tuple(f"msg-{number}" for number in kept))
+    context = read_context(log, window, None, summaries=lambda _: summary)
+    shown = [int(message.removeprefix("msg-")) for message in context.shown]
+    newer = list(range(through + 1, len(talk)))
+    quoted = [*kept, *newer[max(len(newer) - window, 0) :]] if window else []
+    assert shown == [*quoted, len(talk)]
+    if window:
+        assert context.unbroken == (len(kept) if len(newer) > window else 0), "only the window makes a gap"
