@@ -51,7 +51,7 @@ record-demo: $(VENV)/ready
 
 # What docs/ holds of the code: a test compares it.
 schema: $(VENV)/ready
-	$(BIN)/python -c 'from teamchat.core.cassette_schema import schema; print(schema(), end="")' > docs/cassette.schema.json
+	$(BIN)/python -c 'from teamchat.core.cassette.schema import schema; print(schema(), end="")' > docs/cassette.schema.json
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .

@@ -14,12 +14,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from teamchat.core.coordinator import manager_of
+from teamchat.core.engine.route import Route
 from teamchat.core.layers.sources import collector_of
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.prompting import BuiltPrompt, build_prompt, exists
 from teamchat.core.receipt import Setup
-from teamchat.core.route import Route
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import add_lesson
 from teamchat.core.store.messages import SqliteLog
@@ -27,6 +26,7 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.summaries import add_summary
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import NewTurn, begin_turn
+from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Member, Team
 from teamchat.core.todos import MOST_OPEN, Add
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teamchat.core.folders import state_dir
-from teamchat.core.team_file import load
-from teamchat.core.trust import TrustStore
+from teamchat.core.team.file import load
+from teamchat.core.team.trust import TrustStore
 
 SCRIPTED = Path(__file__).parent / "fakes" / "scripted.py"
 Reply = str | Mapping[str, object]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.team_file import load
+from teamchat.core.team.file import load
 from tests.program import ROOT, cli
 
 EXAMPLES = ROOT / "examples"

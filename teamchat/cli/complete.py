@@ -24,7 +24,7 @@ def members(ctx: typer.Context, incomplete: str) -> list[str]:
     before = _LAST_NAME.sub("", incomplete)
 
     def names() -> Iterable[str]:
-        from teamchat.core.targets import parse_targets
+        from teamchat.core.routing.targets import parse_targets
 
         team = _team(ctx)
         named = {name for target in parse_targets(before) for name in target.names}
@@ -65,7 +65,7 @@ def teams(incomplete: str) -> list[str]:
 
 def _team(ctx: typer.Context) -> Team:
     from teamchat.core.folders import config_dir
-    from teamchat.core.team_file import resolve_team
+    from teamchat.core.team.file import resolve_team
 
     return resolve_team(ctx.params.get("team"), Path.cwd(), config_dir())
 

@@ -9,7 +9,7 @@ from teamchat.cli.options import JsonOption, TeamOption
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
-    from teamchat.core.checks import Check
+    from teamchat.core.doctor.checks import Check
     from teamchat.core.errors import ExitCode
 
 MARKS = {"ok": "✓", "note": "·", "warning": "!", "unknown": "?", "failed": "✗"}
@@ -66,7 +66,7 @@ class Report:
 
     def end(self, cut_short: ExitCode | None = None) -> ExitCode:
         from teamchat.cli.output.jsonl import write
-        from teamchat.core.checks import exit_code
+        from teamchat.core.doctor.checks import exit_code
 
         code = cut_short or exit_code(self.checks)
         if self.as_json:
@@ -90,7 +90,7 @@ async def prove(report: Report) -> None:
     import os
 
     from teamchat.cli.output.progress import Progress
-    from teamchat.core.proof.prove import prove
+    from teamchat.core.doctor.proof.prove import prove
     from teamchat.core.team import BUILTIN_AGENTS
     from teamchat.runners.process import capture
 
@@ -110,8 +110,8 @@ async def ask(option: str | None, report: Report) -> None:
 
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_team, need_trust
+    from teamchat.core.doctor.proof.live import QUESTION, ask_members
     from teamchat.core.errors import UsageError
-    from teamchat.core.proof.live import QUESTION, ask_members
 
     team = find_team(option)
     need_trust(team, give=False)

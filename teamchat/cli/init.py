@@ -20,11 +20,11 @@ def init(
     from pathlib import Path
 
     from teamchat.cli.place import trust_store
-    from teamchat.core.init_team import check_free, plan, write
+    from teamchat.core.init.team import check_free, plan, write
     from teamchat.core.printable import printable
     from teamchat.core.team import login_name
-    from teamchat.core.team_file import FILE_NAME, load
-    from teamchat.core.trust import needs
+    from teamchat.core.team.file import FILE_NAME, load
+    from teamchat.core.team.trust import needs
 
     folder, trusted = Path.cwd(), trust_store()
     if not force:

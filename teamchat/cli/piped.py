@@ -10,7 +10,7 @@ import sys
 
 from teamchat.cli.output.words import note
 from teamchat.core.errors import UsageError
-from teamchat.core.markdown import open_fence
+from teamchat.core.routing.markdown import open_fence
 
 WAIT_NOTE_S = 3.0
 

@@ -14,8 +14,8 @@ from teamchat.core.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir,
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session, current_session, touch_session
 from teamchat.core.team import Team
-from teamchat.core.team_file import find_team_file, resolve_team
-from teamchat.core.trust import TrustStore, needs, require
+from teamchat.core.team.file import find_team_file, resolve_team
+from teamchat.core.team.trust import TrustStore, needs, require
 
 
 def find_team(option: str | None, timeout: str | None = None) -> Team:

@@ -15,20 +15,20 @@ from teamchat.cli.conversation import Show, choose_output, run_conversation
 from teamchat.cli.output import Silent
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.output.words import note
-from teamchat.core.account import account, mark
 from teamchat.core.cassette import Cassette, EndLine, HumanLine
+from teamchat.core.cassette.account import account, mark
+from teamchat.core.cassette.compare import differences
+from teamchat.core.cassette.replay import recorded_outside, recorded_team, recorded_turn
 from teamchat.core.clean import clean
-from teamchat.core.compare import differences
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion
 from teamchat.core.member_turn import Outside
-from teamchat.core.replay import recorded_outside, recorded_team, recorded_turn
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team import Team
-from teamchat.core.team_json import in_folder
+from teamchat.core.team.recorded import in_folder
 from teamchat.runners.recorded import Player
 
 DIFFERS = ExitCode.MEMBER_FAILED  # something is not as it was recorded

@@ -12,11 +12,11 @@ from pathlib import Path
 from teamchat.cli.playback import BROKEN_OFF, Stage, open_stage
 from teamchat.cli.recorder import listening
 from teamchat.core.cassette import Cassette, read_cassette
-from teamchat.core.compare import text_difference
+from teamchat.core.cassette.compare import text_difference
+from teamchat.core.cassette.recording import CassetteWriter
+from teamchat.core.cassette.replay import recorded_turn
 from teamchat.core.errors import Interrupted, NoRecording, TeamchatError, UsageError
 from teamchat.core.printable import printable
-from teamchat.core.recording import CassetteWriter
-from teamchat.core.replay import recorded_turn
 from teamchat.core.store.sessions import fence_key
 from teamchat.core.team import Team
 from teamchat.runners.process import Identity

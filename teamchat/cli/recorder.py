@@ -10,7 +10,9 @@ from pathlib import Path
 from teamchat.cli.conversation import Work, converse
 from teamchat.cli.output import Output
 from teamchat.cli.output.transcript import Transcript
-from teamchat.core.account import account, mark
+from teamchat.core.cassette.account import account, mark
+from teamchat.core.cassette.recording import CassetteWriter
+from teamchat.core.cassette.replay import identity_of, not_started
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode, TeamchatError
@@ -19,8 +21,6 @@ from teamchat.core.folders import state_dir
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.layers.recorded import Listening
 from teamchat.core.member_turn import REAL, Outside, ReadyTurn
-from teamchat.core.recording import CassetteWriter
-from teamchat.core.replay import identity_of, not_started
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, fence_key
 from teamchat.core.team import Team

@@ -35,7 +35,7 @@ def resume(
     from teamchat.cli.conversation import Show, choose_output, converse
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_team, need_trust, open_store
-    from teamchat.core.engine_events import ResumeMode
+    from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session, touch_session
 

@@ -13,7 +13,7 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     from teamchat.cli.output.jsonl import write
     from teamchat.cli.place import find_team, trust_store
     from teamchat.core.printable import printable
-    from teamchat.core.trust import trust_command
+    from teamchat.core.team.trust import trust_command
 
     found = find_team(team)
     trusted = trust_store().is_trusted(found)

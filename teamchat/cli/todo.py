@@ -38,8 +38,8 @@ def todo(
 ) -> None:
     """Keep a conversation's todo list, which every member is told."""
     from teamchat.cli.place import find_root, find_team, open_store
-    from teamchat.core.addressing import person
     from teamchat.core.errors import UsageError
+    from teamchat.core.routing.addressing import person
     from teamchat.core.store.sessions import need_session
 
     given = words or []
@@ -99,7 +99,7 @@ def adding(words: list[str]) -> tuple[Wish, ...]:
 def finishing(words: list[str]) -> tuple[Wish, ...]:
     """What `3 4`, `3,4` and `#3` mean."""
     from teamchat.core.errors import UsageError
-    from teamchat.core.routing import quoted
+    from teamchat.core.routing.requests import quoted
     from teamchat.core.todos import Finish, todo_number
 
     written = [part for word in words for part in word.split(",") if part.strip()]

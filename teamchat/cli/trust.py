@@ -8,7 +8,7 @@ def trust(team: TeamOption = None) -> None:
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_team, trust_store
     from teamchat.core.printable import printable
-    from teamchat.core.trust import needs
+    from teamchat.core.team.trust import needs
 
     found = find_team(team)
     wanted = needs(found)

@@ -18,14 +18,14 @@ from pathlib import Path
 from teamchat.core.conclusion import Tally
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.cooldowns import Cooldowns
-from teamchat.core.engine_events import Event, Spent, TurnBegan
+from teamchat.core.engine.events import Event, Spent, TurnBegan
+from teamchat.core.engine.route import Route
 from teamchat.core.errors import AgentMissing, Interrupted, NoRecording, TeamchatError
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.living import Living
 from teamchat.core.member_turn import FinishedTurn, Outside, ReadyTurn, ready, run
 from teamchat.core.memory import past_of
-from teamchat.core.route import Route
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import NewTurn, Turn, TurnStatus, begin_turn, end_turn
 from teamchat.core.team import Member, Team

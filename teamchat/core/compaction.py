@@ -20,9 +20,9 @@ from teamchat.core.crossing import Crossing
 from teamchat.core.errors import PromptTooLarge
 from teamchat.core.framework import FENCE
 from teamchat.core.history import Said
-from teamchat.core.markers import strip_markers
 from teamchat.core.prompting import BuiltPrompt, check_limit
 from teamchat.core.redact import redact_shapes
+from teamchat.core.routing.markers import strip_markers
 from teamchat.core.store.summaries import Summary
 from teamchat.core.team import Member, Team
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from teamchat.core.actions import PauseKind
-from teamchat.core.engine_state import State
+from teamchat.core.engine.actions import Action, Asked, GroupFailed, Paused, PauseKind, TurnFailed
+from teamchat.core.engine.route import Route
+from teamchat.core.engine.state import State
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.events import Conclusion
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
-from teamchat.core.route import Route
 from teamchat.core.store.turns import Turn
 from teamchat.runners.base import Usage
 
@@ -91,6 +91,21 @@ class Tally:
 
 def _plus(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
+
+
+def conclude(tally: Tally, state: State, action: Action, humans: int) -> Conclusion:
+    """How the run ends with the engine's last action; `humans` is how many people the team has."""
+    match action:
+        case TurnFailed(route=route):
+            return conclude_failures(tally, state, (route,), alone=True)
+        case GroupFailed(routes=routes, all_of_it=all_of_it):
+            return conclude_failures(tally, state, routes, alone=False, all_of_it=all_of_it)
+        case Asked(route=route):
+            return conclude_waiting(tally, state, route, humans)
+        case Paused(kind=kind, reason=reason):
+            return conclude_pause(tally, state, kind, reason)
+        case _:
+            return tally.conclusion(state, ExitCode.DONE)
 
 
 def conclude_waiting(tally: Tally, state: State, route: Route, humans: int) -> Conclusion:

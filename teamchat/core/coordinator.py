@@ -9,35 +9,26 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from teamchat.assemblers.truncation import TruncationPolicy
-from teamchat.core.actions import (
+from teamchat.core.answering import Answering, NoAnswer
+from teamchat.core.compacting import Compacting, compactor_of
+from teamchat.core.conclusion import Failed, Tally, conclude, conclude_error
+from teamchat.core.cooldowns import Cooldowns
+from teamchat.core.engine.actions import (
     Action,
-    Asked,
     Deliver,
     Dropped,
-    GroupFailed,
-    Paused,
     Queued,
     Refused,
     RunGroup,
     RunTurn,
-    TurnFailed,
 )
-from teamchat.core.addressing import Addressed, address, address_reply
-from teamchat.core.answering import Answering, NoAnswer
-from teamchat.core.compacting import Compacting, compactor_of
-from teamchat.core.conclusion import Failed, Tally, conclude_error, conclude_failures, conclude_pause, conclude_waiting
-from teamchat.core.context_manager import TASK_CUT, ContextManager
-from teamchat.core.cooldowns import Cooldowns
-from teamchat.core.engine import decide
-from teamchat.core.engine_events import (
+from teamchat.core.engine.decide import decide
+from teamchat.core.engine.events import (
     Event,
     GroupDelivered,
     GroupRan,
-    HumanSpoke,
     MemberAnswered,
     Recovered,
     Resumed,
@@ -45,7 +36,8 @@ from teamchat.core.engine_events import (
     Stopped,
     TurnEnded,
 )
-from teamchat.core.engine_state import Rules, State
+from teamchat.core.engine.route import Route
+from teamchat.core.engine.state import State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
 from teamchat.core.events import (
     Conclusion,
@@ -59,64 +51,19 @@ from teamchat.core.events import (
     Warned,
 )
 from teamchat.core.grouping import run_together
-from teamchat.core.history import Summarised, no_summaries
 from teamchat.core.layers.sources import collector_of
 from teamchat.core.member_turn import REAL, Outside
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
-from teamchat.core.novelty import says_nothing_new
 from teamchat.core.recovery import clean_turns, recover_turns
-from teamchat.core.route import Route
+from teamchat.core.routing.addressing import Addressed, address
+from teamchat.core.saying import Said, Saying
 from teamchat.core.store.database import Database
-from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state, save_state
-from teamchat.core.store.sessions import fence_key
-from teamchat.core.store.summaries import summary_before
-from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import Turn, deliver_turn, get_turn, partial_of
-from teamchat.core.team import Member, Team
+from teamchat.core.stored_context import manager_of
+from teamchat.core.team import Team
+from teamchat.core.team.rules import rules_of
 from teamchat.core.todos import Noted
 from teamchat.runners.turn import Stopper
-
-LOOK_BACK = 24  # messages in which a speaker's own last reply is looked for
-
-
-def rules_of(team: Team) -> Rules:
-    return Rules(
-        ai=tuple(member.name for member in team.ai_members),
-        humans=tuple(member.name for member in team.humans),
-        lead=team.lead,
-        max_turns=team.limits.turns,
-        max_seconds=team.limits.minutes * 60,
-        max_tokens=team.limits.tokens,
-        max_cost_usd=team.limits.cost_usd,
-        max_stale=2 * team.limits.rounds,
-    )
-
-
-def manager_of(team: Team, db: Database, session: int) -> ContextManager:
-    def summarised(before: str) -> Summarised | None:
-        summary = summary_before(db, session, before)
-        return Summarised(summary.through, summary.kept) if summary else None
-
-    return ContextManager(
-        SqliteLog(db, session),
-        context_window_size=team.context_window,
-        max_bytes=team.max_bytes,
-        target_bytes=TruncationPolicy(team.max_prompt_tokens, "tokens").byte_budget,
-        per_message=TruncationPolicy(team.max_message_tokens, "tokens"),
-        fence_key=fence_key(db, session) if team.fence else None,
-        summaries=summarised if team.share_context else no_summaries,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    """What is stored of a turn's answer: the message, what it asks of the engine, and what it noted to do."""
-
-    turn: Turn
-    message: ConversationMessage
-    ended: TurnEnded
-    noted: Noted
 
 
 class ConversationCoordinator:
@@ -141,6 +88,7 @@ class ConversationCoordinator:
         self.outside = outside
         self.manager = manager_of(team, db, session)
         self.collector = outside.collected(collector_of(team, db, session))
+        self.saying = Saying(team, db, session, self.manager, emit)
         self.tally = Tally()
         self.state: State = load_state(db, session, rules_of(team))
         self.answering = Answering(
@@ -187,33 +135,11 @@ class ConversationCoordinator:
     def store(self, addressed: Addressed) -> tuple[Action, ...]:
         """Store a person's message and queue what it asks for."""
         with self._transaction():
-            message = self.manager.add_message(
-                NewMessage(
-                    addressed.text,
-                    Speaker(addressed.speaker.name, addressed.speaker.name, addressed.speaker.title, type="human"),
-                    Routing(addressed.names, addressed.markers),
-                )
-            )
-            if addressed.task is not None:
-                self._set_task(addressed.task)
-            noted = note_todos(self.db, self.session, addressed.todos, addressed.speaker.name, message.id)
-            spoke = HumanSpoke(
-                time.time(),
-                message.id,
-                addressed.speaker.name,
-                addressed.requests,
-                addressed.drops,
-                wordless=addressed.wordless,
-            )
-            actions = self._decide(spoke)
-        self.emit(MessageStored(message))
-        self._tell_todos(noted)
+            said = self.saying.person(addressed)
+            actions = self._decide(said.event)
+        self.emit(MessageStored(said.message))
+        self._tell_todos(said.noted)
         return actions
-
-    def _set_task(self, task: str) -> None:
-        self.manager.set_team_task(task)
-        if self.manager.get_team_task() != task:
-            self.emit(Warned(TASK_CUT))
 
     def _tell_todos(self, noted: Noted, who: str = "") -> None:
         for change in noted.changes:
@@ -276,7 +202,7 @@ class ConversationCoordinator:
                 self._tell(action)
             last = actions[-1]
             if not isinstance(last, RunTurn | RunGroup | Deliver):
-                return self._conclude(last)
+                return conclude(self.tally, self.state, last, len(self.team.humans))
             try:
                 stopped = self.stopper.asked and not isinstance(last, Deliver)
                 actions = self._step(Stopped(time.time())) if stopped else await self._perform(last)
@@ -305,19 +231,6 @@ class ConversationCoordinator:
             case Deliver(routes=routes):
                 return self._deliver(routes)
 
-    def _conclude(self, action: Action) -> Conclusion:
-        match action:
-            case TurnFailed(route=route):
-                return conclude_failures(self.tally, self.state, (route,), alone=True)
-            case GroupFailed(routes=routes, all_of_it=all_of_it):
-                return conclude_failures(self.tally, self.state, routes, alone=False, all_of_it=all_of_it)
-            case Asked(route=route):
-                return conclude_waiting(self.tally, self.state, route, len(self.team.humans))
-            case Paused(kind=kind, reason=reason):
-                return conclude_pause(self.tally, self.state, kind, reason)
-            case _:
-                return self.tally.conclusion(self.state, ExitCode.DONE)
-
     def _tell(self, action: Action) -> None:
         match action:
             case Queued(route=route):
@@ -335,17 +248,17 @@ class ConversationCoordinator:
         if isinstance(answer, NoAnswer):
             self.tally.fail(route, answer.error)
             return self._step(TurnEnded(time.time(), route.number, None))
-        reply: _Reply | None = None
+        reply: Said[TurnEnded] | None = None
         ended = TurnEnded(time.time(), route.number, None)
         with self._transaction():
             if answer.finished.outcome.failure is None:
-                reply = self._store_reply(answer.member, answer.turn, answer.finished.text, route)
-                ended = reply.ended
+                reply = self.saying.reply(answer.member, answer.turn, answer.finished.text, route)
+                ended = reply.event
             said = reply.message.id if reply else None
             self.answering.end(answer, reply=said)
             actions = self._decide(ended)
         if reply:
-            self._tell_reply(reply)
+            self._tell_reply(answer.turn, reply)
         self.answering.told(answer, said)
         return actions
 
@@ -375,48 +288,20 @@ class ConversationCoordinator:
 
     def _deliver(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """The replies that a group's turns have kept become messages, in the order in which the members were named."""
-        replies: list[_Reply] = []
+        replies: list[tuple[Turn, Said[TurnEnded]]] = []
         with self._transaction():
             for route in routes:
                 assert route.answer is not None, route
                 turn = get_turn(self.db, route.answer)
-                reply = self._store_reply(self.team.member(turn.member), turn, partial_of(self.db, turn), route)
+                reply = self.saying.reply(self.team.member(turn.member), turn, partial_of(self.db, turn), route)
                 deliver_turn(self.db, turn, reply.message.id)
-                replies.append(reply)
-            actions = self._decide(GroupDelivered(time.time(), tuple(reply.ended for reply in replies)))
-        for reply in replies:
-            self._tell_reply(reply)
+                replies.append((turn, reply))
+            actions = self._decide(GroupDelivered(time.time(), tuple(reply.event for _, reply in replies)))
+        for turn, reply in replies:
+            self._tell_reply(turn, reply)
         return actions
 
-    def _tell_reply(self, reply: _Reply) -> None:
+    def _tell_reply(self, turn: Turn, reply: Said[TurnEnded]) -> None:
         self.tally.said(reply.message)
-        self.emit(Replied(reply.turn, reply.message))
+        self.emit(Replied(turn, reply.message))
         self._tell_todos(reply.noted, f"{reply.message.speaker.role_name}: ")
-
-    def _store_reply(self, member: Member, turn: Turn, text: str, route: Route) -> _Reply:
-        reply = address_reply(text, self.team, member)
-        for problem in reply.problems:
-            self.emit(Warned(problem))
-        new = not says_nothing_new(text, self._said_since(), member.name, self.team.limits.similarity)
-        message = self.manager.add_message(
-            NewMessage(
-                text,
-                Speaker(member.name, member.name, member.title, type="ai"),
-                Routing(reply.names, reply.markers),
-                turn_id=turn.id,
-                stands_for=None if member.name == route.target else route.target,
-            )
-        )
-        ended = TurnEnded(
-            time.time(), route.number, message.id, reply.requests, reply.drops, speaker=member.name, new=new
-        )
-        return _Reply(turn, message, ended, note_todos(self.db, self.session, reply.todos, member.name, message.id))
-
-    def _said_since(self) -> list[tuple[str, str]]:
-        """What agents said since the last human message, newest first."""
-        said: list[tuple[str, str]] = []
-        for message in reversed(self.manager.get_latest_messages(LOOK_BACK)):
-            if message.speaker.type == "human":
-                break
-            said.append((message.speaker.role_name, message.content))
-        return said

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from teamchat.core.actions import PauseKind
+from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.route import Route
 from teamchat.core.errors import ExitCode
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
-from teamchat.core.route import Route
 from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.core.todos import Change

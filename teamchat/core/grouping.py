@@ -7,8 +7,8 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
+from teamchat.core.engine.route import Route
 from teamchat.core.events import ConversationEvent, Warned
-from teamchat.core.route import Route
 from teamchat.core.team import Team
 from teamchat.runners.turn import Stopper
 

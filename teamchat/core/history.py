@@ -12,9 +12,9 @@ from itertools import islice, takewhile
 
 from teamchat.assemblers.base import PromptContextMessage
 from teamchat.core.clean import clean
-from teamchat.core.markers import strip_markers
 from teamchat.core.message_log import MessageLog
 from teamchat.core.messages import ConversationMessage
+from teamchat.core.routing.markers import strip_markers
 
 PAGE = 50  # messages that are read at once where no window says how many
 

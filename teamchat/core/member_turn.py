@@ -12,12 +12,12 @@ from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context_manager import ContextManager
+from teamchat.core.engine.route import Route
 from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, UsageError
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, own_share
 from teamchat.core.prompting import BuiltPrompt, build_prompt, exists
 from teamchat.core.receipt import Outcome, Setup
-from teamchat.core.route import Route
 from teamchat.core.store.turns import TimedEvent
 from teamchat.core.team import INSTALL, AgentSpec, Member, Team
 from teamchat.runners.base import (

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import reduce
 
 from teamchat.core.context_manager import ContextManager
+from teamchat.core.engine.route import Route
 from teamchat.core.history import Since
 from teamchat.core.messages import ConversationMessage
-from teamchat.core.route import Route
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import edits_of
 from teamchat.core.store.turns import Turn, last_turn_of, turns_in

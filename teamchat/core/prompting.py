@@ -11,13 +11,13 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AGENT_TYPES, AgentType
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.crossing import Crossing
+from teamchat.core.engine.route import Route
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.framework import turn_note
 from teamchat.core.history import text_of
 from teamchat.core.layers.collector import ContextCollector, Occasion, Told, framework_only, texts_of
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, thread_for, thread_key
 from teamchat.core.messages import ConversationMessage
-from teamchat.core.route import Route
 from teamchat.core.team import Member, Team
 from teamchat.runners.base import Limit, Prepared
 

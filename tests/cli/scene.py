@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from teamchat.cli.place import store_file, trust_store
-from teamchat.core.team_file import load
+from teamchat.core.team.file import load
 from tests.program import Result, run_here
 from tests.runners.processes import agent
 

@@ -13,8 +13,8 @@ from typing import Any
 import pexpect
 import pytest
 
+from teamchat.core.doctor.proof.shapes import SHAPES
 from teamchat.core.errors import ExitCode
-from teamchat.core.proof.shapes import SHAPES
 from teamchat.core.scripted.protocol import Vendor
 from tests.cli.scene import objects, refused
 from tests.installed import SAYS, install, program

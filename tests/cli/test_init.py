@@ -9,7 +9,7 @@ import pytest
 
 from teamchat.cli.place import trust_store
 from teamchat.core.errors import ExitCode
-from teamchat.core.team_file import load
+from teamchat.core.team.file import load
 from tests.installed import install
 from tests.program import Result, cli, run_here
 

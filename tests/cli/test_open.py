@@ -13,7 +13,7 @@ import pexpect
 import pytest
 
 from teamchat.cli.place import trust_store
-from teamchat.core.team_file import load
+from teamchat.core.team.file import load
 from tests.cli.scene import FILE, objects, refused, rows
 from tests.program import argv, cli, ended, run_here, start
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from teamchat.cli.piped import fenced, with_piped
-from teamchat.core.markers import MarkerKind, scan
+from teamchat.core.routing.markers import MarkerKind, scan
 from tests.cli.scene import refused, rows, said
 from tests.crew import Crew, crew
 from tests.program import TIMEOUT_S, argv, cli, run_here

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.place import trust_store
-from teamchat.core.team_file import load
+from teamchat.core.team.file import load
 from tests.cli.scene import FILE, objects, queue, refused, said, steady
 from tests.fakes import repl
 from tests.program import ROOT, cli, ended, run_here, start

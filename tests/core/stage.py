@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from teamchat.core.coordinator import ConversationCoordinator
-from teamchat.core.engine_events import ResumeMode
+from teamchat.core.engine.events import ResumeMode
 from teamchat.core.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.member_turn import REAL, Outside, ReadyTurn
 from teamchat.core.messages import ConversationMessage

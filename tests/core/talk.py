@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from teamchat.core.actions import Action, Deliver, Dropped, Refused, RunGroup, RunTurn
-from teamchat.core.engine import decide
-from teamchat.core.engine_events import (
+from teamchat.core.engine.actions import Action, Deliver, Dropped, Refused, RunGroup, RunTurn
+from teamchat.core.engine.decide import decide
+from teamchat.core.engine.events import (
     Event,
     GroupDelivered,
     GroupRan,
@@ -22,9 +22,9 @@ from teamchat.core.engine_events import (
     TurnBegan,
     TurnEnded,
 )
-from teamchat.core.engine_state import Rules, State
-from teamchat.core.route import Route, Status
-from teamchat.core.routing import RouteRequest
+from teamchat.core.engine.route import Route, Status
+from teamchat.core.engine.state import Rules, State
+from teamchat.core.routing.requests import RouteRequest
 
 AI = ("max", "sarah", "carol")
 HUMANS = ("kailai", "bob")

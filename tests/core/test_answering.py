@@ -14,17 +14,17 @@ from teamchat.core import answering
 from teamchat.core.answering import Answer, Answering, NoAnswer
 from teamchat.core.conclusion import Tally
 from teamchat.core.cooldowns import Cooldowns
-from teamchat.core.coordinator import manager_of
-from teamchat.core.engine_events import Event, Spent, TurnBegan
+from teamchat.core.engine.events import Event, Spent, TurnBegan
+from teamchat.core.engine.route import Route
 from teamchat.core.errors import AgentMissing, ExitCode, PromptTooLarge, StoreError
 from teamchat.core.events import ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.layers.collector import framework_only
 from teamchat.core.member_turn import Outside, ReadyTurn
 from teamchat.core.messages import NewMessage, Routing, Speaker
-from teamchat.core.route import Route
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, partial_of, turns_of
+from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Team
 from teamchat.runners.base import FailureKind
 from teamchat.runners.process import Launch

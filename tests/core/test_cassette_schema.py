@@ -4,7 +4,7 @@ import json
 from importlib.resources import files
 
 from teamchat.core.cassette import Entry, Header
-from teamchat.core.cassette_schema import schema
+from teamchat.core.cassette.schema import schema
 from tests.program import ROOT
 
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.compaction import KEPT_TOKENS, come_to, recent_people
-from teamchat.core.coordinator import manager_of
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
 from teamchat.core.events import Compacted, Conclusion, TurnFinished, TurnStarted
 from teamchat.core.history import Said, Summarised, read_context
@@ -23,6 +22,7 @@ from teamchat.core.message_log import MemoryLog
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.summaries import summary_before
+from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Like, Team
 from teamchat.runners.process import Launch
 from tests.core.stage import Fails, Hangs, Reply, Stage, team_of

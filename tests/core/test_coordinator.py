@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.actions import PauseKind
-from teamchat.core.engine_events import ResumeMode
+from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import AgentMissing, ExitCode, NothingToResume, StoreError, UnknownName, UsageError
 from teamchat.core.events import (
     AgentSpoke,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.actions import Asked, Dropped, Idle, Paused, PauseKind, Queued, Refused, RunTurn, TurnFailed
-from teamchat.core.engine import default_target
-from teamchat.core.engine_draft import MAX_WAITING
-from teamchat.core.engine_events import HumanSpoke, ResumeMode, TurnBegan
-from teamchat.core.engine_state import Rules, State
-from teamchat.core.route import Route, Status
+from teamchat.core.engine.actions import Asked, Dropped, Idle, Paused, PauseKind, Queued, Refused, RunTurn, TurnFailed
+from teamchat.core.engine.decide import default_target
+from teamchat.core.engine.draft import MAX_WAITING
+from teamchat.core.engine.events import HumanSpoke, ResumeMode, TurnBegan
+from teamchat.core.engine.route import Route, Status
+from teamchat.core.engine.state import Rules, State
 from tests.core.talk import AI, HUMANS, Talk, wishes
 
 

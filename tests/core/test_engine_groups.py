@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.actions import Asked, Deliver, GroupFailed, Idle, Paused, PauseKind, Queued, RunGroup, RunTurn
-from teamchat.core.engine_events import ResumeMode
-from teamchat.core.engine_state import Rules
-from teamchat.core.route import Status
+from teamchat.core.engine.actions import Asked, Deliver, GroupFailed, Idle, Paused, PauseKind, Queued, RunGroup, RunTurn
+from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.route import Status
+from teamchat.core.engine.state import Rules
 from tests.core.talk import AI, HUMANS, Talk
 
 ALL = "max+sarah+carol"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.core.actions import Action, Deliver, Idle, RunGroup, RunTurn
-from teamchat.core.engine import decide
-from teamchat.core.engine_events import (
+from teamchat.core.engine.actions import Action, Deliver, Idle, RunGroup, RunTurn
+from teamchat.core.engine.decide import decide
+from teamchat.core.engine.events import (
     Event,
     GroupDelivered,
     GroupRan,
@@ -21,9 +21,9 @@ from teamchat.core.engine_events import (
     TurnBegan,
     TurnEnded,
 )
-from teamchat.core.engine_state import Rules, State
-from teamchat.core.route import Route
-from teamchat.core.routing import RouteRequest
+from teamchat.core.engine.route import Route
+from teamchat.core.engine.state import Rules, State
+from teamchat.core.routing.requests import RouteRequest
 from tests.core.talk import AI, HUMANS
 from tests.core.test_engine_properties import EVERYBODY, Drops, drops, wishes
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from teamchat.core.actions import (
+from teamchat.core.engine.actions import (
     Action,
     Asked,
     Deliver,
@@ -28,9 +28,9 @@ from teamchat.core.actions import (
     RunTurn,
     TurnFailed,
 )
-from teamchat.core.engine import decide
-from teamchat.core.engine_draft import MAX_WAITING
-from teamchat.core.engine_events import (
+from teamchat.core.engine.decide import decide
+from teamchat.core.engine.draft import MAX_WAITING
+from teamchat.core.engine.events import (
     Event,
     GroupDelivered,
     GroupRan,
@@ -44,9 +44,9 @@ from teamchat.core.engine_events import (
     TurnBegan,
     TurnEnded,
 )
-from teamchat.core.engine_state import Rules, State
-from teamchat.core.route import Route, Status
-from teamchat.core.routing import RouteRequest
+from teamchat.core.engine.route import Route, Status
+from teamchat.core.engine.state import Rules, State
+from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import find_route, load_state, save_state
 from teamchat.core.store.sessions import create_session

@@ -12,11 +12,11 @@ import pytest
 
 from teamchat.cli.place import open_store, trust_store
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.checks import Check, exit_code
 from teamchat.core.doctor import examine
+from teamchat.core.doctor.checks import Check, exit_code
 from teamchat.core.errors import ExitCode, UnknownName
 from teamchat.core.folders import config_dir, state_path, workspace_path
-from teamchat.core.team_file import load
+from teamchat.core.team.file import load
 from teamchat.runners.process import SpawnFailed
 from tests.installed import SAYS, install
 from tests.real.clis import PINNED

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from teamchat.core.engine.route import Route
 from teamchat.core.framework import MAX_BYTES, framework_text, turn_note
-from teamchat.core.markers import scan
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.names import LONGEST_NAME
-from teamchat.core.route import Route
+from teamchat.core.routing.markers import scan
 from teamchat.core.team import Member, Team
 
 HERE = Path("/work")

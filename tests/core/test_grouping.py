@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.engine.route import Route
 from teamchat.core.events import ConversationEvent, Warned
 from teamchat.core.grouping import in_lines, run_together, staggered
-from teamchat.core.route import Route
 from teamchat.core.team import AgentSpec, Member, Team
 from teamchat.runners.base import Access
 from teamchat.runners.turn import Stopper

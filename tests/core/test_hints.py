@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.hints import Hint, hints
-from teamchat.core.markers import scan
+from teamchat.core.routing.hints import Hint, hints
+from teamchat.core.routing.markers import scan
 from tests.core.texts import PATHOLOGICAL, grows_linearly, marked_up
 
 MEMBERS = ("max", "max-power", "sarah")

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.errors import AgentMissing, UsageError
-from teamchat.core.init_team import NewTeam, Template, check_free, human_name, plan, write
-from teamchat.core.init_text import CREW, OFFLINE, PANEL, Seat
+from teamchat.core.init.team import NewTeam, Template, check_free, human_name, plan, write
+from teamchat.core.init.text import CREW, OFFLINE, PANEL, Seat
 from teamchat.core.names import fold, valid_name
 from teamchat.core.team import INSTALL, Team
-from teamchat.core.team_file import FILE_NAME, Which, load
+from teamchat.core.team.file import FILE_NAME, Which, load
 
 TEMPLATES: tuple[Template | None, ...] = (None, *get_args(Template))
 SUBSETS = tuple(chain.from_iterable(combinations(INSTALL, size) for size in (1, 2, 3)))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from teamchat.core.markdown import Place, Places, is_escaped, split_lines
+from teamchat.core.routing.markdown import Place, Places, is_escaped, split_lines
 from tests.core.texts import PATHOLOGICAL, grows_linearly, marked_up
 
 FENCE, CODE, QUOTE = Place.FENCE, Place.CODE, Place.QUOTE

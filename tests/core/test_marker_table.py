@@ -7,10 +7,10 @@ from time import process_time
 
 import pytest
 
-from teamchat.core.addressing import address, address_reply
-from teamchat.core.engine_state import Rules, State
+from teamchat.core.engine.state import Rules, State
 from teamchat.core.errors import UnknownName
-from teamchat.core.markers import strip_markers
+from teamchat.core.routing.addressing import address, address_reply
+from teamchat.core.routing.markers import strip_markers
 from teamchat.core.team import Member, Team
 
 HERE = Path("/work")

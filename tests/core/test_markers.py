@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from teamchat.core.markers import Marker, MarkerKind, WhyNot, scan, strip_markers
-from teamchat.core.targets import Target, parse_targets
+from teamchat.core.routing.markers import Marker, MarkerKind, WhyNot, scan, strip_markers
+from teamchat.core.routing.targets import Target, parse_targets
 from tests.core.texts import PATHOLOGICAL, grows_linearly, marked_up
 
 NEXT, FROM, TEAM_TASK, DROP, TODO, DONE = MarkerKind

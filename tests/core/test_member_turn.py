@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.coordinator import manager_of
+from teamchat.core.engine.route import Route
 from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, TeamchatError, UsageError
 from teamchat.core.member_turn import (
     REAL,
@@ -24,7 +24,7 @@ from teamchat.core.member_turn import (
     scratch_of,
 )
 from teamchat.core.messages import NewMessage, Speaker
-from teamchat.core.route import Route
+from teamchat.core.stored_context import manager_of
 from teamchat.core.team import AgentSpec, Like
 from teamchat.runners.base import Denied, FailureKind, Note, TextDelta
 from teamchat.runners.process import Launch

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.core.cassette import read_cassette
-from teamchat.core.recording import CassetteWriter
+from teamchat.core.cassette.recording import CassetteWriter
+from teamchat.core.cassette.redact_cut import CutRedactor
+from teamchat.core.cassette.streamed import redact_streamed
 from teamchat.core.redact import Redactor
-from teamchat.core.redact_cut import CutRedactor
-from teamchat.core.streamed import redact_streamed
-from teamchat.core.team_file import load
+from teamchat.core.team.file import load
 from teamchat.runners.base import Failure, FailureKind
 from teamchat.runners.process import Chunk, Cut, Exit, Identity
 from teamchat.runners.recorded import NotStarted, RecordedTurn

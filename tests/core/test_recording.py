@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.core.cassette import parse_cassette, read_cassette
+from teamchat.core.cassette.recording import CassetteWriter, output_lines
+from teamchat.core.cassette.replay import recorded_team, recorded_turn
 from teamchat.core.errors import UsageError
-from teamchat.core.recording import CassetteWriter, output_lines
-from teamchat.core.replay import recorded_team, recorded_turn
-from teamchat.core.team_file import load
+from teamchat.core.team.file import load
 from teamchat.runners.process import Chunk, Exit, Identity
 from teamchat.runners.recorded import RecordedTurn
 from tests.crew import crew

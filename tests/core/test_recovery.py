@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.engine.route import Status
 from teamchat.core.errors import ExitCode
 from teamchat.core.member_turn import scratch_of
 from teamchat.core.recovery import recover_turns
-from teamchat.core.route import Status
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import find_route
 from teamchat.core.store.sessions import create_session

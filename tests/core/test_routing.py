@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.markers import scan
-from teamchat.core.routing import ProblemKind, Resolution, RouteRequest, parse_to, resolve
-from teamchat.core.targets import Target
+from teamchat.core.routing.markers import scan
+from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, parse_to, resolve
+from teamchat.core.routing.targets import Target
 from teamchat.core.todos import Add, Finish
 
 

@@ -88,7 +88,7 @@ def test_a_user_without_a_login_name_is_you(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_needs_no_team_file_loads_no_parser() -> None:
     program = (
-        "import sys, teamchat.core.team_file, teamchat.core.trust, teamchat.core.folders\n"
+        "import sys, teamchat.core.team.file, teamchat.core.team.trust, teamchat.core.folders\n"
         "print(sorted({'pydantic', 'platformdirs', 'tomllib'} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

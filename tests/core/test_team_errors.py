@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teamchat.core.errors import ExitCode, TeamFileError
-from teamchat.core.team_file import load
+from teamchat.core.team.file import load
 
 if TYPE_CHECKING:
     from pathlib import Path

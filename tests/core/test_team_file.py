@@ -7,7 +7,7 @@ import pytest
 
 from teamchat.core.errors import AgentMissing, ExitCode, TeamFileError, UnknownName
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Limits, Member
-from teamchat.core.team_file import find_team_file, installed_team, load, resolve_team
+from teamchat.core.team.file import find_team_file, installed_team, load, resolve_team
 
 SMALL = '[[members]]\nname = "max"\nagent = "claude"\n'
 

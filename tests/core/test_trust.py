@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teamchat.core.errors import ExitCode, NotTrusted, StoreError
-from teamchat.core.team_file import installed_team, load, resolve_team
-from teamchat.core.trust import TrustStore, fingerprint, needs, require
+from teamchat.core.team.file import installed_team, load, resolve_team
+from teamchat.core.team.trust import TrustStore, fingerprint, needs, require
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -318,7 +318,7 @@ def test_a_store_that_can_not_be_written_is_an_error(proj: Path, tmp_path: Path)
 def test_two_processes_may_grant_at_once(store: TrustStore) -> None:
     program = (
         "import sys; from pathlib import Path\n"
-        "from teamchat.core.team import Member, Team; from teamchat.core.trust import TrustStore\n"
+        "from teamchat.core.team import Member, Team; from teamchat.core.team.trust import TrustStore\n"
         "for n in range(50):\n"
         "    root = Path('/', sys.argv[1] + str(n))\n"
         "    member = Member('max', 'ai', root, agent='claude', access='full')\n"

@@ -6,6 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
+from teamchat.core.engine.route import Route
 from teamchat.core.events import (
     AgentSpoke,
     Compacted,
@@ -23,7 +24,6 @@ from teamchat.core.events import (
 )
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
-from teamchat.core.route import Route
 from teamchat.core.todos import Change
 from teamchat.runners.base import Denied, Error, Note, Retry, Text, TextDelta, Thinking, ToolCall, ToolResult, Usage
 

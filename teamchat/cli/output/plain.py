@@ -18,7 +18,7 @@ from teamchat.core.events import (
     Warned,
 )
 from teamchat.core.history import name_of
-from teamchat.core.markers import strip_markers
+from teamchat.core.routing.markers import strip_markers
 from teamchat.runners.base import AgentEvent, Denied, Note, Retry
 
 

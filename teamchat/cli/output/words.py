@@ -7,11 +7,11 @@ import time
 
 from teamchat.cli.streams import silence
 from teamchat.core.clean import clean
+from teamchat.core.engine.route import Route
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion
 from teamchat.core.printable import printable
 from teamchat.core.receipt import Outcome, Setup
-from teamchat.core.route import Route
 from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.core.todos import Change

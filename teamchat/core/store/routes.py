@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Collection
 from dataclasses import replace
 
-from teamchat.core.engine_state import Rules, State
-from teamchat.core.route import Route, Status
+from teamchat.core.engine.route import Route, Status
+from teamchat.core.engine.state import Rules, State
 from teamchat.core.store.database import Database
 
 

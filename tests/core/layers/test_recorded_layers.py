@@ -8,10 +8,10 @@ from pathlib import Path
 
 from teamchat.assemblers.base import EXPERIENCE, FRAMEWORK, KNOWLEDGE, TODO
 from teamchat.core.cassette import parse_cassette
+from teamchat.core.cassette.replay import recorded_team
 from teamchat.core.layers.collector import ContextCollector, Occasion, Told
 from teamchat.core.layers.recorded import Listening, Telling
 from teamchat.core.messages import NewMessage, Speaker
-from teamchat.core.replay import recorded_team
 from tests.core.stage import team_of
 
 TEAM = team_of(Path("/work"), {"max": "claude", "sarah": "codex"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from teamchat.core.engine_state import Rules, State
-from teamchat.core.route import Route, Status
+from teamchat.core.engine.route import Route, Status
+from teamchat.core.engine.state import Rules, State
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import find_route, load_state, open_routes, save_state
 from teamchat.core.store.sessions import create_session

@@ -1,0 +1,112 @@
+"""What a run has stored, without what time and machine make of it: recorded, and compared by a replay.
+
+Two accounts of the same inputs and the same agents are equal, whenever and wherever they are made.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from teamchat.core.coordinator import ConversationCoordinator
+from teamchat.core.engine.route import Route
+from teamchat.core.messages import ConversationMessage, well_formed
+from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.store.database import Database
+from teamchat.core.store.routes import all_routes
+from teamchat.core.store.turns import Turn, events_of, partial_of, turn_numbers, turns_of
+from teamchat.runners.turn import SILENT
+
+SETUP = (
+    "access", "access_note", "why", "answers", "request", "attempt", "model", "inert_mentions", "trimmed", "memory",
+    "resumes", "fresh_because", "opened",
+)  # fmt: skip
+OUTCOME = ("failure", "exit_code", "model", "usage", "denied", "files", "tools", "left", "notes", "reply")
+ROUTE = ("number", "target", "priority", "group", "parent", "by", "request", "as_of", "status", "attempt")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where a conversation stood: how many messages and turns it had, and which routes were over."""
+
+    messages: int
+    turns: int
+    over: frozenset[int]
+
+
+def mark(coordinator: ConversationCoordinator) -> Mark:
+    db, session = coordinator.db, coordinator.session
+    waiting = {route.number for route in coordinator.state.queue}
+    over = frozenset(route.number for route in all_routes(db, session)) - waiting
+    return Mark(len(coordinator.manager.get_messages()), len(turn_numbers(db, session)), over)
+
+
+def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]:
+    """Messages, turns and routes since then."""
+    db, session = coordinator.db, coordinator.session
+    numbers = turn_numbers(db, session)
+    messages = coordinator.manager.get_messages()[since.messages :]
+    stored = {
+        "messages": [_message(message, numbers) for message in messages],
+        "turns": [_turn(db, turn) for turn in turns_of(db, session)[since.turns :]],
+        "routes": [_route(route) for route in all_routes(db, session) if route.number not in since.over],
+    }
+    return {name: well_formed_json(values) for name, values in stored.items()}
+
+
+def well_formed_json(value: Any) -> Any:
+    """The value as JSON has it, in text that a file can hold."""
+    match value:
+        case str():
+            return well_formed(value)
+        case dict():
+            return {well_formed(key): well_formed_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [well_formed_json(item) for item in value]
+        case _:
+            return value
+
+
+def _message(message: ConversationMessage, numbers: dict[int, int]) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "speaker": message.speaker.role_name,
+        "kind": message.speaker.type,
+        "to": message.routing.resolved_addressees,
+        "markers": message.routing.raw_next_markers,
+        "text": message.content,
+        "turn": None if message.turn_id is None else numbers[message.turn_id],
+        "stands_for": message.stands_for,
+    }
+
+
+def _turn(db: Database, turn: Turn) -> dict[str, Any]:
+    return {
+        "number": turn.number,
+        "member": turn.member,
+        "agent": turn.agent,
+        "status": turn.status,
+        "route": turn.route,
+        "shown_through": turn.shown_through,
+        "vendor_session": turn.vendor_session,
+        "setup": _facts(turn.setup, SETUP),
+        "outcome": _facts(turn.outcome, OUTCOME) if turn.outcome else None,
+        "partial": partial_of(db, turn),
+        "events": [(kind, data) for _, kind, data in events_of(db, turn) if not _silent(data.get("text"))],
+    }
+
+
+def _facts(of: Setup | Outcome, names: tuple[str, ...]) -> dict[str, Any]:
+    facts = json.loads(json.dumps(asdict(of), default=list))
+    notes = {"notes": [note for note in facts["notes"] if not _silent(note)]} if "notes" in facts else {}
+    return {name: facts[name] for name in names} | notes
+
+
+def _silent(text: object) -> bool:
+    """Whether it is a note that nothing was heard for a while, which tells of time alone."""
+    return isinstance(text, str) and text.startswith(SILENT)
+
+
+def _route(route: Route) -> dict[str, Any]:
+    return {name: getattr(route, name) for name in ROUTE} | {"status": route.status.value}

@@ -1,0 +1,201 @@
+"""Recording a conversation: every turn and input, secrets taken out, appended to a cassette as it happens."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from teamchat.core.cassette import Entry, Header, Line, dump_line, read_cassette
+from teamchat.core.cassette.account import well_formed_json
+from teamchat.core.cassette.redact_cut import CutRedactor
+from teamchat.core.cassette.streamed import redact_streamed
+from teamchat.core.errors import UsageError
+from teamchat.core.layers.collector import Occasion
+from teamchat.core.redact import Redactor
+from teamchat.core.team import Team
+from teamchat.core.team.recorded import team_to_json
+from teamchat.runners.framing import LineFramer
+from teamchat.runners.process import Chunk, Cut
+from teamchat.runners.recorded import NotStarted, RecordedTurn
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """A line of output with its line end, and when its last byte came."""
+
+    at: float
+    stream: str
+    data: bytes
+
+
+class CassetteWriter:
+    """Appends to the cassette at `path`; `existing` collects the `@paths` of the turn that is being prepared.
+
+    Every text of every line is written without the secrets of `env` and of the members' own variables.
+    """
+
+    def __init__(
+        self, path: Path, team: Team, env: Mapping[str, str], label: str | None = None, *, fence_key: str
+    ) -> None:
+        self.path, self.redact = path, CutRedactor(Redactor(secrets_of(team, env)))
+        self.existing: set[str] = set()
+        self._told: dict[str, dict[str, Any]] = {}
+        header = self._clean({"cassette": 1, "team": team_to_json(team), "label": label})
+        self.header = Header.model_validate({**header, "fence_key": fence_key if team.fence else None})
+
+    def begin(self, messages: Sequence[str]) -> None:
+        """Write the header, or see that the file goes on where this conversation stands: with `messages` so far.
+
+        Raises `UsageError` when it does not: a replay could never find the turns.
+        """
+        for text in messages:
+            self.redact(text)  # a secret in it may come again, cut to a piece
+        if self.path.exists() and self.path.stat().st_size:
+            self._check(len(messages))
+        elif messages:
+            raise UsageError(
+                "a recording begins with a new conversation: what was said before would be missing in it",
+                f"teamchat send --new --record {self.path} ...",
+            )
+        else:
+            self._append(self.header)
+
+    def _check(self, messages: int) -> None:
+        there = read_cassette(self.path)
+        recorded = sum(len(end.messages) for _, end in there.runs if end)
+        header = there.header.model_copy(update={"label": self.header.label})
+        if header != self.header or recorded != messages:
+            raise UsageError(
+                f"{self.path} records another team or conversation", "record into another file, or go on with that one"
+            )
+
+    def human(self, text: str, speaker: str | None, to: str | None, cooling: Iterable[str] = ()) -> None:
+        said = {"text": text, "speaker": speaker, "to": to, "cooling": list(cooling)}
+        self._append(Entry.model_validate({"human": self._clean(said)}))
+
+    def end(self, code: int, stored: Mapping[str, Any], shown: Sequence[Any], printed: Sequence[str]) -> None:
+        """How the run ended: the account of what it stored, and what it printed."""
+        lines = self.redact("\n".join(printed)).split("\n") if printed else []  # a secret may go over several
+        end = {"code": int(code), **stored, "shown": shown, "printed": lines}
+        self._append(Entry.model_validate({"end": self._clean(end)}))
+
+    def told(self, occasion: Occasion, layers: Mapping[str, str]) -> None:
+        """What the turn that is being prepared for a member is told of files and lessons."""
+        self._told[occasion.member.name] = {"answers": occasion.message.id, "layers": layers}
+
+    def turn(self, turn: RecordedTurn) -> None:
+        self._append(self.turn_entry(turn))
+        self.existing.clear()
+
+    def turn_entry(self, turn: RecordedTurn) -> Entry:
+        lines = redact_lines(output_lines(turn.chunks), self.redact)
+        told = self._told.get(turn.identity.member)
+        values: dict[str, Any] = {
+            "member": turn.identity.member,
+            "agent": turn.identity.agent,
+            "system": turn.identity.system_text,
+            "stdin": turn.stdin.decode(errors="replace"),
+            "argv": turn.argv,
+            "env": turn.env_names,
+            "existing": sorted(self.existing),
+            "told": told if told and told["layers"] else None,
+            "cut": turn.cut and _cut(turn.cut),
+            "error": turn.error and _error(turn.error),
+        }
+        if turn.exit:
+            values |= {
+                "cwd": _named(turn.exit.cwd, lines),
+                "exit_code": turn.exit.code,
+                "over_limit": turn.exit.over_limit,
+                "seconds": round(turn.exit.seconds, 3),
+                "left": turn.exit.left,
+            }
+        output = [_encoded(line) for line in lines]  # clean already, and base64 has no secrets to be seen
+        return Entry.model_validate({"turn": {**self._clean(values), "output": output}})
+
+    def _clean(self, value: Any) -> Any:
+        """JSON with every text in it redacted."""
+        return self._redacted(well_formed_json(value))
+
+    def _redacted(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.redact(value)
+            case dict():
+                return {self.redact(key): self._redacted(item) for key, item in value.items()}
+            case list():
+                return [self._redacted(item) for item in value]
+            case _:
+                return value
+
+    def _append(self, line: Line) -> None:
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(dump_line(line))
+        except OSError as error:
+            raise UsageError(f"the cassette {self.path} can not be written: {error.strerror}") from error
+
+
+def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
+    """The variables whose values may be secrets: the names in a team stand everywhere and are none."""
+    names = {name for member in team.members for name in (member.name, member.title, member.agent)} | {team.name}
+    variables = [env, *(member.env for member in team.members)]
+    known = [(name, value) for table in variables for name, value in table.items() if value not in names]
+    return {f"{number} {name}": value for number, (name, value) in enumerate(known)}
+
+
+def _cut(cut: Cut) -> dict[str, Any]:
+    why = cut.why
+    return {"at": round(cut.at, 3), "kind": why.kind.value, "reason": why.reason, "hint": why.hint}
+
+
+def _error(error: NotStarted) -> dict[str, Any]:
+    return {"kind": error.kind, "text": error.text, "hint": error.hint}
+
+
+def _named(cwd: Path | None, lines: Iterable[OutputLine]) -> str | None:
+    """The folder, if the output tells it anyway."""
+    name = str(cwd)
+    written = {form.encode(errors="surrogateescape") for form in (name, json.dumps(name)[1:-1])}
+    return name if cwd and any(form in line.data for line in lines for form in written) else None
+
+
+def output_lines(chunks: Iterable[Chunk]) -> list[OutputLine]:
+    """The output of a turn, line by line, in the order the lines were complete."""
+    framers = {"out": LineFramer(), "err": LineFramer()}
+    lines, at = [], 0.0
+    for chunk in chunks:
+        at = chunk.at
+        lines += [OutputLine(at, chunk.stream, line + b"\n") for line in framers[chunk.stream].push(chunk.data)]
+    return lines + [OutputLine(at, stream, line) for stream, framer in framers.items() for line in framer.flush()]
+
+
+def redact_lines(lines: list[OutputLine], redact: Callable[[str], str]) -> list[OutputLine]:
+    """Without the secrets that stand in the output as it is, one over several lines too, or are streamed in pieces."""
+    result = list(lines)
+    for stream in ("out", "err"):
+        places = [index for index, line in enumerate(lines) if line.stream == stream]
+        whole = b"".join(lines[index].data for index in places).decode("utf-8", "surrogateescape")
+        # the pieces first: what is taken out of one of them alone could hide the rest of the secret
+        clean = redact("".join(redact_streamed(_split(whole), redact)))
+        for index, text in zip(places, _split(clean), strict=True):
+            result[index] = OutputLine(lines[index].at, stream, text.encode("utf-8", "surrogateescape"))
+    return result
+
+
+def _split(text: str) -> list[str]:
+    """At line feeds only, which stay with their line."""
+    parts = text.split("\n")
+    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+
+
+def _encoded(line: OutputLine) -> tuple[float, str, str]:
+    at = round(line.at, 3)
+    try:
+        return at, line.stream, line.data.decode()
+    except UnicodeDecodeError:
+        return at, f"{line.stream}64", base64.b64encode(line.data).decode()

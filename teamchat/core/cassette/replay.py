@@ -1,0 +1,126 @@
+"""Replaying a cassette: the whole tool in a temporary store, with recorded processes in place of real ones.
+
+Prompts are built anew from the team and the inputs, so a changed instruction or a changed teamchat shows: a turn that
+was not recorded is an error that names the difference, and never a live call.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+
+from teamchat.core.cassette import Cassette, TurnLine
+from teamchat.core.cassette.compare import text_difference
+from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
+from teamchat.core.layers.recorded import Telling
+from teamchat.core.member_turn import Outside, ReadyTurn
+from teamchat.core.team import Team
+from teamchat.core.team.recorded import team_from_json
+from teamchat.runners.base import Failure
+from teamchat.runners.process import Chunk, Cut, Exit, Identity, Launch, Running
+from teamchat.runners.recorded import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn
+
+LONGEST_COMPARED = 100_000  # characters; comparing costs their square at the worst
+ERRORS: Mapping[str, type[TeamchatError]] = {"missing": AgentMissing, "refused": NotTrusted, "usage": UsageError}
+"""What is known to fail before a turn is started, by its kind in a cassette."""
+
+
+def recorded_turn(line: TurnLine) -> RecordedTurn:
+    cut, error, code = line.cut, line.error, line.exit_code
+    cwd = Path(line.cwd) if line.cwd else None
+    return RecordedTurn(
+        identity=Identity(line.member, line.agent, line.system),
+        stdin=line.stdin.encode(),
+        argv=tuple(line.argv),
+        env_names=tuple(line.env),
+        chunks=tuple(_chunk(at, stream, text) for at, stream, text in line.output),
+        exit=None if code is None else Exit(code, tuple(line.left), line.over_limit, line.seconds, cwd),
+        cut=Cut(Failure(cut.kind, cut.reason, cut.hint), cut.at) if cut else None,
+        error=NotStarted(error.kind, error.text, error.hint) if error else None,
+    )
+
+
+def _chunk(at: float, stream: str, text: str) -> Chunk:
+    data = base64.b64decode(text) if stream.endswith("64") else text.encode()
+    return Chunk("err" if stream.startswith("err") else "out", data, at)
+
+
+def not_started(error: TeamchatError) -> NotStarted:
+    """The error of a check as a recording keeps it."""
+    kind = next((kind for kind, known in ERRORS.items() if isinstance(error, known)), "usage")
+    return NotStarted(kind, str(error), error.hint)
+
+
+def identity_of(turn: ReadyTurn) -> Identity:
+    return Identity(turn.member.name, turn.agent.like, turn.prompt.system_text)
+
+
+def recorded_team(cassette: Cassette, root: Path) -> Team:
+    """The team that was recorded; its members work below `root`."""
+    return team_from_json(cassette.header.team, root)
+
+
+def recorded_outside(cassette: Cassette, player: Player, root: Path) -> Outside:
+    """The machine as the recording has it: its processes, and the `@paths` that existed. It writes below `root`."""
+
+    def missing(identity: Identity, stdin: bytes) -> NoRecording:
+        return NoRecording(
+            f"the cassette has no recording of this turn of {identity.member}"
+            f"{difference(cassette.turns, identity, stdin)}",
+            "record it again: teamchat send --new --record FILE ...",
+        )
+
+    def launch(what: Launch) -> Running:
+        try:
+            return player(what)
+        except NotRecorded as error:
+            raise missing(error.identity, error.stdin) from None
+
+    def check(turn: ReadyTurn) -> None:
+        identity, stdin = identity_of(turn), turn.prompt.prepared.stdin
+        found = player.find(identity, stdin)
+        if found and found.error and found.error.kind != SPAWN:
+            player.take(identity, stdin)
+            raise ERRORS[found.error.kind](found.error.text, found.error.hint)
+
+    told = [
+        (turn.member, turn.told.answers, {str(name): text for name, text in turn.told.layers.items()})
+        for turn in cassette.turns
+        if turn.told
+    ]
+    existing = {path for turn in cassette.turns for path in turn.existing}
+    return Outside(
+        launch,
+        check,
+        exists=lambda _cwd, path: path in existing,
+        env={},
+        collected=lambda inner: Telling(inner, told),
+        scratch=lambda folder: root / f"scratch-{folder.name}",
+        live=False,
+    )
+
+
+def difference(turns: tuple[TurnLine, ...], identity: Identity, stdin: bytes) -> str:
+    """What the nearest recorded turn was given and this one is not (-), and the other way round (+)."""
+    mine = given(identity.system_text, stdin.decode())
+    same = [turn for turn in turns if turn.member == identity.member] or list(turns)
+    if not same:
+        return ": there is none at all"
+    nearest = max(same, key=lambda turn: _likeness(given(turn.system, turn.stdin), mine))
+    theirs = given(nearest.system, nearest.stdin)
+    if (nearest.member, theirs) == (identity.member, mine):
+        return ", which has the same prompt as one that was played already"
+    return "; the nearest one differs:\n" + "\n".join(text_difference(theirs, mine, "prompt"))
+
+
+def given(system: str | None, stdin: str) -> list[str]:
+    """All that a member was told, line by line."""
+    return [*(system or "").split("\n"), *stdin.split("\n")]
+
+
+def _likeness(one: list[str], other: list[str]) -> float:
+    if sum(map(len, one)) + sum(map(len, other)) > LONGEST_COMPARED:
+        return 0.0
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).quick_ratio()

@@ -1,0 +1,108 @@
+"""Whether each member can run: its program, that program's version and login, its access and its folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.doctor.checks import Check
+from teamchat.core.doctor.versions import Ask, check_version
+from teamchat.core.errors import ExitCode
+from teamchat.core.team import BUILTIN_AGENTS, INSTALL, AgentSpec, Member, Team
+from teamchat.runners.base import Runner
+from teamchat.runners.environment import environment
+
+CAN_NOT_RUN = ExitCode.AGENT_UNAVAILABLE
+
+
+@dataclass(frozen=True, slots=True)
+class _Post:
+    """A member and what would run it: its runner, its whole environment, and where its program was found."""
+
+    member: Member
+    agent: AgentSpec
+    runner: Runner
+    env: Mapping[str, str]
+    program: str | None
+
+    @property
+    def is_builtin(self) -> bool:
+        return self.agent in BUILTIN_AGENTS.values()
+
+
+def check_members(team: Team, env: Mapping[str, str], ask: Ask, *, trusted: bool) -> Iterator[Check]:
+    """The findings about every AI member, in order. Programs are asked for their versions all at once."""
+    posts = [_post(team, member, env) for member in team.ai_members]
+    versions = _versions([post for post in posts if trusted or not post.member.env], ask)
+    for post in posts:
+        yield from _findings(post, versions)
+
+
+def _post(team: Team, member: Member, inherited: Mapping[str, str]) -> _Post:
+    agent = team.agent_of(member)
+    runner = AGENT_TYPES[agent.like].runner
+    tmpdir = Path(tempfile.gettempdir())
+    env = environment(inherited, runner.vendor, keep=member.env_keep, add=member.env, command_env={}, tmpdir=tmpdir)
+    return _Post(member, agent, runner, env, shutil.which(agent.command[0], path=env.get("PATH")))
+
+
+def _findings(post: _Post, versions: Mapping[str, Check]) -> Iterator[Check]:
+    member = post.member
+    if post.program is None:
+        hint = INSTALL.get(Path(post.agent.command[0]).name, "install it, or mend its command in the team file")
+        text = f"{post.agent.command[0]!r} is not installed"
+        yield Check(member.name, "program", "failed", text, hint=hint, code=CAN_NOT_RUN)
+    else:
+        yield Check(member.name, "program", "ok", post.program, post.program)
+    if post.program and post.is_builtin:
+        not_asked = Check(None, "version", "unknown", "not asked: the team file, which is not trusted, sets variables")
+        yield replace(versions.get(post.program, not_asked), member=member.name)
+    if post.is_builtin:
+        yield from _login(post)
+    yield _access(post)
+    yield Check(member.name, "reads", "note", post.runner.reads_note(project_settings=member.project_settings))
+    yield _folder(member)
+
+
+def _login(post: _Post) -> Iterator[Check]:
+    login = post.runner.login(post.member.cwd, post.env)
+    if login is None:
+        return
+    if login.there:
+        yield Check(post.member.name, "login", "ok", login.reason, "yes")
+    elif login.there is None or post.member.args:  # its arguments may bring one
+        yield Check(post.member.name, "login", "unknown", login.reason, "unknown")
+    else:
+        yield Check(post.member.name, "login", "failed", login.reason, "no", login.hint, CAN_NOT_RUN)
+
+
+def _access(post: _Post) -> Check:
+    member = post.member
+    if refusal := post.runner.refusal(member.access, post.env):
+        return Check(member.name, "access", "failed", f"{member.access}: {refusal}", member.access, code=CAN_NOT_RUN)
+    note = f"{member.access}: {post.runner.access_note(member.access)}"
+    return Check(member.name, "access", "note", note, member.access)
+
+
+def _folder(member: Member) -> Check:
+    folder = str(member.cwd)
+    if member.cwd.is_dir():
+        return Check(member.name, "folder", "ok", folder, folder)
+    return Check(member.name, "folder", "failed", f"there is no {folder}", folder, code=CAN_NOT_RUN)
+
+
+def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
+    """What each program says of its version, by its path; in a folder of its own, where no project can have a say."""
+    programs = {post.program: post for post in posts if post.program and post.is_builtin}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
+        there = Path(folder)
+        checks = {
+            program: pool.submit(check_version, post.agent.name, program, post.runner, post.env, there, ask)
+            for program, post in programs.items()
+        }
+        return {program: check.result() for program, check in checks.items()}

@@ -1,0 +1,138 @@
+"""The proof of every installed CLI: a few real turns of each against a scripted model, all CLIs at the same time.
+
+Each CLI has a home and a workspace of its own in a temporary folder, a model on loopback, and keys that open nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.doctor.checks import Check, not_installed
+from teamchat.core.doctor.proof import rows
+from teamchat.core.doctor.proof.shapes import SHAPES
+from teamchat.core.doctor.proof.stand import SYSTEM, Stand, furnished
+from teamchat.core.doctor.proof.tools import NOTE, SLEEP, looking, running, trying_to_write
+from teamchat.core.doctor.proof.turn import CLOCKS
+from teamchat.core.doctor.versions import Ask, check_version
+from teamchat.core.scripted.protocol import Request
+from teamchat.core.scripted.reply import Reply
+from teamchat.core.scripted.server import ModelServer, system_text
+from teamchat.core.team import BUILTIN_AGENTS, INSTALL
+from teamchat.runners.base import Limit, Runner
+
+LONG_SYSTEM = "Say nothing that is not so.\n" * 4_000  # too long for an argument: a file carries it
+PROMPT = (
+    "The first line.\n\n-p --help\n/help\n@nobody @note.txt foo@example.org\n!ls $HOME `id` #note\n"
+    "\0 \x07 \x1b[31m \x7f \r\n \r alone, 你好，世界 👩‍👩‍👧‍👦 é \u2028\u2029 \U0010ffff, and spaces at the end  \n"
+)
+Tell = Callable[[Check], None]
+Progress = Callable[[str, str | None], None]
+"""Told which CLI begins which step; None when it has gone through all."""
+
+
+async def prove(path: str, ask: Ask, tell: Tell, progress: Progress) -> None:
+    """Prove every built-in CLI on `path`, which is a PATH; `tell` gets the findings about one CLI after another.
+
+    Raises `StoreError` or OSError when no temporary folder can be made.
+    """
+    found = {spec.name: shutil.which(spec.command[0], path=path) for spec in BUILTIN_AGENTS.values()}
+    proofs = {
+        name: asyncio.ensure_future(_prove(name, program, path, ask, progress))
+        for name, program in found.items()
+        if program
+    }
+    try:
+        for name in found:
+            checks = await proofs[name] if name in proofs else [not_installed(INSTALL[name], needed=not proofs)]
+            for check in checks:
+                tell(replace(check, member=name))
+    finally:
+        for proof in proofs.values():
+            proof.cancel()
+        await asyncio.gather(*proofs.values(), return_exceptions=True)
+
+
+async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progress) -> list[Check]:
+    runner = next(row.runner for row in AGENT_TYPES.values() if row.runner.vendor == name)
+    place = tempfile.TemporaryDirectory(prefix="teamchat-doctor-", ignore_cleanup_errors=True)
+    with place as folder, ModelServer() as server:
+        stand = Stand(runner, server, furnished(Path(folder), server, path), Path(folder))
+        progress(name, "version")
+        version = await asyncio.to_thread(
+            check_version, name, program, runner, stand.env, stand.work, ask, CLOCKS.first_byte_s
+        )
+        checks = [version]
+        if version.state != "failed":
+            checks += await _turns(stand, lambda step: progress(name, step))
+    progress(name, None)
+    hint = f"{INSTALL[name]}@{runner.tested_version}"
+    return [replace(check, hint=hint) if check.state == "failed" and check.hint is None else check for check in checks]
+
+
+async def _turns(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
+    """The turns, and what they prove."""
+    began, runner, vendor = time.monotonic(), stand.runner, stand.vendor
+    begins("a small turn")
+    said = runner.prepare(PROMPT, own_from=len(PROMPT), exists=lambda path: path == NOTE).stdin
+    small, small_asked = await stand.turn(
+        stand.job(memory="resume"),
+        said,
+        [Reply("Let me look.", "I should look.", (looking(vendor),)), Reply("I looked.")],
+    )
+    if small.is_hopeless:
+        first = [rows.flags([("read", small)]), rows.events(small, SHAPES[vendor])]
+        return [*first, *(rows.untried(what) for what in ("stdin", "resume", "stop", "denials"))]
+    begins("a large prompt")
+    assert runner.limit
+    refusal = runner.refusal("full", stand.env)
+    most = stand.job(system_text=LONG_SYSTEM, access="edit" if refusal else "full", budget_usd=1.0)
+    full = _full(runner.limit)
+    large, large_asked = await stand.turn(most, full, [Reply("It is long.")])
+    begins("refusals")
+    target = stand.work / "made.txt"
+    tries = trying_to_write(vendor, target)
+    going_on = stand.job(memory="resume", resumes=small.end.vendor_session)
+    refused, refused_asked = await stand.turn(going_on, b"Write a file.", tries)
+    begins("a hanging turn")
+    waits = [Reply("Let me wait.", tools=(running(vendor, " ".join(SLEEP)),)), Reply(ending="stall")]
+    editing = stand.job(access="edit", allow=(SLEEP[0],), project_settings=True)
+    hanging, _ = await stand.turn(editing, b"Wait.", waits, hangs=True)
+    staying = []
+    if runner.sessions and runner.sessions.live:
+        begins("a process that stays")
+        staying = [rows.stays(*await stand.two_turns_of_one_process())]
+    made = (target, target.with_name(f"{target.name}.shell"))
+    return [
+        rows.flags(
+            [("read", small), (most.access, large), ("edit", hanging), ("a second turn", refused)],
+            refusal,
+            _unheard(runner, {SYSTEM: small_asked, LONG_SYSTEM: large_asked}),
+        ),
+        rows.events(small, SHAPES[vendor]),
+        rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit),
+        rows.resume(small, refused, refused_asked, said.decode()),
+        *staying,
+        rows.stop(hanging, runner, SLEEP[0]),
+        rows.denials(refused, refused_asked, len(tries) - 1, made, runner),
+        rows.duration(small, time.monotonic() - began),
+    ]
+
+
+def _unheard(runner: Runner, given: Mapping[str, Sequence[Request]]) -> list[int]:
+    """The lengths of the system texts that went by a flag and not one request of the model had."""
+    if not (runner.sessions and runner.sessions.system_each_time):  # it is in the prompt
+        return []
+    return [len(text) for text, asked in given.items() if asked and text.strip() not in system_text(asked[0])]
+
+
+def _full(limit: Limit) -> bytes:
+    """A prompt of just the size of the limit."""
+    line = "0123456789abcde\n" if limit.unit == "bytes" else "0123456789äöü漢字\n"
+    return (line * (limit.size // len(line) + 1))[: limit.size].encode()

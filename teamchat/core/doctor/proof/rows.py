@@ -1,0 +1,168 @@
+"""What was seen of a CLI's turns, as findings: each holds, or says in one line what is wrong and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from signal import SIGKILL
+
+from teamchat.core.doctor.checks import Check, State
+from teamchat.core.doctor.proof.shapes import Shapes
+from teamchat.core.doctor.proof.turn import Observed
+from teamchat.core.errors import ExitCode
+from teamchat.core.scripted.protocol import Request
+from teamchat.core.scripted.server import messages, prompt
+from teamchat.runners.base import FailureKind, Limit, Runner, Text, ToolCall, ToolResult
+from teamchat.runners.foreign import one_line
+
+NO_TURN = "not known: no turn began"
+UNTRIED = "not tried, since the first turn already came to nothing"
+
+
+def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unheard: Sequence[int] = ()) -> Check:
+    """Whether the CLI starts with what teamchat gives it for each access, and obeys.
+
+    `refusal` is why full is not tried, `unheard` the lengths of system texts that never came to the model.
+    """
+    for access, turn in turns:
+        if not turn.began:
+            return _row("flags", "failed", f"does not start with what teamchat gives it for {access}: {_reason(turn)}")
+    if unheard:
+        return _row("flags", "failed", f"instructions of {unheard[0]:,} characters never came to the model")
+    text = f"accepted for {', '.join(dict.fromkeys(access for access, _ in turns))}"
+    return _row("flags", "ok", text + (f" (not tried: {refusal.partition(':')[0]})" if refusal else ""))
+
+
+def events(turn: Observed, shapes: Shapes) -> Check:
+    """Whether every event that teamchat reads came by its name, and told what is read from it."""
+    if not turn.began:
+        return _row("events", "unknown", NO_TURN)
+    missing = [name for name in shapes.needed if name not in turn.names]
+    strange = [name for name in dict.fromkeys(turn.names) if name not in shapes.known.union(shapes.needed)]
+    if missing:
+        instead = f"; unknown ones came instead: {_named(strange)}" if strange else ""
+        return _row("events", "failed", f"{_named(missing)} never came{instead}")
+    if turn.end.failure:
+        return _row("events", "failed", f"all came, but the turn {turn.end.failure.reason}")
+    if unread := _unread(turn):
+        return _row("events", "failed", f"all came, but without what teamchat reads from them: {', '.join(unread)}")
+    if strange:
+        return _row("events", "warning", f"understood; new ones came, which teamchat passes over: {_named(strange)}")
+    return _row("events", "ok", f"understood, all {len(shapes.needed)} kinds", " ".join(shapes.needed))
+
+
+def _unread(turn: Observed) -> list[str]:
+    """What the runner should have learned from a turn that thinks, speaks and uses a tool, and did not."""
+    calls = {event.id for event in turn.events if isinstance(event, ToolCall)}
+    results = {event.id for event in turn.events if isinstance(event, ToolResult)}
+    usage = turn.end.usage
+    learned = {
+        "text": turn.had(Text),
+        "tool calls": bool(calls),
+        "tool results": bool(results) and results <= calls,
+        "a session": turn.end.vendor_session is not None,
+        "tokens": bool(usage and usage.input_tokens and usage.output_tokens),
+    }
+    return [name for name, there in learned.items() if not there]
+
+
+def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limit) -> Check:
+    """Whether each prompt was in the model's first request as it was sent; the last one is as large as can be."""
+    for given, turn, requests in sent:
+        if not requests:
+            if not turn.began:
+                return _row("stdin", "unknown", NO_TURN)
+            text = f"a prompt of {len(given):,} bytes never came to the model: {_reason(turn)}"
+            return _row("stdin", "failed", text)
+        arrived = prompt(requests[0]).encode(errors="surrogatepass")
+        if arrived != given:
+            text = f"a prompt of {len(given):,} bytes came to the model as {len(arrived):,} others"
+            return _row("stdin", "failed", text)
+    text = f"prompts arrive byte for byte, up to {limit.size:,} {limit.unit}; larger ones are refused before they run"
+    return _row("stdin", "ok", text, f"{limit.size} {limit.unit}")
+
+
+def resume(first: Observed, second: Observed, asked: Sequence[Request], said: str) -> Check:
+    """Whether a second turn went on with the session of the first, so that its model heard again what was `said`."""
+    if first.end.vendor_session is None or not second.began:
+        return _row("resume", "unknown", "not known: no session was begun" if second.began else NO_TURN)
+    if second.end.failure and second.end.failure.kind is FailureKind.GONE:
+        return _row("resume", "failed", f"a second turn {second.end.failure.reason}")
+    if not (asked and said in [message.text for message in messages(asked[0])]):
+        return _row(
+            "resume", "failed", "a second turn went on with the session, but its model did not hear of the first"
+        )
+    return _row("resume", "ok", "a second turn goes on with the session of the first")
+
+
+def stays(first: Observed, second: Observed, runs: bool) -> Check:
+    """Whether one process answered two turns, and was there for more."""
+    if not first.began:
+        return _row("stays", "failed", f"does not start to be kept running: {_reason(first)}")
+    for turn, said in ((first, "One."), (second, "Two.")):
+        if turn.end.text != said or turn.end.failure:
+            return _row("stays", "failed", f"kept running, it did not answer {said!r}: {_reason(turn)}")
+    if not runs:
+        return _row("stays", "failed", "kept running, it ended after its second turn")
+    return _row("stays", "ok", f"kept running, it answers a second turn in {second.end.seconds:.1f} s")
+
+
+def stop(turn: Observed, runner: Runner, tool: str) -> Check:
+    """Whether a turn that hangs in a tool ends when it is stopped, and its whole tree with it."""
+    if not turn.began:
+        return _row("stop", "unknown", NO_TURN)
+    if turn.stopped is None:
+        return _row("stop", "failed", f"a turn that should hang ended by itself: {_reason(turn)}")
+    stopped = turn.stopped
+    if stopped.survivors:
+        return _row("stop", "failed", f"a stopped turn left processes behind: {', '.join(stopped.survivors)}")
+    text = f"a hanging turn ended in {stopped.seconds:.1f} s, and all its {len(stopped.tree)} processes"
+    if turn.end.exit_code == -SIGKILL:
+        return _row(
+            "stop",
+            "warning",
+            f"{text}; on {runner.stop.signal.name} it did not end in {runner.stop.grace_s:g} s and was killed",
+        )
+    if tool not in stopped.tree.values():
+        return _row("stop", "warning", f"{text}; none of them was a tool's, which it did not run")
+    return _row("stop", "ok", text, f"{stopped.seconds:.1f}")
+
+
+def denials(turn: Observed, requests: Sequence[Request], tries: int, written: Iterable[Path], runner: Runner) -> Check:
+    """Whether a member that may only read wrote nothing when its model tried, and the CLI told of the refusals."""
+    if not turn.began:
+        return _row("denials", "unknown", NO_TURN)
+    if files := [path.name for path in written if path.exists()]:
+        text = f"under read it wrote {' and '.join(files)}: give this version nothing to read that it must not change"
+        return _row("denials", "failed", text)
+    if len(requests) <= tries:
+        return _row("denials", "failed", f"the turn ended before it had tried to write: {_reason(turn)}")
+    if turn.end.denied:
+        return _row("denials", "ok", f"under read nothing was written; refusals reported: {len(turn.end.denied)}")
+    if runner.reports_denials:
+        return _row("denials", "failed", "under read nothing was written; but no refusal was reported")
+    return _row("denials", "unknown", "under read nothing was written; it does not report what it refuses")
+
+
+def untried(what: str) -> Check:
+    """The row of a turn that was not worth its wait."""
+    return _row(what, "unknown", UNTRIED)
+
+
+def duration(small: Observed, all_s: float) -> Check:
+    """How long a turn takes when its model takes no time."""
+    text = f"{small.end.seconds:.1f} s for a small turn, {all_s:.1f} s for all of these"
+    return _row("time", "ok" if small.end.failure is None else "unknown", text, f"{small.end.seconds:.1f}")
+
+
+def _row(what: str, state: State, text: str, value: str | None = None) -> Check:
+    code = ExitCode.MEMBER_FAILED if state == "failed" else ExitCode.DONE
+    return Check(None, what, state, text, value, code=code)
+
+
+def _reason(turn: Observed) -> str:
+    return turn.end.failure.reason if turn.end.failure else f"it ended well, and said {one_line(turn.end.text, 40)!r}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,82 @@
+"""The world that a CLI is proved in: a home and a workspace of its own, and a model that answers by a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from teamchat.core.doctor.proof.tools import NOTE, SLEEP
+from teamchat.core.doctor.proof.turn import Observed, Watch, observe
+from teamchat.core.scripted.home import MODELS, environment
+from teamchat.core.scripted.protocol import Request, Vendor
+from teamchat.core.scripted.reply import Reply
+from teamchat.core.scripted.server import ModelServer
+from teamchat.runners.base import Job, Runner
+from teamchat.runners.live import LiveAgent
+
+SYSTEM = "You are the prover."
+
+
+def furnished(folder: Path, server: ModelServer, path: str) -> dict[str, str]:
+    """The environment of a new home in `folder`, beside a workspace with a note in it."""
+    (folder / "home").mkdir()
+    (folder / "work").mkdir()
+    (folder / "work" / NOTE).write_text("The word is XYLOPHONE.\n")
+    return environment(folder / "home", server.url, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """One CLI, and what is around it."""
+
+    runner: Runner
+    server: ModelServer
+    env: Mapping[str, str]
+    folder: Path
+
+    @property
+    def vendor(self) -> Vendor:
+        assert self.runner.vendor
+        return self.runner.vendor
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+    def job(self, **changes: Any) -> Job:
+        base = Job((self.vendor,), self.work, self.folder, SYSTEM, model=MODELS[self.vendor], env=self.env)
+        return replace(base, **changes)
+
+    async def turn(
+        self, job: Job, stdin: bytes, replies: Sequence[Reply], *, hangs: bool = False, life: LiveAgent | None = None
+    ) -> tuple[Observed, list[Request]]:
+        """Run a turn in which the model answers with `replies`; what was seen of it, and what the model was asked.
+
+        One that `hangs` is stopped while its tool runs, or once the model is asked again because none did.
+        """
+        self.server.script(self.vendor, replies)
+        before = len(self.server.turns(self.vendor))
+
+        def stuck(tree: Mapping[int, str]) -> bool:
+            return SLEEP[0] in tree.values() or len(self.server.turns(self.vendor)) > before + 1
+
+        output = self.folder / f"turn-{before}"
+        watch = Watch(self.runner, job, stdin, output, hangs=stuck if hangs else None, life=life)
+        return await observe(watch), self.server.turns(self.vendor)[before:]
+
+    async def two_turns_of_one_process(self) -> tuple[Observed, Observed, bool]:
+        """Two turns for a CLI that can be kept running: what was seen of them, and whether it still runs then."""
+        job = self.job(memory="live")
+        rule = self.runner.command(job).live
+        assert rule
+        life = LiveAgent(rule)
+        try:
+            first, _ = await self.turn(job, b"Say one.", [Reply("One.")], life=life)
+            if first.end.failure:
+                return first, first, False
+            second, _ = await self.turn(job, b"Say two.", [Reply("Two.")], life=life)
+            return first, second, life.runs()
+        finally:
+            await life.close()

@@ -1,0 +1,115 @@
+"""The rules of a conversation, as one pure function: `decide(state, event) -> (state, actions)`.
+
+Every rule of who speaks next, what waits, what a failure holds back and what pauses lives here, and in the `engine_*`
+files beside it, and nowhere else (design section 5). The coordinator performs the actions and stores the state; replay,
+resume and undo rest on the same function. Nothing of it reads a clock, a file or a store: events carry the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from teamchat.core.engine.actions import Action, Idle, Paused, PauseKind
+from teamchat.core.engine.draft import Draft
+from teamchat.core.engine.events import (
+    Event,
+    GroupDelivered,
+    GroupRan,
+    HumanSpoke,
+    MemberAnswered,
+    Recovered,
+    Resumed,
+    ResumeMode,
+    Spent,
+    Stopped,
+    TurnBegan,
+    TurnEnded,
+)
+from teamchat.core.engine.following import go_on
+from teamchat.core.engine.guards import granted
+from teamchat.core.engine.replies import group_delivered, group_ran, turn_ended
+from teamchat.core.engine.route import Route, Status
+from teamchat.core.engine.state import State
+
+
+def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
+    """The state after `event`, and what is to be done now. The last action says how it goes on."""
+    draft = Draft(state, event.now)
+    match event:
+        case TurnBegan() | Spent() | MemberAnswered():
+            _note(draft, event)
+            return draft.state, ()
+        case HumanSpoke():
+            _human_spoke(draft, event)
+        case TurnEnded():
+            turn_ended(draft, event)
+        case GroupRan(failed=failed):
+            group_ran(draft, failed)
+        case GroupDelivered(ends=ends):
+            group_delivered(draft, ends)
+        case Resumed(mode=mode):
+            _resumed(draft, mode)
+        case Stopped():
+            draft.hold_all()
+            draft.actions.append(Paused(PauseKind.INTERRUPTED, "interrupted"))
+        case Recovered():
+            _recovered(draft)
+    if not (draft.actions and draft.actions[-1].final):
+        go_on(draft)
+    return draft.state, tuple(draft.actions)
+
+
+def default_target(state: State, speaker: str) -> str | None:
+    """Who answers a human message that names nobody: whoever asked, the lead, the last AI, the first (section 5)."""
+    answered = state.answered_by(speaker)
+    candidates = (answered.by if answered else None, state.rules.lead, state.last_ai, *state.rules.ai)
+    return next((name for name in candidates if name in state.rules.ai), None)  # the team may have changed since
+
+
+def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered) -> None:
+    """What only has to be remembered: nothing follows from it yet."""
+    state = draft.state
+    match event:
+        case TurnBegan(route=number, as_of=as_of):
+            began = state.route(number)
+            draft.change(number, attempt=began.attempt + 1)
+            for mate in state.mates(began):  # one that begins only after a pause answers the same message
+                draft.change(mate.number, as_of=mate.as_of or as_of)
+        case Spent(tokens=tokens, cost_usd=cost):
+            draft.state = replace(state, tokens=state.tokens + tokens, cost_usd=state.cost_usd + cost)
+        case MemberAnswered(route=number, answer=answer):
+            draft.state = replace(state, turns=state.turns + 1)
+            draft.change(number, status=Status.ANSWERED, answer=answer)
+
+
+def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
+    answered = draft.state.answered_by(event.speaker)
+    if answered and not event.wordless:
+        draft.remove(answered)
+    draft.drop_named(event.drops)
+    draft.state = replace(draft.state, turns=0, since=event.now, stale=0)
+    draft.enqueue(event.requests, Route(parent=event.message, by=event.speaker, request=event.message), ahead=True)
+
+
+def _resumed(draft: Draft, mode: ResumeMode) -> None:
+    queue = draft.state.queue
+    if mode is ResumeMode.DROP:
+        draft.drop(queue)
+    elif mode is ResumeMode.SKIP:
+        stopped = (route for route in queue if route.status in (Status.HELD, Status.ASKED) and route.answer is None)
+        draft.drop(tuple(stopped)[:1])
+    draft.put(
+        replace(route, status=Status.WAITING if route.answer is None else Status.ANSWERED)
+        if route.status is Status.HELD
+        else route
+        for route in draft.state.queue
+    )
+    draft.state = granted(draft.state, draft.now)
+
+
+def _recovered(draft: Draft) -> None:
+    """The process before this one died. While a person is asked, the queue behind the question is as it should be."""
+    stopped_short = any(route.status in (Status.RUNNING, Status.ANSWERED) for route in draft.state.queue)
+    if draft.state.asked is None or stopped_short:
+        draft.hold_all()
+    draft.actions.append(Idle())

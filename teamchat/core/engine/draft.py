@@ -1,0 +1,73 @@
+"""A state on its way to the next one: what every rule does to the queue, with the actions that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from teamchat.core.engine.actions import Action, Dropped, Queued, Refused
+from teamchat.core.engine.route import Route, Status
+from teamchat.core.engine.state import State
+from teamchat.core.routing.requests import RouteRequest
+
+MAX_WAITING = 50
+
+
+@dataclass(slots=True)
+class Draft:
+    """A state being changed at the time `now`, and the actions on the way."""
+
+    state: State
+    now: float
+    actions: list[Action] = field(default_factory=list)
+
+    def put(self, queue: Iterable[Route]) -> None:
+        self.state = replace(self.state, queue=tuple(queue))
+
+    def remove(self, route: Route) -> None:
+        self.put(other for other in self.state.queue if other is not route)
+
+    def drop(self, routes: tuple[Route, ...]) -> None:
+        self.put(route for route in self.state.queue if route not in routes)
+        self.actions += [Dropped(route) for route in routes]
+
+    def drop_named(self, names: tuple[str, ...] | None) -> None:
+        """`None` is DROP: ALL. A route that runs right now, or has its reply already, is not taken out."""
+        if names == ():
+            return
+        self.drop(
+            tuple(
+                route
+                for route in self.state.queue
+                if route.status not in (Status.RUNNING, Status.ANSWERED) and (names is None or route.target in names)
+            )
+        )
+
+    def hold_all(self) -> None:
+        """Nothing of what is queued runs by itself any more."""
+        self.put(
+            replace(route, status=Status.HELD) if route.status is not Status.ASKED else route
+            for route in self.state.queue
+        )
+
+    def change(self, number: int, **changes: Any) -> None:
+        self.put(replace(route, **changes) if route.number == number else route for route in self.state.queue)
+
+    def enqueue(self, requests: tuple[RouteRequest, ...], like: Route, *, ahead: bool) -> None:
+        """Queue what a message asks for: ahead of what waits (a person's) or behind it (an agent's), per priority.
+
+        One that waits for the same message already is not queued again, and one that finds no room is refused.
+        """
+        number, queue = self.state.next_route, self.state.queue
+        there = {route.target for route in queue if route.parent == like.parent}
+        new = [
+            replace(like, number=number + index, target=wish.target, priority=wish.priority, group=wish.group)
+            for index, wish in enumerate(wish for wish in requests if wish.target not in there)
+        ]
+        room = max(MAX_WAITING - sum(route.status is not Status.RUNNING for route in queue), 0)
+        kept, refused = new[:room], new[room:]
+        self.state = replace(self.state, next_route=number + len(new))
+        # sorted() is stable: within a priority the order of the list is the order of speaking
+        self.put(sorted((*kept, *queue) if ahead else (*queue, *kept), key=lambda route: route.priority))
+        self.actions += [Queued(route) for route in kept] + [Refused(route, MAX_WAITING) for route in refused]

@@ -1,0 +1,49 @@
+"""The guards: limits that pause a conversation with its queue intact, and what a resume grants anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from teamchat.core.engine.actions import Paused, PauseKind
+from teamchat.core.engine.state import Rules, State
+
+LIMIT_NAMES = {
+    PauseKind.TURNS: "limits.turns",
+    PauseKind.TIME: "limits.minutes",
+    PauseKind.TOKENS: "limits.tokens",
+    PauseKind.COST: "limits.cost_usd",
+    PauseKind.LOOP: "limits.rounds",
+}
+
+
+def guard(state: State, now: float) -> Paused | None:
+    """The limit that is reached, if one is: no turn may begin."""
+    rules = state.rules
+    reached = (
+        (state.turns >= rules.max_turns, PauseKind.TURNS, f"{state.turns} turns since the last human message"),
+        (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)),
+        (_reached(state.tokens, rules.max_tokens), PauseKind.TOKENS, f"{state.tokens:,} tokens are spent"),
+        (_reached(state.cost_usd, rules.max_cost_usd), PauseKind.COST, f"${state.cost_usd:.2f} are spent"),
+        (_reached(state.stale, rules.max_stale), PauseKind.LOOP, f"the last {state.stale} replies said nothing new"),
+    )
+    return next((Paused(kind, f"{reason} ({LIMIT_NAMES[kind]})") for over, kind, reason in reached if over), None)
+
+
+def granted(state: State, now: float) -> State:
+    """A resume begins the counting anew; a budget that is used up is granted once more."""
+    return replace(
+        state,
+        turns=0,
+        since=now,
+        stale=0,
+        tokens=0 if _reached(state.tokens, state.rules.max_tokens) else state.tokens,
+        cost_usd=0.0 if _reached(state.cost_usd, state.rules.max_cost_usd) else state.cost_usd,
+    )
+
+
+def _minutes(rules: Rules) -> str:
+    return f"{rules.max_seconds / 60:g} minutes since the last human message"
+
+
+def _reached(value: float, limit: float | None) -> bool:
+    return limit is not None and value >= limit

@@ -1,0 +1,1 @@
+"""The first team of a workspace: what `teamchat init` writes."""

@@ -1,0 +1,1 @@
+"""From what a message says to whom it asks to speak."""

@@ -1,0 +1,160 @@
+"""Whom a message addresses: its markers and `--to`, held against the team; for a person's message also who speaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from teamchat.core.engine.decide import default_target
+from teamchat.core.engine.state import State
+from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.messages import well_formed
+from teamchat.core.routing.hints import hints, in_words
+from teamchat.core.routing.markers import Marker, MarkerKind, scan, strip_markers
+from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, parse_to, resolve
+from teamchat.core.team import Member, Team
+from teamchat.core.todos import Wish
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A person's message, ready to be stored and routed. `text` is stored as it is; `drops` None is DROP: ALL.
+
+    `wordless` is a message of markers only. `problems` are what was not done, near misses of markers among it.
+    """
+
+    text: str
+    speaker: Member
+    requests: tuple[RouteRequest, ...]
+    drops: tuple[str, ...] | None
+    task: str | None
+    todos: tuple[Wish, ...]
+    markers: tuple[str, ...]
+    problems: tuple[str, ...]
+    wordless: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(request.target for request in self.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressedReply:
+    """What an agent's reply asks for. Its problems stop nothing."""
+
+    requests: tuple[RouteRequest, ...]
+    drops: tuple[str, ...] | None
+    todos: tuple[Wish, ...]
+    markers: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(request.target for request in self.requests)
+
+
+def address(
+    text: str, team: Team, state: State, *, speaker: str | None = None, to: str | None = None, opens: bool = False
+) -> Addressed:
+    """What a person's message asks for; `speaker` is `--as`, `to` is `--to`, and before one that `opens` nobody spoke.
+
+    Raises `UsageError` for a message without anything in it or anything to answer, and `UnknownName` for a speaker that
+    is no human, an ambiguous title, or when nobody it names is known: then nothing is stored.
+    """
+    text = well_formed(text)
+    if not text.strip():
+        raise UsageError("there is nothing to send", 'teamchat send "Hi", or - to read standard input')
+    markers = scan(text, "human")
+    targets = parse_to(to) if to is not None else ()
+    if to is not None and not targets:
+        raise UsageError("--to names nobody", "--to max, --to max,sarah or --to max+sarah")
+    resolution = resolve(markers, team.members, speaker, "human", targets)
+    who = _speaker(team, speaker, resolution)
+    requests = tuple(request for request in resolution.requests if request.target != who.name)
+    named = bool(targets) or _names_anyone(markers)
+    _refuse_unknown(resolution, requests, named=named)
+    wordless = not strip_markers(text, author="human").strip()
+    if opens and wordless and requests:
+        names = ", ".join(request.target for request in requests)
+        raise UsageError(
+            f"nothing was said yet that {names} could answer, and the message has only markers",
+            f'teamchat send "[NEXT:{requests[0].target}] Hi"',
+        )
+    if not requests and not named and not wordless:
+        target = default_target(state, who.name)
+        requests = (RouteRequest(target),) if target else ()
+    return Addressed(
+        text=text,
+        speaker=who,
+        requests=requests,
+        drops=resolution.drops,
+        task=resolution.task,
+        todos=resolution.todos,
+        markers=_raw(markers),
+        problems=(
+            *(problem.message for problem in resolution.problems),
+            *(f"{who.name} is who speaks: ignored" for request in resolution.requests if request.target == who.name),
+            *_near_misses(text, markers, team, who, resolution, mentions=not named),
+        ),
+        wordless=wordless,
+    )
+
+
+def _near_misses(
+    text: str, markers: tuple[Marker, ...], team: Team, speaker: Member, resolution: Resolution, *, mentions: bool
+) -> list[str]:
+    """What was probably meant as a marker; nobody needs to be told of one for the speaker, or who is called anyway."""
+    called = {speaker.name, *(request.target for request in resolution.requests)}
+    others = [member for member in team.members if member.name not in called]
+    names = [name for member in others for name in (member.name, member.title) if name]
+    return in_words(hints(text, markers, names, speaker.type, mentions=mentions))
+
+
+def _names_anyone(markers: tuple[Marker, ...]) -> bool:
+    return any(marker.kind is MarkerKind.NEXT and marker.counts and marker.targets for marker in markers)
+
+
+def _raw(markers: tuple[Marker, ...]) -> tuple[str, ...]:
+    return tuple(marker.raw for marker in markers if marker.kind is MarkerKind.NEXT and marker.counts)
+
+
+def _refuse_unknown(resolution: Resolution, requests: tuple[RouteRequest, ...], *, named: bool) -> None:
+    unknown = [problem for problem in resolution.problems if problem.kind is ProblemKind.UNKNOWN]
+    errors = [problem for problem in resolution.problems if problem.is_error]
+    if named and not requests and unknown:
+        errors = [*unknown, *errors]
+    if errors:
+        raise UnknownName("; ".join(problem.message for problem in errors), "teamchat team  # lists who is there")
+
+
+def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
+    """Who speaks: `--as`, else the FROM marker, else the team's first human."""
+    if resolution.from_name and option and team.member(option).name != resolution.from_name:
+        raise UsageError(f"--as says {option}, and the message says it is from {resolution.from_name}")
+    return person(team, resolution.from_name or option)
+
+
+def person(team: Team, name: str | None) -> Member:
+    """The human of that name, or without one the team's first. Raises `UnknownName`, also for an agent's name."""
+    member = team.member(name) if name else team.humans[0]
+    if member.type != "human":
+        people = " or ".join(f"--as {human.name}" for human in team.humans)
+        raise UnknownName(f"{member.name} is an agent; only people send messages", people)
+    return member
+
+
+def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
+    """What an agent's reply asks for."""
+    markers = scan(text, "ai")
+    resolution = resolve(markers, team.members, member.name, "ai")
+    mentions = not _names_anyone(markers)
+    problems = (
+        *(problem.message for problem in resolution.problems),
+        *_near_misses(text, markers, team, member, resolution, mentions=mentions),
+    )
+    return AddressedReply(
+        requests=resolution.requests,
+        drops=resolution.drops,
+        todos=resolution.todos,
+        markers=_raw(markers),
+        problems=tuple(f"{member.name}: {problem}" for problem in problems),
+    )

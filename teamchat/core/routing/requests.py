@@ -1,0 +1,208 @@
+"""What the markers of one message ask for, in terms of the team (design section 5). Pure.
+
+A member named more than once in a message speaks once, where it was named first and with the most urgent of its
+priorities, which goes for its whole group. Names that nobody has are problems, and the others still run. An agent that
+names itself is ignored. Of several FROM or TEAM_TASK markers the last one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from teamchat.core.names import Ambiguous, Directory, Found, Named, Unknown, fold
+from teamchat.core.routing.markers import Author, Marker, MarkerKind
+from teamchat.core.routing.targets import Priority, Target, parse_targets
+from teamchat.core.todos import Add, Finish, Wish, todo_number
+
+_LONGEST_SHOWN = 60  # characters
+
+
+class ProblemKind(StrEnum):
+    UNKNOWN = "unknown"
+    AMBIGUOUS = "ambiguous"
+    SELF = "self"
+    EMPTY = "empty"
+    NO_NUMBER = "no number"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a marker that was not done, in words for the user; `closest` is the member perhaps meant."""
+
+    kind: ProblemKind
+    message: str
+    name: str | None = None
+    closest: str | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it should stop a command; the others are warnings."""
+        return self.kind is ProblemKind.AMBIGUOUS
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRequest:
+    """A member (its exact name) is to speak. `group` is the index of its group in the message, None when alone."""
+
+    target: str
+    priority: Priority = 2
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a message asks for. `drops` None is DROP: ALL; `from_name` is a member's exact name, human or not.
+
+    `todos` are what is to be noted on the list, in order; whether its numbers are there is not known here.
+    """
+
+    requests: tuple[RouteRequest, ...] = ()
+    drops: tuple[str, ...] | None = ()
+    from_name: str | None = None
+    task: str | None = None
+    todos: tuple[Wish, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def parse_to(value: str) -> tuple[Target, ...]:
+    """The targets of `--to a,b` or `--to a+b`, in the grammar of NEXT; none when the value names nobody."""
+    return parse_targets(value)
+
+
+def resolve(
+    markers: Iterable[Marker],
+    members: Iterable[Named],
+    speaker_name: str | None,
+    author: Author = "human",
+    to: Iterable[Target] = (),
+) -> Resolution:
+    """What the markers of one message ask of this team, after the targets of `to` (`--to`).
+
+    `speaker_name` is the exact name of the member that wrote it, None when that is not known yet.
+    """
+    reader = _Reader(Directory(members), speaker_name if author == "ai" else None)
+    reader.speak(to)
+    for marker in markers:
+        if marker.counts:
+            reader.read(marker)
+    return Resolution(
+        requests=tuple(reader.requests()),
+        drops=None if reader.drop_all else tuple(reader.drops),
+        from_name=reader.from_name,
+        task=reader.task,
+        todos=tuple(reader.todos),
+        problems=tuple(reader.problems.values()),
+    )
+
+
+@dataclass(slots=True)
+class _Group:
+    members: list[str]
+    priority: Priority
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Gathers what the markers ask for, in order; the dicts keep each name once."""
+
+    directory: Directory[Named]
+    agent: str | None
+    groups: list[_Group] = field(default_factory=list)
+    group_of: dict[str, _Group] = field(default_factory=dict)
+    drops: dict[str, None] = field(default_factory=dict)
+    drop_all: bool = False
+    from_name: str | None = None
+    task: str | None = None
+    todos: list[Wish] = field(default_factory=list)
+    problems: dict[tuple[ProblemKind, str], Problem] = field(default_factory=dict)
+
+    def read(self, marker: Marker) -> None:
+        if not (marker.targets or marker.names or marker.task or marker.todo):
+            self._problem(Problem(ProblemKind.EMPTY, f"{marker.raw.strip()} is empty: ignored"))
+            return
+        match marker.kind:
+            case MarkerKind.NEXT:
+                self.speak(marker.targets)
+            case MarkerKind.DROP:
+                self._drop(marker.names)
+            case MarkerKind.FROM:
+                self.from_name = self._member(marker.names[0]) or self.from_name
+            case MarkerKind.TEAM_TASK:
+                self.task = marker.task
+            case MarkerKind.TODO:
+                self.todos.append(Add(marker.todo or ""))
+            case MarkerKind.DONE:
+                self._finish(marker.names)
+
+    def speak(self, targets: Iterable[Target]) -> None:
+        for target in targets:
+            group = _Group([], target.priority)
+            for name in target.names:
+                self._join(group, name)
+            if group.members:
+                self.groups.append(group)
+
+    def _join(self, group: _Group, name: str) -> None:
+        member = self._member(name)
+        if member is None:
+            return
+        if member == self.agent:
+            self._problem(Problem(ProblemKind.SELF, f"{member} named itself: ignored", member))
+            return
+        first = self.group_of.setdefault(member, group)
+        first.priority = min(first.priority, group.priority)
+        if first is group and member not in group.members:
+            group.members.append(member)
+
+    def _drop(self, names: Iterable[str]) -> None:
+        for name in names:
+            if fold(name) == "all":
+                self.drop_all = True
+            elif member := self._member(name):
+                self.drops[member] = None
+
+    def _finish(self, numbers: Iterable[str]) -> None:
+        for written in numbers:
+            number = todo_number(written)
+            if number is None:
+                self._problem(Problem(ProblemKind.NO_NUMBER, f"{quoted(written)} is no number of a todo", written))
+            else:
+                self.todos.append(Finish(number))
+
+    def _member(self, name: str) -> str | None:
+        match self.directory.match(name):
+            case Found(member):
+                return member.name
+            case Ambiguous(_, candidates):
+                which = " or ".join(member.name for member in candidates)
+                self._problem(
+                    Problem(ProblemKind.AMBIGUOUS, f"{quoted(name)} is the title of several members: {which}?", name)
+                )
+            case Unknown(_, closest):
+                guess = f": did you mean {closest}?" if closest else ""
+                self._problem(Problem(ProblemKind.UNKNOWN, f"nobody is called {quoted(name)}{guess}", name, closest))
+        return None
+
+    def _problem(self, problem: Problem) -> None:
+        self.problems.setdefault((problem.kind, fold(problem.name or problem.message)), problem)
+
+    def requests(self) -> list[RouteRequest]:
+        """One request per member, in the order of speaking within each priority; groups of one are no groups."""
+        together = (group for group in self.groups if len(group.members) > 1)
+        number = {id(group): index for index, group in enumerate(together)}
+        return [
+            RouteRequest(member, group.priority, number.get(id(group)))
+            for group in self.groups
+            for member in group.members
+        ]
+
+
+def quoted(name: str) -> str:
+    """The name as a message shows it: what can not be seen is spelt out, and a whole paragraph is cut."""
+    return repr(shortened(name))
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"

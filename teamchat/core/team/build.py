@@ -1,0 +1,264 @@
+"""From a checked team file to the `Team`: what more than one key decides, and the files and folders that it names."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from teamchat.core.agent_types import normalize_agent_type
+from teamchat.core.names import fold
+from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
+from teamchat.core.team.mistakes import Mistake, nearest
+from teamchat.runners.base import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from teamchat.core.team.model import AgentTable, LimitsTable, MemberTable, TeamFile, TeamTable
+    from teamchat.runners.base import Memory
+
+_OF_A_HUMAN = {"name", "type", "title"}
+_OF_A_TERMINAL = {"prompt_pattern", "submit", "exit"}
+
+
+def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
+    """The team of the file at `path`, whose members work in `root`. Raises `Mistake`.
+
+    A file without a human gets one (`default_human`), behind its own members.
+    """
+    agents = _agents(file.agents, path.parent)
+    _check_names(file.members)
+    known = _knowledge(file.knowledge.paths, path.parent, "knowledge: paths")
+    members = [_member(table, agents, path.parent, root, known) for table in file.members]
+    if all(member.type == "human" for member in members):
+        raise Mistake("members: expected at least one AI member")
+    if all(member.type == "ai" for member in members):
+        members.append(default_human(login, members, root))
+    settings = file.team
+    _check_fallbacks(members)
+    return Team(
+        name=settings.name or folder_name(path.parent if path.name == "teamchat.toml" else path.with_suffix("")),
+        members=tuple(members),
+        root=root,
+        path=path,
+        task=settings.task,
+        lead=_speaker("lead", settings.lead, members),
+        compactor=_compactor(settings, members),
+        compact_at_tokens=settings.compact_at_tokens,
+        context_window=settings.context_window,
+        max_bytes=settings.max_bytes,
+        max_prompt_tokens=settings.max_prompt_tokens,
+        max_message_tokens=settings.max_message_tokens,
+        share_context=settings.share_context,
+        fence=settings.fence,
+        redact=settings.redact,
+        knowledge_tokens=file.knowledge.max_tokens,
+        experience_tokens=file.experience.max_tokens if file.experience.enabled else 0,
+        limits=_limits(settings.limits, members, agents),
+        agents=agents,
+    )
+
+
+def read_text(path: Path) -> str:
+    """The file's text, a byte order mark put aside. Raises `Mistake` with the reason alone."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device would never end
+            raise Mistake("not a file")
+        return path.read_bytes().decode("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        raise Mistake("no such file") from None
+    except UnicodeDecodeError as error:
+        raise Mistake(f"not UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise Mistake(f"can not be read: {error.strerror}") from None
+
+
+def _agents(tables: Mapping[str, AgentTable], folder: Path) -> Mapping[str, AgentSpec]:
+    own: dict[str, AgentSpec] = {}
+    for name, table in tables.items():
+        key = normalize_agent_type(name)
+        if key in own:
+            raise Mistake(f"agents {name!r}: the same agent as agents {own[key].name!r}")
+        own[key] = _agent(name, table, folder)
+    return MappingProxyType({**BUILTIN_AGENTS, **own})
+
+
+def _agent(name: str, table: AgentTable, folder: Path) -> AgentSpec:
+    where = f"agents {name!r}"
+    program, *arguments = table.command
+    local = "/" in program and not program.startswith(("/", "~"))
+    if "/" in program:
+        program = str(_path(folder, program, f"{where}: command[0]"))
+    if terminal := _terminal(table, where):
+        return AgentSpec(name, (program, *arguments), "terminal", terminal, local)
+    builtin = BUILTIN_AGENTS.get(normalize_agent_type(name))
+    like = table.like or (builtin.like if builtin else "plain")
+    return AgentSpec(name, (program, *arguments), like, local=local)
+
+
+def _terminal(table: AgentTable, where: str) -> Terminal | None:
+    """How the agent's terminal is talked to, if that is how."""
+    if table.transport == "pipe":
+        if unfit := sorted(table.model_fields_set & _OF_A_TERMINAL):
+            raise Mistake(f'{where}: {unfit[0]}: expected only with transport = "pty"')
+        return None
+    if table.prompt_pattern is None:
+        raise Mistake(f'{where}: prompt_pattern: missing, expected with transport = "pty" what its prompt looks like')
+    if table.like not in {None, "plain"}:
+        raise Mistake(f"{where}: like: expected 'plain' with transport = \"pty\", got {table.like!r}")
+    return Terminal(table.prompt_pattern, table.submit or "\r", table.exit)
+
+
+def _check_names(members: Iterable[MemberTable]) -> None:
+    seen: dict[str, str] = {}
+    for member in members:
+        key = fold(member.name)
+        if key in seen:
+            taken = f"expected another than member {seen[key]!r} has (case, - and _ do not count)"
+            raise Mistake(f"members {member.name!r}: name: {taken}")
+        seen[key] = member.name
+
+
+def _member(
+    table: MemberTable, agents: Mapping[str, AgentSpec], folder: Path, root: Path, known: Mapping[str, Path]
+) -> Member:
+    where = f"members {table.name!r}"
+    if table.type == "human":
+        if unfit := sorted(table.model_fields_set - _OF_A_HUMAN):
+            raise Mistake(f"{where}: {unfit[0]}: expected only name, type and title of a human")
+        return Member(table.name, "human", root, table.title)
+    _check_agent(table.agent, agents, where)
+    cwd = _path(root, table.cwd, f"{where}: cwd")
+    if not _is_folder(cwd):
+        raise Mistake(f"{where}: cwd: no folder {cwd}")
+    file, text = _instruction(table.instruction_file, folder, where)
+    return Member(
+        name=table.name,
+        type="ai",
+        cwd=cwd,
+        title=table.title,
+        agent=table.agent,
+        model=table.model,
+        system_instruction=table.system_instruction,
+        instruction_file=file,
+        instruction_file_text=text,
+        access=table.access,
+        allow=tuple(table.allow),
+        timeout_s=table.timeout,
+        stall_s=table.stall,
+        first_byte_s=table.first_byte,
+        args=tuple(table.args),
+        env=MappingProxyType(dict(table.env)),
+        env_keep=tuple(table.env_keep),
+        project_settings=table.project_settings,
+        memory=_memory(table, agents[normalize_agent_type(table.agent or "")], where),
+        retries=table.retries,
+        fallback=tuple(table.fallback),
+        knowledge=MappingProxyType({**known, **_knowledge(table.knowledge, folder, f"{where}: knowledge")}),
+    )
+
+
+def _memory(table: MemberTable, agent: AgentSpec, where: str) -> Memory:
+    """As written, where the agent's CLI has it; by default a member that may edit remembers what it has read."""
+    from teamchat.core.agents import AGENT_TYPES
+
+    sessions = AGENT_TYPES[agent.like].runner.sessions
+    if table.memory is None:
+        return "fresh" if sessions is None or table.access == "read" else "resume"
+    if table.memory != "fresh" and sessions is None:
+        raise Mistake(f'{where}: memory: agent {agent.name!r} has no sessions to go on with, expected "fresh"')
+    if table.memory == "live" and sessions and not sessions.live:
+        raise Mistake(f'{where}: memory: "live" is only for claude, expected "fresh" or "resume"')
+    return table.memory
+
+
+def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str) -> None:
+    known = [spec.name for spec in agents.values()]
+    if agent is None:
+        raise Mistake(f"{where}: agent: missing, expected one of {', '.join(known)}")
+    if normalize_agent_type(agent) not in agents:
+        raise Mistake(f"{where}: agent: unknown agent {agent!r}, {nearest(agent, known)}")
+
+
+def _instruction(written: str | None, folder: Path, where: str) -> tuple[Path | None, str | None]:
+    if written is None:
+        return None, None
+    path = _path(folder, written, f"{where}: instruction_file")
+    try:
+        return path, read_text(path)
+    except Mistake as mistake:
+        raise Mistake(f"{where}: instruction_file: {path}: {mistake}") from None
+
+
+def _knowledge(written: Iterable[str], folder: Path, where: str) -> dict[str, Path]:
+    """The files and folders by their names. Only looked at: what is in them is read for a turn."""
+    found = {}
+    for name in written:
+        path = _path(folder, name, where)
+        try:
+            mode = path.stat().st_mode
+            readable = os.access(path, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0))
+        except (FileNotFoundError, NotADirectoryError):
+            raise Mistake(f"{where}: no file or folder {path}") from None
+        except OSError as error:
+            raise Mistake(f"{where}: {path}: can not be read: {error.strerror}") from None
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise Mistake(f"{where}: {path}: not a file or folder")
+        if not readable:
+            raise Mistake(f"{where}: {path}: can not be read: Permission denied")
+        found[name] = path.resolve()  # trust is given to this place: a link made later leads nowhere else
+    return found
+
+
+def _path(folder: Path, written: str, where: str) -> Path:
+    try:
+        return folder / Path(written).expanduser()
+    except RuntimeError:
+        raise Mistake(f"{where}: no home folder for {written!r}") from None
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _speaker(key: str, written: str | None, members: Iterable[Member]) -> str | None:
+    names = [member.name for member in members if member.type == "ai"]
+    if written is None:
+        return None
+    for name in names:
+        if fold(name) == fold(written):
+            return name
+    raise Mistake(f"team: {key}: no AI member {written!r}, {nearest(written, names)}")
+
+
+def _compactor(settings: TeamTable, members: Iterable[Member]) -> str | None:
+    if settings.compactor is None and "compact_at_tokens" in settings.model_fields_set:
+        raise Mistake("team: compact_at_tokens: expected only with compactor, which names who sums up")
+    return _speaker("compactor", settings.compactor, members)
+
+
+def _check_fallbacks(members: Iterable[Member]) -> None:
+    names = [member.name for member in members if member.type == "ai"]
+    for member in members:
+        for written in member.fallback:
+            if written not in names or written == member.name:
+                others = [name for name in names if name != member.name]
+                raise Mistake(
+                    f"members {member.name!r}: fallback: no other AI member {written!r}, {nearest(written, others)}"
+                )
+
+
+def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, AgentSpec]) -> Limits:
+    """Only Claude reports what a turn cost; a limit that can not be kept for every member is refused."""
+    if table.cost_usd is not None:
+        for member in members:
+            if member.agent is not None and agents[normalize_agent_type(member.agent)].like != "claude":
+                silent = f"member {member.name!r} ({member.agent}) reports none"
+                raise Mistake(f"team.limits: cost_usd: expected only where every member reports its cost; {silent}")
+    return Limits(table.turns, table.minutes, table.tokens, table.cost_usd, table.similarity, table.rounds)

@@ -1,0 +1,101 @@
+"""Finding the team: the file that is named, the nearest one, or the CLIs that are installed (design section 4)."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from teamchat.core.errors import AgentMissing, TeamFileError, UnknownName
+from teamchat.core.printable import printable
+from teamchat.core.team import BUILTIN_AGENTS, INSTALL, Member, Team, default_human, folder_name, login_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE_NAME = "teamchat.toml"
+
+Which = Callable[[str], str | None]
+
+
+def find_team_file(start: Path) -> Path | None:
+    """The `teamchat.toml` of the folder `start` or of its nearest parent that has one."""
+    folder = start.resolve()
+    candidates = (parent / FILE_NAME for parent in (folder, *folder.parents))
+    return next((file for file in candidates if _is_file(file)), None)
+
+
+def load(path: Path, root: Path | None = None, login: str | None = None) -> Team:
+    """The team of the file at `path`. Raises `TeamFileError`, one line.
+
+    Members work in `root`, the file's own folder when None. `login` names the human of a team that has none.
+    """
+    import tomllib
+
+    from teamchat.core.team.build import build_team, read_text
+    from teamchat.core.team.mistakes import Mistake
+    from teamchat.core.team.model import parse
+
+    path = path.parent.resolve() / path.name
+    try:
+        text = read_text(path)
+        try:
+            raw = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise Mistake(f"not TOML: {error}") from None
+        team = build_team(parse(raw), path, root or path.parent, login or login_name())
+    except Mistake as mistake:
+        raise TeamFileError(f"{printable(str(path))}: {mistake}") from None
+    return replace(team, digest=hashlib.sha256(text.encode()).hexdigest())
+
+
+def resolve_team(option: str | None, cwd: Path, config_dir: Path, *, which: Which = shutil.which) -> Team:
+    """The team that `--team` names, else that of the nearest team file, else the installed CLIs.
+
+    `option` is a file when it has a slash, ends in `.toml` or is there; else the name of a team in the folder `teams`
+    of `config_dir`, whose members work in `cwd`. Raises `TeamFileError`, `UnknownName`, and `AgentMissing` when there
+    is neither a file nor a CLI.
+    """
+    if option is not None:
+        return _named_team(option, cwd, config_dir)
+    if found := find_team_file(cwd):
+        return load(found)
+    return installed_team(cwd, which)
+
+
+def installed_team(root: Path, which: Which = shutil.which, login: str | None = None) -> Team:
+    """The installed agent CLIs under their own names, read-only. Raises `AgentMissing` when there is none."""
+    specs = [spec for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
+    if not specs:
+        commands = "\n".join(f"  {line}" for line in INSTALL.values())
+        raise AgentMissing("no team file here, and no agent CLI is installed", f"install one of them:\n{commands}")
+    root = root.absolute()
+    members = [Member(spec.name, "ai", root, agent=spec.name) for spec in specs]
+    return Team(
+        name=folder_name(root),
+        members=(*members, default_human(login or login_name(), members, root)),
+        root=root,
+        fence=True,
+    )
+
+
+def _named_team(option: str, cwd: Path, config_dir: Path) -> Team:
+    file = cwd.absolute() / option
+    if "/" in option or option.endswith(".toml") or _is_file(file):
+        team = load(file)
+        return replace(team, option=str(team.path))
+    teams = config_dir / "teams"
+    file = teams / f"{option}.toml"
+    if not _is_file(file):
+        there = ", ".join(sorted(other.stem for other in teams.glob("*.toml"))) or "none yet"
+        raise UnknownName(f"there is no team {option!r} in {teams} (teams: {there})")
+    return replace(load(file, root=cwd.absolute()), option=option)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a folder that may not be looked into; a name that no file can have
+        return False
