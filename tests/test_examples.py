@@ -38,7 +38,7 @@ def test_every_team_file_loads_and_can_be_looked_at(file: Path) -> None:
 def test_the_slow_member_can_be_killed_and_resumed(world: Path) -> None:
     shutil.copy(EXAMPLES / "slow" / "teamchat.toml", world / "work")
     killed = subprocess.run(
-        ["timeout", "-s", "KILL", "3", "python", "-m", "teamchat", "send", "--trust", "[NEXT:sleeper] Hi"],
+        ["timeout", "-s", "KILL", "5", "python", "-m", "teamchat", "send", "--trust", "[NEXT:sleeper] Hi"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
