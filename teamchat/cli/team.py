@@ -39,25 +39,11 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     from dataclasses import asdict
 
     from teamchat.core.agents import AGENT_TYPES
-    from teamchat.core.member_turn import SCRATCH
-    from teamchat.runners.base import Job
+    from teamchat.core.member_turn import job_of
 
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
-    job = Job(
-        program=agent.command,
-        cwd=member.cwd,
-        scratch=SCRATCH,
-        access=member.access,
-        allow=member.allow,
-        model=member.model,
-        args=member.args,
-        project_settings=member.project_settings,
-        memory=member.memory,
-        env={**os.environ, **member.env},
-        terminal=agent.terminal,
-    )
-    command = runner.command(job)
+    command = runner.command(job_of(member, agent, os.environ))
     return row | {
         "agent": agent.name,
         "program": shutil.which(agent.command[0]),

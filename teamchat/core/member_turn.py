@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
@@ -132,6 +132,24 @@ def ready(
     return settle(team, member, prompt, errand, outside, scratch=scratch, budget_usd=budget_usd)
 
 
+def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scratch: Path = SCRATCH) -> Job:
+    """What the team file says about a turn of `member`, whatever it is about."""
+    return Job(
+        program=agent.command,
+        cwd=member.cwd,
+        scratch=scratch,
+        access=member.access,
+        allow=member.allow,
+        model=member.model,
+        args=member.args,
+        project_settings=member.project_settings,
+        env={**inherited, **member.env},
+        memory=member.memory,
+        terminal=agent.terminal,
+        first_byte_s=member.first_byte_s,
+    )
+
+
 def settle(
     team: Team,
     member: Member,
@@ -147,22 +165,11 @@ def settle(
     runner = AGENT_TYPES[agent.like].runner
     inherited = outside.env
     thread = prompt.thread if isinstance(prompt.thread, Thread) else None
-    job = Job(
-        program=agent.command,
-        cwd=member.cwd,
-        scratch=scratch,
+    job = replace(
+        job_of(member, agent, inherited, scratch),
         system_text=prompt.system_text,
-        access=member.access,
-        allow=member.allow,
-        model=member.model,
-        args=member.args,
-        project_settings=member.project_settings,
-        env={**inherited, **member.env},
         budget_usd=budget_usd,
-        memory=member.memory,
         resumes=thread.session if thread else None,
-        terminal=agent.terminal,
-        first_byte_s=member.first_byte_s,
     )
     command = runner.command(job)
     env = environment(
