@@ -583,3 +583,13 @@ def test_a_history_is_what_a_summary_keeps_and_then_the_newest_in_order(
     assert shown == [*quoted, len(talk)]
     if window:
         assert context.unbroken == (len(kept) if len(newer) > window else 0), "only the window makes a gap"
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["done and decided", "constraints and preferences", "remains to be done", "data, examples and references"],
+)
+def test_the_summary_is_asked_for_all_that_a_handoff_needs(stage: Stage, part: str) -> None:
+    """Seed 002, 4.6."""
+    grow(stage, 5)
+    assert part in asked(stage)[0]

@@ -14,7 +14,7 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.layers.collector import ContextCollector, Occasion, framework_only
 from teamchat.core.layers.composer import ContextComposer
 from teamchat.core.messages import NewMessage, Speaker
-from tests.core.stage import team_of
+from tests.core.stage import Stage, team_of
 
 TEAM = team_of(Path("/work"), {"max": "claude", "sarah": "codex"})
 HI = NewMessage("Hi", Speaker("kailai", "kailai", type="human")).stored_as("msg-1")
@@ -115,3 +115,12 @@ def test_a_summary_is_a_layer_and_no_message() -> None:
     composed = COMPOSER.compose(system_instruction=None, contexts={COMPRESSION: "summary"}, message="Hi")
     assert composed.context_messages == ()
     assert composed.contexts == {COMPRESSION: "summary"}
+
+
+def test_the_framework_is_in_every_prompt_and_in_no_message(tmp_path: Path) -> None:
+    """Seed 001: it is of this version of teamchat and must not become part of what is remembered."""
+    stage = Stage(tmp_path, team_of(tmp_path, {"max": "plain"}))
+    for text in ("One", "Two"):
+        stage.send(text)
+    assert all("You are max, a member of the team 'crew'" in prompt for prompt in stage.prompts)
+    assert not any("a member of the team" in said for said in stage.said)
