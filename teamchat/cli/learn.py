@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.complete import members
+from teamchat.cli.options import JsonOption, NoWaitOption, SessionOption, TeamOption, TimeoutOption, TrustOption
 
 if TYPE_CHECKING:
     from teamchat.core.store.lessons import Lesson
@@ -13,17 +14,38 @@ if TYPE_CHECKING:
 def learn(
     text: Annotated[str | None, typer.Argument(help="What was learned, in a line; without it all is listed.")] = None,
     delete: Annotated[int | None, typer.Option("--delete", min=1, metavar="N", help="Forget lesson N.")] = None,
+    from_session: Annotated[
+        bool, typer.Option("--from-session", help="Ask a member what the conversation has taught.")
+    ] = False,
+    member: Annotated[
+        str | None,
+        typer.Option("--member", metavar="NAME", autocompletion=members, help="Whom to ask; else the lead."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Keep what it says without asking.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
-) -> None:
+    timeout: TimeoutOption = None,
+    trust: TrustOption = False,
+    no_wait: NoWaitOption = False,
+) -> int:
     """Keep a lesson of this workspace, which members are told where it fits."""
-    from teamchat.cli.output.words import note
+    from teamchat.cli.output.words import learned, note
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.errors import UnknownName, UsageError
     from teamchat.core.store.lessons import add_lesson, delete_lesson, newest_lessons
     from teamchat.core.store.sessions import last_session, need_session
 
+    if from_session:
+        from teamchat.cli.learning import learn_from_session
+
+        if text is not None or delete is not None:
+            raise UsageError("--from-session takes neither a text nor --delete")
+        return learn_from_session(
+            team, session, member, as_json=as_json, yes=yes, timeout=timeout, trust=trust, wait=not no_wait
+        )
+    if member or yes or timeout or trust or no_wait:
+        raise UsageError("--member, --yes, --timeout, --trust and --no-wait go with --from-session")
     if text is not None and delete is not None:
         raise UsageError("--delete takes no text")
     with open_store(find_root(team)) as db:
@@ -34,21 +56,23 @@ def learn(
         elif text is not None:
             origin = need_session(db, session) if session else last_session(db)
             lesson, new = add_lesson(db, text, origin.name if origin else None)
-            note(f"lesson {lesson.number} is {'learned' if new else 'there already'}")
+            note(learned(lesson) if new else f"lesson {lesson.number} is there already")
         else:
             known = newest_lessons(db)
             if not (known or as_json):
                 note('nothing is learned here yet; keep a lesson: teamchat learn "..."')
             for lesson in known:
                 show(lesson, as_json=as_json)
+    return 0
 
 
 def show(lesson: Lesson, *, as_json: bool) -> None:
-    from teamchat.cli.output.jsonl import write
+    from teamchat.cli.output.jsonl import lesson_fields, write
     from teamchat.cli.output.words import moment
+    from teamchat.core.printable import printable
 
     if as_json:
-        fields = {"number": lesson.number, "text": lesson.text, "session": lesson.session}
-        write("lesson", **fields, learned_at=lesson.learned_at)
+        write("lesson", **lesson_fields(lesson))
     else:
-        print(f"{lesson.number}  {moment(lesson.learned_at)}  {lesson.session or '-'}  {lesson.text}")
+        words = printable(lesson.text)
+        print(f"{lesson.number}  {moment(lesson.learned_at)}  {lesson.session or '-'}  {words}")

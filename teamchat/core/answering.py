@@ -201,7 +201,7 @@ class Answering:
 
 
 def new_turn(session: int, route: int | None, prepared: ReadyTurn, folder: Path) -> NewTurn:
-    """The row of a turn that starts now; `route` is None for one that sums up the conversation."""
+    """The row of a turn that starts now; `route` is None for one aside from the conversation."""
     return NewTurn(
         session=session,
         route=route,

@@ -7,11 +7,11 @@ is told neither its own instructions nor the team's protocol: what it writes is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
-from teamchat.assemblers.base import COMPRESSION, AssemblerInput, AssemblerOutput, BudgetExceeded
+from teamchat.assemblers.base import COMPRESSION, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, TruncationPolicy, byte_length
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.clean import clean
@@ -85,53 +85,70 @@ def build_compaction(
     What there is no room for is left to the next summary: the oldest come first, so that nothing is skipped.
     Raises `PromptTooLarge` when there is not even room for the oldest one.
     """
-    kind = AGENT_TYPES[team.agent_of(member).like]
-    quote = Crossing(team, member)
-    contexts = {COMPRESSION: told(so_far, team)} if so_far else {}
     room = min(team.max_bytes, TruncationPolicy(team.max_prompt_tokens, "tokens").byte_budget)
     sizes = accumulate(manager.quoted_bytes(one.text) for one in said)
     fitting = [one for one, size in zip(said, sizes, strict=True) if size <= room]
     while fitting:
-        given = manager.get_context_for_summary(fitting, contexts=contexts, quote=quote)
-        ask = ASK.format(so_far=SO_FAR if so_far else "")
-        if given.fence:
-            ask += f"{FENCE} The CODE of this prompt is {given.fence}."
-        assembled = _assembled(manager, member, kind.name, replace(given, turn_note=ask))
-        left_out = assembled.trimmed.history_messages
+        asked = ask_about(team, member, manager, fitting, ASK.format(so_far=SO_FAR if so_far else ""), so_far)
+        if asked.assembled.trimmed.layers:
+            raise no_room(member)
+        left_out = asked.assembled.trimmed.history_messages
         if not left_out:
-            break
+            return asked.built(exists), fitting
         fitting = fitting[: len(fitting) - left_out]
-    else:
-        raise _no_room(member)
-    everything = len(assembled.prompt)
-    prepared = kind.runner.prepare(assembled.prompt, own_from=everything, exists=lambda path: exists(member.cwd, path))
-    check_limit(member, kind.runner.limit, prepared.stdin)
-    prompt = BuiltPrompt(
-        assembled,
-        prepared,
-        answers=fitting[-1].message,
-        thread="its memory is fresh",
-        key="",
-        shown_from=fitting[0].message.id,
-        fresh_bytes=byte_length(assembled.prompt),
-        redacted=quote.count(one.message.id for one in fitting),
-        gathered={},
-    )
-    return prompt, fitting
+    raise no_room(member)
 
 
-def _assembled(manager: ContextManager, member: Member, kind: str, given: AssemblerInput) -> AssemblerOutput:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question to `member` about what was `said`; what the budget has left out of that is not in it."""
+
+    team: Team
+    member: Member
+    said: Sequence[Said]
+    quote: Crossing
+    assembled: AssemblerOutput
+
+    def built(self, exists: Callable[[Path, str], bool]) -> BuiltPrompt:
+        """The prompt as it is sent. Raises `PromptTooLarge` when it is over the CLI's own limit."""
+        runner = AGENT_TYPES[self.team.agent_of(self.member).like].runner
+        text, said = self.assembled.prompt, self.said
+        prepared = runner.prepare(text, own_from=len(text), exists=lambda path: exists(self.member.cwd, path))
+        check_limit(self.member, runner.limit, prepared.stdin)
+        return BuiltPrompt(
+            self.assembled,
+            prepared,
+            answers=said[-1].message,
+            thread="its memory is fresh",
+            key="",
+            shown_from=said[0].message.id,
+            fresh_bytes=byte_length(text),
+            redacted=self.quote.count(one.message.id for one in said),
+            gathered={},
+        )
+
+
+def ask_about(
+    team: Team, member: Member, manager: ContextManager, said: Sequence[Said], ask: str, so_far: Summary | None
+) -> Asked:
+    """Quote to `member` what was `said`, oldest first, and the summary so far, and `ask` below them.
+
+    Over the budget the oldest messages are left out first. Raises `PromptTooLarge` when that does not help.
+    """
+    quote = Crossing(team, member)
+    contexts = {COMPRESSION: told(so_far, team)} if so_far else {}
+    given = manager.get_context_for_summary(said, contexts=contexts, quote=quote)
+    if given.fence:
+        ask += f"{FENCE} The CODE of this prompt is {given.fence}."
+    kind = AGENT_TYPES[team.agent_of(member).like].name
     try:
-        assembled = manager.assemble_prompt(kind, given)
+        assembled = manager.assemble_prompt(kind, replace(given, turn_note=ask))
     except BudgetExceeded as error:
-        raise _no_room(member) from error
-    if assembled.trimmed.layers:
-        raise _no_room(member)
-    return assembled
+        raise no_room(member) from error
+    return Asked(team, member, said[assembled.trimmed.history_messages :], quote, assembled)
 
 
-def _no_room(member: Member) -> PromptTooLarge:
+def no_room(member: Member) -> PromptTooLarge:
     return PromptTooLarge(
-        f"{member.name} has no room for what is to be summed up",
-        "raise max_bytes and max_prompt_tokens in the team file",
+        f"{member.name} has no room for what was said", "raise max_bytes and max_prompt_tokens in the team file"
     )

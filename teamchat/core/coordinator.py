@@ -52,6 +52,7 @@ from teamchat.core.events import (
 )
 from teamchat.core.grouping import run_together
 from teamchat.core.layers.sources import collector_of
+from teamchat.core.learning import find_lessons, learner_of
 from teamchat.core.member_turn import REAL, Outside
 from teamchat.core.recovery import clean_turns, recover_turns
 from teamchat.core.routing.addressing import Addressed, address
@@ -166,6 +167,17 @@ class ConversationCoordinator:
             if isinstance(result, Failed):
                 return self.tally.conclusion(self.state, result.code, result.reason, result.hint)
             self.tally.text = result.text
+        return self.tally.conclusion(self.state, ExitCode.DONE)
+
+    async def learn(self, name: str | None = None, keep_as: str | None = None) -> Conclusion:
+        """Have a member, the `lead` where none is named, look for lessons; `find_lessons` says what `keep_as` is.
+
+        Raises `UsageError` where there is nobody to ask or nothing to ask about, and `UnknownName`.
+        """
+        result = await find_lessons(self.answering, learner_of(self.team, name), keep_as)
+        if isinstance(result, Failed):
+            return self.tally.conclusion(self.state, result.code, result.reason, result.hint)
+        self.tally.text = "\n".join(result.found)
         return self.tally.conclusion(self.state, ExitCode.DONE)
 
     async def close(self) -> None:

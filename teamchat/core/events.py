@@ -9,6 +9,7 @@ from teamchat.core.engine.route import Route
 from teamchat.core.errors import ExitCode
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
+from teamchat.core.store.lessons import Lesson
 from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.core.todos import Change
@@ -40,7 +41,7 @@ class RouteRefused:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """A turn begins; one without a route sums up the conversation."""
+    """A turn begins; one without a route is aside from the conversation."""
 
     turn: Turn
     route: Route | None
@@ -69,6 +70,15 @@ class Compacted:
 
     turn: Turn
     summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class LessonsFound:
+    """A turn has found lessons in the conversation, new ones; `kept` are those that are stored already: all or none."""
+
+    turn: Turn
+    found: tuple[str, ...]
+    kept: tuple[Lesson, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,7 @@ ConversationEvent = (
     | AgentSpoke
     | Replied
     | Compacted
+    | LessonsFound
     | TurnFinished
     | TodoChanged
     | Warned

@@ -17,7 +17,7 @@ from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, UsageErro
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, own_share
 from teamchat.core.prompting import BuiltPrompt, build_prompt, exists
-from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.receipt import Outcome, Purpose, Setup
 from teamchat.core.store.turns import TimedEvent
 from teamchat.core.team import INSTALL, AgentSpec, Member, Team
 from teamchat.runners.base import (
@@ -62,6 +62,7 @@ class Errand:
     request: str
     attempt: int = 1
     edits: int = 0
+    purpose: Purpose = "reply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +214,7 @@ def settle(
             thread_key=prompt.key,
             edits=errand.edits,
             sources=prompt.sources,
+            purpose=errand.purpose,
         ),
         scratch=scratch,
         clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)

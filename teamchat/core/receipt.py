@@ -7,11 +7,14 @@ receipt that says what was running.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from teamchat.assemblers.base import Block, Trimmed
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Access, Denied, Failure, FailureKind, Memory, Usage
 
+Purpose = Literal["reply", "summary", "lessons"]
+"""What a turn is to give: a message of the conversation, or something that is made of it."""
 CODES = {
     FailureKind.AGENT: ExitCode.MEMBER_FAILED,
     FailureKind.RATE_LIMIT: ExitCode.MEMBER_FAILED,
@@ -65,6 +68,7 @@ class Setup:
     thread_key: str = ""
     edits: int = 0
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    purpose: Purpose = "reply"
 
 
 @dataclass(frozen=True, slots=True)

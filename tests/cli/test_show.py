@@ -57,6 +57,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "memory": "fresh", "resumes": None, "fresh_because": "its memory is fresh", "opened": False,
             "same_process": False,
             "fresh_bytes": len(made.prompts("max")[0].encode()), "shown_from": "msg-1", "edits": 0, "sources": {},
+            "purpose": "reply",
         },
         "prompt": made.prompts("max")[0], "system": None,
         "outcome": {

@@ -276,7 +276,7 @@ class TestWhatDoesNotFit:
         assert (
             stage.warnings
             == [
-                "the conversation was not summed up: sarah has no room for what is to be summed up",
+                "the conversation was not summed up: sarah has no room for what was said",
             ]
             * 2
         )

@@ -12,6 +12,7 @@ from teamchat.core.events import (
     Compacted,
     Conclusion,
     ConversationEvent,
+    LessonsFound,
     MessageStored,
     Replied,
     RouteDropped,
@@ -24,6 +25,7 @@ from teamchat.core.events import (
 )
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
+from teamchat.core.store.lessons import Lesson
 from teamchat.core.todos import Change
 from teamchat.runners.base import Denied, Error, Note, Retry, Text, TextDelta, Thinking, ToolCall, ToolResult, Usage
 
@@ -42,7 +44,7 @@ class JsonOutput:
                 write("message", **message_fields(message))
             case RouteQueued(route=route) | RouteDropped(route=route):
                 write("queued" if isinstance(event, RouteQueued) else "dropped", **route_fields(route))
-            case TurnStarted() | Compacted() | TurnFinished():
+            case TurnStarted() | Compacted() | LessonsFound() | TurnFinished():
                 self._turn(event)
             case AgentSpoke():
                 self._agent(event)
@@ -55,7 +57,7 @@ class JsonOutput:
             case Warned(text=text):
                 write("warning", text=text)
 
-    def _turn(self, event: TurnStarted | Compacted | TurnFinished) -> None:
+    def _turn(self, event: TurnStarted | Compacted | LessonsFound | TurnFinished) -> None:
         turn = event.turn
         at = {"turn": turn.number, "member": turn.member}
         match event:
@@ -63,6 +65,10 @@ class JsonOutput:
                 write("turn_started", **at, route=route.number if route else None, attempt=turn.setup.attempt)
             case Compacted(summary=summary):
                 write("compacted", **at, through=summary.through, kept=summary.kept, text=summary.text)
+            case LessonsFound(found=found, kept=kept):
+                write("lessons", **at, found=found)
+                for lesson in kept:
+                    write("lesson", **lesson_fields(lesson))
             case TurnFinished(outcome=outcome, partial=partial):
                 write("turn_finished", **at, redacted=turn.setup.redacted, **outcome_fields(outcome), partial=partial)
 
@@ -120,6 +126,15 @@ def message_fields(message: ConversationMessage) -> dict[str, Any]:
         "to": list(message.routing.resolved_addressees),
         "text": message.content,
         "time_ms": message.timestamp,
+    }
+
+
+def lesson_fields(lesson: Lesson) -> dict[str, Any]:
+    return {
+        "number": lesson.number,
+        "text": lesson.text,
+        "session": lesson.session,
+        "learned_at": lesson.learned_at,
     }
 
 

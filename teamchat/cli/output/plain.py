@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from teamchat.cli.output.words import block, called, compacted, ending, note, todo_line, turn_line
+from teamchat.cli.output.words import (
+    BEGINS,
+    block,
+    called,
+    compacted,
+    ending,
+    found_lessons,
+    learned,
+    note,
+    todo_line,
+    turn_line,
+)
 from teamchat.core.clean import clean
 from teamchat.core.events import (
     AgentSpoke,
     Compacted,
     Conclusion,
     ConversationEvent,
+    LessonsFound,
     Replied,
     RouteDropped,
     RouteRefused,
@@ -18,6 +30,7 @@ from teamchat.core.events import (
     Warned,
 )
 from teamchat.core.history import name_of
+from teamchat.core.printable import printable
 from teamchat.core.routing.markers import strip_markers
 from teamchat.runners.base import AgentEvent, Denied, Note, Retry
 
@@ -27,7 +40,7 @@ class PlainOutput:
         match event:
             case Replied(message=message):
                 print(block(name_of(message), message.content), flush=True)
-            case TurnStarted() | Compacted() | TurnFinished():
+            case TurnStarted() | Compacted() | LessonsFound() | TurnFinished():
                 self._turn(event)
             case RouteDropped(route=route):
                 note(f"dropped: {called(route)}")
@@ -42,12 +55,18 @@ class PlainOutput:
             case _:
                 pass
 
-    def _turn(self, event: TurnStarted | Compacted | TurnFinished) -> None:
+    def _turn(self, event: TurnStarted | Compacted | LessonsFound | TurnFinished) -> None:
         match event:
-            case TurnStarted(turn=turn, route=route):
-                note(f"{turn.member} {'begins' if route else 'sums up the conversation'} (turn {turn.number})")
+            case TurnStarted(turn=turn):
+                note(f"{turn.member} {BEGINS[turn.setup.purpose]} (turn {turn.number})")
             case Compacted(turn=turn, summary=summary):
                 note(compacted(turn, summary))
+            case LessonsFound(found=lessons, kept=kept):
+                note(found_lessons(event))
+                for text in lessons:
+                    print(printable(text), flush=True)
+                for lesson in kept:
+                    note(learned(lesson))
             case TurnFinished(turn=turn, outcome=outcome, partial=partial):
                 note(turn_line(turn.member, turn.setup, outcome))
                 if partial.strip():

@@ -56,7 +56,8 @@ def receipt_lines(turn: Turn, events: Sequence[StoredEvent], partial: str, summa
         elif data.get("output") == ABORTED:
             yield f"  {at:7.1f}s  {ABORTED}"
     if partial.strip():
-        yield "  partial text (never a message, never in a prompt):"
+        whole = turn.status == "done"  # of a turn that looked for lessons
+        yield f"  {'the answer' if whole else 'partial text'} (never a message, never in a prompt):"
         yield from (f"  | {line}" for line in clean(partial).splitlines())
     if summary is not None:
         yield "  the summary, which prompts have in place of what was said before:"

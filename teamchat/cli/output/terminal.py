@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.text import Text as RichText
 
-from teamchat.cli.output.words import called, compacted, ending, todo_line, turn_line
+from teamchat.cli.output.words import BEGINS, called, compacted, ending, found_lessons, learned, todo_line, turn_line
 from teamchat.core.clean import Cleaner, clean
 from teamchat.core.events import (
     AgentSpoke,
     Compacted,
     Conclusion,
     ConversationEvent,
+    LessonsFound,
     Replied,
     RouteDropped,
     RouteRefused,
@@ -26,6 +27,7 @@ from teamchat.core.events import (
     Warned,
 )
 from teamchat.core.history import name_of
+from teamchat.core.printable import printable
 from teamchat.runners.base import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_cyan", "bright_magenta")
@@ -60,10 +62,9 @@ class TerminalOutput:
     def __call__(self, event: ConversationEvent) -> None:
         match event:
             case TurnStarted(turn=turn, route=route):
-                self._start(turn.number, turn.member, "" if route else " sums up the conversation")
-            case Compacted(turn=turn, summary=summary):
-                self._whole(self.voices[turn.number], summary.text)
-                self._line(f"· {compacted(turn, summary)}", "dim")
+                self._start(turn.number, turn.member, "" if route else f" {BEGINS[turn.setup.purpose]}")
+            case Compacted() | LessonsFound():
+                self._made(self.voices[event.turn.number], event)
             case AgentSpoke(turn=number, event=agent_event):
                 self._agent(self.voices[number], agent_event)
             case Replied(turn=turn, message=message):
@@ -159,6 +160,19 @@ class TerminalOutput:
         self._end_block(voice)
         who = f"{voice.member} │ " if self.together else "  "
         self._line(clean(who + text), style)
+
+    def _made(self, voice: Voice, event: Compacted | LessonsFound) -> None:
+        """What a turn has made of the conversation."""
+        if isinstance(event, Compacted):
+            self._whole(voice, event.summary.text)
+            self._line(f"· {compacted(event.turn, event.summary)}", "dim")
+            return
+        self._end_block(voice)
+        self._line(f"· {found_lessons(event)}", "dim")
+        for text in event.found:
+            self._line(f"  {printable(text)}", "bold")
+        for lesson in event.kept:
+            self._line(f"· {learned(lesson)}", "dim")
 
     def _end_line(self) -> None:
         if self.open_line:

@@ -9,9 +9,10 @@ from teamchat.cli.streams import silence
 from teamchat.core.clean import clean
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import ExitCode
-from teamchat.core.events import Conclusion
+from teamchat.core.events import Conclusion, LessonsFound
 from teamchat.core.printable import printable
 from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.store.lessons import Lesson
 from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.core.todos import Change
@@ -67,6 +68,19 @@ def turn_line(member: str, setup: Setup, outcome: Outcome) -> str:
 def compacted(turn: Turn, summary: Summary) -> str:
     """What is not quoted any more, and where its summary is to be read."""
     return f"summed up through {summary.through}: teamchat show {turn.number}"
+
+
+BEGINS = {"reply": "begins", "summary": "sums up the conversation", "lessons": "looks for lessons"}
+
+
+def found_lessons(found: LessonsFound) -> str:
+    """How many there are, and where the whole answer is to be read."""
+    number = plural(len(found.found), "new lesson") if found.found else "no new lesson"
+    return f"found {number}: teamchat show {found.turn.number}"
+
+
+def learned(lesson: Lesson) -> str:
+    return f"lesson {lesson.number} is learned"
 
 
 def plural(number: int, noun: str) -> str:

@@ -90,7 +90,7 @@ INITIAL: tuple[str, ...] = (
         id INTEGER PRIMARY KEY,
         session INTEGER NOT NULL REFERENCES sessions,
         number INTEGER NOT NULL,
-        route INTEGER,        -- NULL: it sums up the conversation
+        route INTEGER,        -- NULL: it is aside from the conversation
         member TEXT NOT NULL,
         agent TEXT NOT NULL,  -- as the team file names it
         "like" TEXT NOT NULL, -- whose events it has

@@ -36,7 +36,7 @@ class TimedEvent:
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """A turn that is about to start; `route` is None for one that sums up the conversation."""
+    """A turn that is about to start; `route` is None for one aside from the conversation."""
 
     session: int
     route: int | None
@@ -54,7 +54,7 @@ class NewTurn:
 class Turn:
     """A turn as it is stored; `number` counts within the session and is what a user calls it by.
 
-    `route` is None for one that sums up the conversation: no part of it, and nothing that its member remembers.
+    `route` is None for one aside from the conversation: no part of it, and nothing that its member remembers.
     """
 
     id: int
@@ -220,16 +220,20 @@ def turns_of_member(db: Database, session: int, member: str) -> Iterator[Turn]:
 
 def last_compaction(db: Database, session: int) -> Turn | None:
     """The newest turn that was to sum up the conversation, whatever came of it."""
-    row = db.row("SELECT * FROM turns WHERE session = ? AND route IS NULL ORDER BY number DESC LIMIT 1", session)
+    row = db.row(
+        "SELECT * FROM turns WHERE session = ? AND route IS NULL AND json_extract(setup, '$.purpose') = 'summary'"
+        " ORDER BY number DESC LIMIT 1",
+        session,
+    )
     return _turn(row) if row else None
 
 
 def previous_turn(db: Database, turn: Turn) -> Turn | None:
-    """The same member's turn of the same kind before that one."""
+    """The same member's turn of the same purpose before that one."""
     row = db.row(
         "SELECT * FROM turns WHERE session = (SELECT session FROM turns WHERE id = ?1) AND member = ?2 AND number < ?3"
-        " AND (route IS NULL) = ?4 ORDER BY number DESC LIMIT 1",
-        turn.id, turn.member, turn.number, turn.route is None,
+        " AND json_extract(setup, '$.purpose') = ?4 ORDER BY number DESC LIMIT 1",
+        turn.id, turn.member, turn.number, turn.setup.purpose,
     )  # fmt: skip
     return _turn(row) if row else None
 

@@ -1,0 +1,101 @@
+"""A turn of a member's CLI aside from the conversation: a real one, with a receipt, and its cost counts.
+
+No message comes of it, nothing is routed, and its member does not remember it. Its end and what comes of it are stored
+at once; until then, and whenever it fails, everything else is as it was.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from teamchat.core.answering import Answering, new_turn, spent, turn_status
+from teamchat.core.conclusion import Failed
+from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted
+from teamchat.core.member_turn import Errand, FinishedTurn, ReadyTurn, run, settle
+from teamchat.core.prompting import BuiltPrompt
+from teamchat.core.store.turns import Turn, begin_turn, end_turn
+from teamchat.core.team import Member
+from teamchat.runners.base import AgentEvent, Failure, FailureKind
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Aside(Generic[T]):
+    """What a member is asked aside, and what is done with its answer.
+
+    `keep` stores what comes of the answer, in the transaction that ends the turn, and `tell` is the event of it. With
+    `keeps_text` the receipt has the answer itself. `amiss` says what is wrong with an answer, if anything.
+    """
+
+    member: Member
+    prompt: BuiltPrompt
+    errand: Errand
+    keep: Callable[[Turn, str], T]
+    tell: Callable[[Turn, T], ConversationEvent]
+    keeps_text: bool = False
+    amiss: Callable[[str], str | None] = lambda _: None
+
+
+def apart(member: Member) -> Member:
+    """The member as it is asked aside: it may only read, and its session is a fresh one."""
+    return replace(member, access="read", allow=(), memory="fresh")
+
+
+async def ask_aside(of: Answering, aside: Aside[T]) -> T | Failed:
+    """What comes of the turn, or why it failed. Raises `TeamchatError` for what is known before it begins."""
+    folder = of.folder / secrets.token_hex(8)
+    scratch = of.outside.scratch(folder)
+    try:
+        prepared = settle(
+            of.team, aside.member, aside.prompt, aside.errand, of.outside, scratch=scratch, budget_usd=of.budget()
+        )
+        of.outside.check(prepared)
+        with of.transaction():
+            turn = begin_turn(of.db, new_turn(of.session, None, prepared, folder))
+        return _end(of, aside, turn, await _run(of, aside, prepared, turn))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+async def _run(of: Answering, aside: Aside[T], prepared: ReadyTurn, turn: Turn) -> FinishedTurn:
+    of.emit(TurnStarted(turn, None))
+
+    def tell(event: AgentEvent) -> None:
+        of.emit(AgentSpoke(turn.member, turn.number, event))
+
+    finished = await run(prepared, turn.folder, of.outside.launcher, of.stopper, tell)
+    if finished.outcome.failure is None and (amiss := aside.amiss(finished.text)):
+        failure = Failure(FailureKind.AGENT, amiss)
+        finished = replace(finished, outcome=replace(finished.outcome, failure=failure))
+    return finished
+
+
+def _end(of: Answering, aside: Aside[T], turn: Turn, finished: FinishedTurn) -> T | Failed:
+    outcome, failure = finished.outcome, finished.outcome.failure
+    result: T | Failed
+    with of.transaction():
+        end_turn(
+            of.db,
+            turn,
+            turn_status(failure),
+            outcome,
+            partial=finished.text if failure or aside.keeps_text else "",
+            vendor_session=finished.vendor_session,
+            events=finished.events,
+        )
+        if failure:
+            result = Failed(outcome.code, f"{turn.member} {failure.reason}", failure.hint)
+        else:
+            result = aside.keep(turn, finished.text)
+        of.note(spent(outcome.usage))
+    of.tally.add(turn, outcome)
+    if not isinstance(result, Failed):
+        of.emit(aside.tell(turn, result))
+    of.emit(TurnFinished(turn, outcome, finished.text if failure else ""))
+    shutil.rmtree(turn.folder, ignore_errors=True)
+    return result
