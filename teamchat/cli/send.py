@@ -62,8 +62,8 @@ def send(
     from teamchat.cli.place import choose_session, find_team, need_trust, open_store
     from teamchat.core.engine.state import State
     from teamchat.core.routing.addressing import address
+    from teamchat.core.rules import rules_of
     from teamchat.core.store.sessions import current_session
-    from teamchat.core.team.rules import rules_of
 
     show = Show(as_json, stream, quiet)
     found = find_team(team, timeout)

@@ -56,13 +56,13 @@ from teamchat.core.learning import find_lessons, learner_of
 from teamchat.core.member_turn import REAL, Outside
 from teamchat.core.recovery import clean_turns, recover_turns
 from teamchat.core.routing.addressing import Addressed, address
+from teamchat.core.rules import rules_of
 from teamchat.core.saying import Said, Saying
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.turns import Turn, deliver_turn, get_turn, partial_of
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Team
-from teamchat.core.team.rules import rules_of
 from teamchat.core.todos import Noted
 from teamchat.runners.turn import Stopper
 
