@@ -17,8 +17,9 @@ $(VENV)/ready: pyproject.toml constraints.txt
 demo: $(VENV)/ready
 	$(BIN)/teamchat demo
 
+# Four at a time, also on two cores: many tests wait for agents.
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n 4
 
 # Kills the real program at ten times as many random moments as `test` does; a failing case is named by its seed.
 crash: $(VENV)/ready
