@@ -153,11 +153,12 @@ def test_who_waited_for_it_is_told_that_it_is_gone(db: Database) -> None:
 def test_what_a_crash_has_left_goes_too(world: Path, db: Database) -> None:
     crew(world, {"max": [{"say": "half", "hang": 30}]})
     with start("send", "Hi") as running:
-        while not db.rows("SELECT 1 FROM turns WHERE status = 'running'"):
+        while not (began := db.rows("SELECT folder FROM turns WHERE status = 'running'")):
+            assert running.poll() is None
+        folder = Path(json.loads(began[0][0]))
+        while not folder.is_dir():
             assert running.poll() is None
         running.kill()
-    folder = Path(json.loads(db.rows("SELECT folder FROM turns")[0][0]))
-    assert folder.is_dir()
     assert run_here("sessions", "delete", "s1", "--yes").code == 0
     assert not folder.exists()
     assert queue() == []
