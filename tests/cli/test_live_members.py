@@ -1,0 +1,65 @@
+"""A member that is kept running, on the real program: what is left when teamchat is killed over it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from pathlib import Path
+
+from tests.cli.scene import said
+from tests.program import ROOT, TIMEOUT_S, cli, ended, run_here, start
+
+FAKE = ROOT / "tests" / "fakes" / "live.py"
+TEAM = f"""
+[team]
+lead = "max"
+[[members]]
+name = "kailai"
+type = "human"
+[[members]]
+name = "max"
+agent = "kept"
+memory = "live"
+[agents.kept]
+command = {json.dumps([sys.executable, "-I", "-S", str(FAKE)])}
+like = "claude"
+"""
+
+
+def kept_running_here() -> list[int]:
+    """The fake agents of this working folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if str(FAKE).encode() in words and (entry / "cwd").readlink() == Path.cwd():
+                found.append(int(entry.name))
+    return found
+
+
+def test_kill_9_of_teamchat_ends_it_keeps_what_it_said_and_resume_goes_on(world: Path) -> None:
+    Path("teamchat.toml").write_text(TEAM)
+    assert run_here("trust").code == 0
+    assert cli("send", "pid").code == 0
+    process = start("send", "hang")
+    until = time.monotonic() + TIMEOUT_S
+    while not any(b"half" in file.read_bytes() for file in (world / "state").rglob("turns/*/stdout")):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    (agent,) = kept_running_here()
+    process.kill()
+    ended(process)
+    while agent in kept_running_here():
+        assert time.monotonic() < until, "it outlived teamchat"
+        time.sleep(0.02)
+    ran = run_here("resume", "--skip")
+    assert ran.code == 0, ran.err
+    shown = run_here("show", "2").out
+    assert "interrupted" in shown
+    assert "| half" in shown
+    assert list((world / "state").rglob("turns/*")) == []
+    assert cli("send", "say whole").code == 0
+    assert said()[-1] == ("max", "whole")
+    assert "a fresh session: its turn 2 was cut short" in run_here("show", "3").out
