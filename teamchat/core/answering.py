@@ -20,7 +20,7 @@ from teamchat.core.context_manager import ContextManager
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.engine.events import Event, Spent, TurnBegan
 from teamchat.core.engine.route import Route
-from teamchat.core.errors import AgentMissing, Interrupted, NoRecording, TeamchatError
+from teamchat.core.errors import AgentMissing, BudgetUsedUp, Interrupted, NoRecording, TeamchatError
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.living import Living
@@ -62,7 +62,8 @@ class NoAnswer:
 class Answering:
     """Runs the turns of one session's routes, and adds them up in `tally`.
 
-    `note` lets the engine remember something, in the caller's transaction; `budget` is what the next turn may cost.
+    `note` lets the engine remember something, in the caller's transaction; `budget` is what the next turn may cost, and
+    `used_up` says why there may be none.
     """
 
     team: Team
@@ -78,6 +79,7 @@ class Answering:
     note: Callable[[Event], object]
     tally: Tally
     budget: Callable[[], float | None]
+    used_up: Callable[[], str | None]
     cooldowns: Cooldowns | None = None
     living: Living = field(default_factory=Living)
 
@@ -97,6 +99,8 @@ class Answering:
                 return result
             if isinstance(result, Answer):
                 self._end_failed(result)
+            if reason := self.used_up():
+                return NoAnswer(result.route, BudgetUsedUp(f"{_reason(result)}, and {reason}"))
             route = result.route
             member, *others = sorted(others, key=self._cools)
             self.emit(Warned(f"{_reason(result)}; {_instead(member, target)}"))
@@ -122,6 +126,8 @@ class Answering:
                 return result
             assert isinstance(result, Answer)
             self._end_failed(result)
+            if reason := self.used_up():
+                return NoAnswer(result.route, BudgetUsedUp(f"{_reason(result)}, and {reason}"))
             route = result.route
             pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
             self.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s"))

@@ -36,6 +36,7 @@ from teamchat.core.engine.events import (
     Stopped,
     TurnEnded,
 )
+from teamchat.core.engine.guards import budget_guard
 from teamchat.core.engine.route import Route
 from teamchat.core.engine.state import State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
@@ -106,6 +107,7 @@ class ConversationCoordinator:
             note=self._decide,
             tally=self.tally,
             budget=self._budget,
+            used_up=self._used_up,
             cooldowns=cooldowns,
         )
         self.compacting = Compacting(self.answering)
@@ -278,6 +280,10 @@ class ConversationCoordinator:
         """What is left of it in US dollars: never nothing, which no CLI takes for a limit."""
         limit = self.team.limits.cost_usd
         return None if limit is None else max(limit - self.state.cost_usd, 0.0001)
+
+    def _used_up(self) -> str | None:
+        paused = budget_guard(self.state)
+        return paused.reason if paused else None
 
     async def _group(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """The turns of a group at the same time; each is stored when it is over, the replies once all are."""

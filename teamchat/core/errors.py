@@ -88,6 +88,10 @@ class AgentMissing(TeamchatError):
     code = ExitCode.AGENT_UNAVAILABLE
 
 
+class BudgetUsedUp(TeamchatError):
+    code = ExitCode.BUDGET
+
+
 class Interrupted(TeamchatError):
     code = ExitCode.INTERRUPTED
 

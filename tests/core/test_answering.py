@@ -61,6 +61,7 @@ class Scene:
     team: Team
     says: dict[str, list[Reply]] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    used_up: str | None = None
     launched: list[Launch] = field(default_factory=list)
     events: list[ConversationEvent] = field(default_factory=list)
     noted: list[Event] = field(default_factory=list)
@@ -94,6 +95,7 @@ class Scene:
             note=self.noted.append,
             tally=self.tally,
             budget=lambda: 1.5,
+            used_up=lambda: self.used_up,
             cooldowns=self.cooldowns,
         )
 
@@ -490,6 +492,21 @@ def test_the_budget_is_handed_to_the_cli_of_each_attempt(claudes: Scene) -> None
     for launch in claudes.launched:
         assert launch.argv[launch.argv.index("--max-budget-usd") + 1] == "1.5000"
     assert len(claudes.launched) == 2
+
+
+@pytest.mark.parametrize("member", [{"retries": 3, "fallback": ()}, {"retries": 0, "fallback": ("sarah",)}])
+def test_with_the_budget_used_up_nothing_is_tried_again_and_nobody_stands_in(
+    scene: Scene, member: dict[str, object]
+) -> None:
+    scene.member("max", **member)
+    scene.says = {"max": [Fails(err="Error: 429 too many requests")], "sarah": ["There."]}
+    scene.used_up = "2,000,000 tokens are spent (limits.tokens)"
+    result = scene.answer()
+    assert isinstance(result, NoAnswer)
+    assert result.error.code is ExitCode.BUDGET
+    assert str(result.error).endswith(", and 2,000,000 tokens are spent (limits.tokens)")
+    assert len(scene.launched) == 1
+    assert [turn.status for turn in turns_of(scene.db, scene.session)] == ["failed"]
 
 
 def test_a_store_that_fails_before_the_start_starts_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

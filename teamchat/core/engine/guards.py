@@ -16,17 +16,35 @@ LIMIT_NAMES = {
 }
 
 
+Limit = tuple[bool, PauseKind, str]
+
+
 def guard(state: State, now: float) -> Paused | None:
     """The limit that is reached, if one is: no turn may begin."""
     rules = state.rules
-    reached = (
+    return _first(
         (state.turns >= rules.max_turns, PauseKind.TURNS, f"{state.turns} turns since the last human message"),
         (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)),
-        (_reached(state.tokens, rules.max_tokens), PauseKind.TOKENS, f"{state.tokens:,} tokens are spent"),
-        (_reached(state.cost_usd, rules.max_cost_usd), PauseKind.COST, f"${state.cost_usd:.2f} are spent"),
+        *_budgets(state),
         (_reached(state.stale, rules.max_stale), PauseKind.LOOP, f"the last {state.stale} replies said nothing new"),
     )
-    return next((Paused(kind, f"{reason} ({LIMIT_NAMES[kind]})") for over, kind, reason in reached if over), None)
+
+
+def budget_guard(state: State) -> Paused | None:
+    """The budget that is used up, if one is: nor may a turn be tried again."""
+    return _first(*_budgets(state))
+
+
+def _budgets(state: State) -> tuple[Limit, Limit]:
+    rules = state.rules
+    return (
+        (_reached(state.tokens, rules.max_tokens), PauseKind.TOKENS, f"{state.tokens:,} tokens are spent"),
+        (_reached(state.cost_usd, rules.max_cost_usd), PauseKind.COST, f"${state.cost_usd:.2f} are spent"),
+    )
+
+
+def _first(*limits: Limit) -> Paused | None:
+    return next((Paused(kind, f"{reason} ({LIMIT_NAMES[kind]})") for over, kind, reason in limits if over), None)
 
 
 def granted(state: State, now: float) -> State:
