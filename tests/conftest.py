@@ -11,10 +11,14 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from teamchat.runners.environment import KEYS
 from tests.program import ROOT
 
+# the same examples in every run, however slow the machine; others: pytest --hypothesis-profile=default
+settings.register_profile("steady", derandomize=True, database=None, deadline=None)
+settings.load_profile("steady")
 pytest_plugins = ["tests.leftovers"]
 AGENTS = ("claude", "codex", "gemini")
 USERS_OWN = ("TEAMCHAT_SESSION", "TEAMCHAT_HOME", "CLAUDECODE", "GOOGLE_GEMINI_BASE_URL", "FORCE_COLOR")

@@ -115,7 +115,16 @@ def test_any_value_in_any_place_is_played_or_refused_and_does_no_harm(data: st.D
     container[key] = data.draw(st.sampled_from(NASTY))
     ran = replay(text(entries))
     if ran.code == ExitCode.USAGE:
-        refused(Result(ran.code, ran.out.partition("$ teamchat")[0], ran.err))
+        notes = re.compile("^· .*\n", re.MULTILINE)  # it may have begun to play
+        refused(Result(ran.code, ran.out.partition("$ teamchat")[0], notes.sub("", ran.err)))
+
+
+def test_an_input_without_text_is_refused_where_it_is_played() -> None:
+    entries = lines()
+    entries[1]["human"]["text"] = ""
+    ran = replay(text(entries))
+    assert ran.code == ExitCode.USAGE
+    assert "\nteamchat: there is nothing to send\n" in ran.err
 
 
 @given(st.integers(0, 2000), st.binary(min_size=1, max_size=4))
