@@ -59,7 +59,8 @@ def turn(like: str, write: str) -> None:
     sys.path.insert(0, str(ROOT))
     from teamchat.runners.claude_events import ClaudeEvents
     from teamchat.runners.pipe import PipeOutput
-    from teamchat.runners.process import Launch, launch
+    from teamchat.runners.process import launch
+    from teamchat.runners.running import Launch
     from teamchat.runners.turn import Clocks, Stopper, run_turn
 
     async def follow(folder: Path) -> None:

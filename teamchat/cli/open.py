@@ -27,7 +27,8 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.core.printable import printable
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import mark_opened
-    from teamchat.runners.process import SpawnFailed, foreground
+    from teamchat.runners.process import foreground
+    from teamchat.runners.running import SpawnFailed
 
     found = find_team(team)
     with open_store(found.root) as db:

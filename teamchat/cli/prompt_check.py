@@ -19,8 +19,8 @@ from teamchat.core.errors import Interrupted, NoRecording, TeamchatError, UsageE
 from teamchat.core.printable import printable
 from teamchat.core.store.sessions import fence_key
 from teamchat.core.team import Team
-from teamchat.runners.process import Identity
 from teamchat.runners.recorded import LenientPlayer, RecordedTurn
+from teamchat.runners.running import Identity
 
 
 @dataclass(slots=True)

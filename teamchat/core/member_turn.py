@@ -33,7 +33,8 @@ from teamchat.runners.base import (
     ToolResult,
 )
 from teamchat.runners.environment import changes, environment
-from teamchat.runners.process import Identity, Launch, Launcher, SpawnFailed, Stays, launch
+from teamchat.runners.process import launch
+from teamchat.runners.running import Identity, Launch, Launcher, SpawnFailed, Stays
 from teamchat.runners.turn import NO_CLOCKS, NO_LIMITS, Clocks, Stopper, TurnEnd, run_turn
 
 SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from teamchat.runners.base import Failure, LiveRule
 from teamchat.runners.framing import LineFramer
-from teamchat.runners.process import PROCESS, Chunk, Exit, Launch, Process
+from teamchat.runners.process import Process
+from teamchat.runners.running import PROCESS, Chunk, Exit, Launch
 
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.runners.base import Failure
-from teamchat.runners.process import Chunk, Cut, Exit, Identity, Launch, Launcher, Running, SpawnFailed
+from teamchat.runners.running import Chunk, Cut, Exit, Identity, Launch, Launcher, Running, SpawnFailed
 
 STOPPED = -15  # the exit code of a replayed agent that was stopped: ended by SIGTERM
 

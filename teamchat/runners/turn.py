@@ -33,7 +33,7 @@ from teamchat.runners.base import (
     Verdict,
 )
 from teamchat.runners.framing import LineFramer
-from teamchat.runners.process import Chunk, Cut, Running
+from teamchat.runners.running import Chunk, Cut, Running
 
 SILENT = "silent for"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})

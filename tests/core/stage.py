@@ -23,7 +23,7 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Like, Member, Team
 from teamchat.runners.base import Failure
-from teamchat.runners.process import Chunk, Exit, Launch
+from teamchat.runners.running import Chunk, Exit, Launch
 from teamchat.runners.turn import Stopper
 from tests.fakes.scripted import spoken
 

@@ -24,7 +24,7 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Like, Team
-from teamchat.runners.process import Launch
+from teamchat.runners.running import Launch
 from tests.core.stage import Fails, Hangs, Reply, Stage, team_of
 
 ASKED = "Sum up the conversation above"

@@ -17,7 +17,7 @@ from teamchat.core.doctor.checks import Check, exit_code
 from teamchat.core.errors import ExitCode, UnknownName
 from teamchat.core.folders import config_dir, state_path, workspace_path
 from teamchat.core.team.file import load
-from teamchat.runners.process import SpawnFailed
+from teamchat.runners.running import SpawnFailed
 from tests.installed import SAYS, install
 from tests.real.clis import PINNED
 

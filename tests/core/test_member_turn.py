@@ -27,7 +27,7 @@ from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import AgentSpec, Like
 from teamchat.runners.base import Denied, FailureKind, Note, TextDelta
-from teamchat.runners.process import Launch
+from teamchat.runners.running import Launch
 from teamchat.runners.turn import Stopper
 from tests.core.stage import Running, Stage, team_of
 from tests.fakes.scripted import spoken

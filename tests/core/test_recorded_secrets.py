@@ -18,8 +18,8 @@ from teamchat.core.cassette.streamed import redact_streamed
 from teamchat.core.redact import Redactor
 from teamchat.core.team.file import load
 from teamchat.runners.base import Failure, FailureKind
-from teamchat.runners.process import Chunk, Cut, Exit, Identity
 from teamchat.runners.recorded import NotStarted, RecordedTurn
+from teamchat.runners.running import Chunk, Cut, Exit, Identity
 from tests.crew import crew
 
 SECRET = 'hunter2-"quoted"-hunter2'  # in a variable

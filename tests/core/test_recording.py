@@ -12,8 +12,8 @@ from teamchat.core.cassette.recording import CassetteWriter, output_lines
 from teamchat.core.cassette.replay import recorded_team, recorded_turn
 from teamchat.core.errors import UsageError
 from teamchat.core.team.file import load
-from teamchat.runners.process import Chunk, Exit, Identity
 from teamchat.runners.recorded import RecordedTurn
+from teamchat.runners.running import Chunk, Exit, Identity
 from tests.crew import crew
 
 SECRET = "hunter2-hunter2"  # in variables, prompts and output of these tests

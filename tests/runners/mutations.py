@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from teamchat.runners.process import Chunk
+from teamchat.runners.running import Chunk
 from tests.runners.captures import Capture, Cli, captures
 
 T = TypeVar("T")

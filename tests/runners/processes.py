@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from teamchat.runners.process import Chunk, Exit, Running
+from teamchat.runners.running import Chunk, Exit, Running
 
 AGENT = Path(__file__).parent.parent / "fakes" / "agent.py"
 PATIENCE_S = 20.0  # how long a test waits for what should be there in an instant: the machine may be busy

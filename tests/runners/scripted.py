@@ -24,7 +24,7 @@ from teamchat.runners.base import (
     VendorSession,
     Verdict,
 )
-from teamchat.runners.process import Chunk, Exit
+from teamchat.runners.running import Chunk, Exit
 
 HANG = 3600.0
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process import SpawnFailed, capture
+from teamchat.runners.process import capture
+from teamchat.runners.running import SpawnFailed
 from tests.runners.processes import Pids, agent, shell
 
 ENV = {"PATH": os.environ["PATH"]}

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from teamchat.core.store.turns import events_of as stored_events
 from teamchat.runners.base import AgentEvent, Done, EventParser, Failure
-from teamchat.runners.process import Chunk, Exit
+from teamchat.runners.running import Chunk, Exit
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 from tests.core.stage import Fails, Stage, team_of
 from tests.runners.captures import RUNNERS, Cli

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.base import StopRule
-from teamchat.runners.process import Launch, Process, SpawnFailed, launch
+from teamchat.runners.process import Process, launch
+from teamchat.runners.running import Launch, SpawnFailed
 from tests.leftovers import marked
 from tests.runners.conftest import Start
 from tests.runners.processes import (

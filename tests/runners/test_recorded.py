@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process import Chunk, Exit, Identity, Launch, Running, launch
+from teamchat.runners.process import launch
 from teamchat.runners.recorded import STOPPED, NotRecorded, Player, RecordedTurn, Recorder
+from teamchat.runners.running import Chunk, Exit, Identity, Launch, Running
 
 MAX = Identity("max", "plain", "You are Max")
 

@@ -28,7 +28,8 @@ from teamchat.runners.claude_events import ClaudeEvents
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.gemini_events import GeminiEvents
 from teamchat.runners.pipe import PipeOutput
-from teamchat.runners.process import Launch, Running, launch
+from teamchat.runners.process import launch
+from teamchat.runners.running import Launch, Running
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 from tests.leftovers import marked
 from tests.runners.processes import PATIENCE_S, Pids, agent, children

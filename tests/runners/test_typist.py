@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.base import AgentEvent, Failure, FailureKind, Job, Note, Started, Terminal, Text, TextDelta
-from teamchat.runners.process import Launch, Running, launch
+from teamchat.runners.process import launch
 from teamchat.runners.recorded import Player, RecordedTurn, Recorder
+from teamchat.runners.running import Launch, Running
 from teamchat.runners.terminal import TerminalRunner
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 from tests.runners.processes import PATIENCE_S, Pids, eventually

@@ -19,8 +19,8 @@ from teamchat.core.redact import Redactor
 from teamchat.core.team import Team
 from teamchat.core.team.recorded import team_to_json
 from teamchat.runners.framing import LineFramer
-from teamchat.runners.process import Chunk, Cut
 from teamchat.runners.recorded import NotStarted, RecordedTurn
+from teamchat.runners.running import Chunk, Cut
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from teamchat.core.member_turn import Outside, ReadyTurn
 from teamchat.core.team import Team
 from teamchat.core.team.recorded import team_from_json
 from teamchat.runners.base import Failure
-from teamchat.runners.process import Chunk, Cut, Exit, Identity, Launch, Running
 from teamchat.runners.recorded import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn
+from teamchat.runners.running import Chunk, Cut, Exit, Identity, Launch, Running
 
 LONGEST_COMPARED = 100_000  # characters; comparing costs their square at the worst
 ERRORS: Mapping[str, type[TeamchatError]] = {"missing": AgentMissing, "refused": NotTrusted, "usage": UsageError}

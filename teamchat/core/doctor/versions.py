@@ -11,7 +11,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.team import INSTALL
 from teamchat.runners.base import Runner
 from teamchat.runners.failures import ending
-from teamchat.runners.process import SpawnFailed
+from teamchat.runners.running import SpawnFailed
 
 Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None, bytes]]
 """How a program is asked for its version, as `runners.process.capture` does."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core import member_turn
-from teamchat.runners.process import Launch
+from teamchat.runners.running import Launch
 from teamchat.runners.turn import Clocks
 from tests.cli.contract.voices import ANSWER, EVENTFUL, GONE, HALF, VOICES, Voice, lines, raw
 from tests.cli.scene import actors, objects, queue, rows, said

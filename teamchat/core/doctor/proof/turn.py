@@ -17,7 +17,8 @@ from teamchat.runners import guardian
 from teamchat.runners.base import AgentEvent, EventParser, Failure, FailureKind, Job, Runner, Verdict
 from teamchat.runners.environment import environment
 from teamchat.runners.live import LiveAgent
-from teamchat.runners.process import Launch, Process, SpawnFailed, launch
+from teamchat.runners.process import Process, launch
+from teamchat.runners.running import Launch, SpawnFailed
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 
 CLOCKS = Clocks(first_byte_s=30.0, stall_s=30.0, total_s=90.0)

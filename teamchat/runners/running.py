@@ -1,0 +1,115 @@
+"""What a process is to those who follow it: what to start, what it writes, how it ended. Recordings are such, too."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from teamchat.runners.base import Failure, StopRule
+
+PROCESS = "process"  # in the folder of a turn whose process stays: where that one's output is
+MAX_OUTPUT_BYTES = 1024**3  # an agent that writes without end is killed before it fills the disk
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose turn this is, beside its stdin: what a recording is found by."""
+
+    member: str
+    agent: str
+    system_text: str | None = None
+
+
+class Stays(Protocol):
+    """A process for many turns. Raises `SpawnFailed`."""
+
+    def turn(self, what: Launch, /) -> Running: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start. `folder` gets the files `stdout` and `stderr`, of at most `max_output` bytes together.
+
+    `scratch` is removed when the whole tree is gone, and when nothing could be started. `stays` has the turn run in a
+    process that outlives it; that one's standard input is left open. `through` is a program of ours, with its
+    arguments, that runs `argv` in its turn.
+    """
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    stdin: bytes
+    folder: Path
+    scratch: Path | None = None
+    stop: StopRule = field(default_factory=StopRule)
+    max_output: int = MAX_OUTPUT_BYTES
+    identity: Identity = Identity("", "")
+    stays: Stays | None = None
+    through: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Bytes as they came, from one stream, `at` seconds after the start."""
+
+    stream: Literal["out", "err"]
+    data: bytes
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """In a recording: its turn was ended here, `at` seconds after the start, and `why`."""
+
+    why: Failure
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How the process ended: its code (a signal is negative) and the names of what had to be ended after it.
+
+    `seconds` is how long it ran. `over_limit` is the limit of output in bytes if it was killed for that. `cwd` is where
+    a recorded one ran, if its output tells.
+    """
+
+    code: int
+    left: tuple[str, ...] = ()
+    over_limit: int | None = None
+    seconds: float = 0.0
+    cwd: Path | None = None
+
+
+class SpawnFailed(Exception):
+    """The operating system refused to start the program; the message says why."""
+
+
+class Running(Protocol):
+    """A process that runs, really or from a recording."""
+
+    def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
+        """Output as it comes; ends when the process has ended and everything it wrote has been given.
+
+        Closing it early ends the process and waits until everything of it is gone.
+        """
+        ...
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        """Ask for the end: the CLI's soft signal first, or SIGKILL at once. Returns immediately.
+
+        A recording keeps `why`.
+
+        After a hard stop a backlog of output that was not read yet is left in its file.
+        """
+        ...
+
+    @property
+    def exit(self) -> Exit | None: ...
+
+
+class Launcher(Protocol):
+    """Starts processes; a replay puts recordings in its place. Raises `SpawnFailed`."""
+
+    def __call__(self, what: Launch, /) -> Running: ...
