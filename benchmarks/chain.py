@@ -22,7 +22,8 @@ from teamchat.core.scripted.home import MODELS
 from teamchat.core.scripted.protocol import Request, Vendor
 from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.core.scripted.server import ModelServer
-from teamchat.runners.base import Job, VendorSession
+from teamchat.runners.agent_events import VendorSession
+from teamchat.runners.base import Job
 from tests.real import clis
 
 TURNS = 10

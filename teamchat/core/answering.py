@@ -29,7 +29,7 @@ from teamchat.core.memory import past_of
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import NewTurn, Turn, TurnStatus, begin_turn, end_turn
 from teamchat.core.team import Member, Team
-from teamchat.runners.base import AgentEvent, Failure, FailureKind, Usage
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Usage
 from teamchat.runners.turn import Stopper
 
 RETRYABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)

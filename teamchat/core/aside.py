@@ -19,7 +19,7 @@ from teamchat.core.member_turn import Errand, FinishedTurn, ReadyTurn, run, sett
 from teamchat.core.prompting import BuiltPrompt
 from teamchat.core.store.turns import Turn, begin_turn, end_turn
 from teamchat.core.team import Member
-from teamchat.runners.base import AgentEvent, Failure, FailureKind
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from teamchat.core.events import Conclusion
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import Turn
-from teamchat.runners.base import Usage
+from teamchat.runners.agent_events import Usage
 
 RESUME = "teamchat resume"
 PAUSE_CODES = {

@@ -20,18 +20,8 @@ from teamchat.core.prompting import BuiltPrompt, build_prompt, exists
 from teamchat.core.receipt import Outcome, Purpose, Setup
 from teamchat.core.store.turns import TimedEvent
 from teamchat.core.team import INSTALL, AgentSpec, Member, Team
-from teamchat.runners.base import (
-    AgentEvent,
-    Command,
-    Failure,
-    FailureKind,
-    Job,
-    Note,
-    Runner,
-    TextDelta,
-    ToolCall,
-    ToolResult,
-)
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Note, TextDelta, ToolCall, ToolResult
+from teamchat.runners.base import Command, Job, Runner
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.process import launch
 from teamchat.runners.running import Identity, Launch, Launcher, SpawnFailed, Stays

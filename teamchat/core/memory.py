@@ -21,7 +21,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import edits_of
 from teamchat.core.store.turns import Turn, last_turn_of, turns_in
 from teamchat.core.team import AgentSpec, Member
-from teamchat.runners.base import Usage
+from teamchat.runners.agent_events import Usage
 
 
 @dataclass(frozen=True, slots=True)

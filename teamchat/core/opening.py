@@ -16,7 +16,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.turns import Turn, turns_of_member
 from teamchat.core.team import AgentSpec, Member, Team
-from teamchat.runners.base import FailureKind
+from teamchat.runners.agent_events import FailureKind
 from teamchat.runners.environment import environment
 
 

@@ -11,7 +11,8 @@ from typing import Literal
 
 from teamchat.assemblers.base import Block, Trimmed
 from teamchat.core.errors import ExitCode
-from teamchat.runners.base import Access, Denied, Failure, FailureKind, Memory, Usage
+from teamchat.runners.agent_events import Denied, Failure, FailureKind, Usage
+from teamchat.runners.base import Access, Memory
 
 Purpose = Literal["reply", "summary", "lessons"]
 """What a turn is to give: a message of the conversation, or something that is made of it."""

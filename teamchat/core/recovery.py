@@ -18,7 +18,7 @@ from teamchat.core.member_turn import scratch_of
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import TimedEvent, Turn, end_turn, running_folders, running_turns
-from teamchat.runners.base import Failure, FailureKind, TextDelta
+from teamchat.runners.agent_events import Failure, FailureKind, TextDelta
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import settle, sweep
 

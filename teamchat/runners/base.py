@@ -1,163 +1,21 @@
 """What a runner is: how one kind of agent CLI is started, read and stopped.
 
 A runner is pure. It says how the prompt's bytes are prepared, which command runs, how a line of output becomes events
-and how the end is judged; `process.py` does the running. Every CLI's events become the one union `AgentEvent`.
+and how the end is judged; `process.py` does the running. What the lines become is in `agent_events.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from signal import Signals
 from typing import Literal, Protocol
 
+from teamchat.runners.agent_events import AgentEvent, Failure
+
 Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]
-
-
-class FailureKind(StrEnum):
-    """Why a turn failed, as far as a caller has to tell the cases apart."""
-
-    AGENT = "agent"  # the CLI or its model failed
-    TIMEOUT = "timeout"  # one of our clocks ran out
-    MISSING = "missing"  # the program is not installed
-    LOGIN = "login"  # no login, or a rejected one
-    TOO_LARGE = "too_large"  # the input is over the CLI's own limit
-    REFUSED = "refused"  # the access asked for can not be given
-    RATE_LIMIT = "rate_limit"  # rate limit or quota: another try later may work
-    OVERLOADED = "overloaded"  # the vendor or the network: another try may work
-    INTERRUPTED = "interrupted"  # the user stopped it
-    GONE = "gone"  # the vendor session that it was to go on with is not there any more
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The CLI has begun; `model` is what it says it uses."""
-
-    model: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TextDelta:
-    """A piece of text as it streams; a later `Text` replaces all pieces since the last one."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A finished block of the agent's text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Thinking:
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A tool that began to run; `summary` is one line (a command, a path) for a person to read."""
-
-    id: str
-    name: str
-    summary: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """The end of the tool call of that id. `paths` are files the CLI says it changed."""
-
-    id: str
-    output: str
-    failed: bool = False
-    paths: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Denied:
-    """An action the CLI refused the agent; `detail` is one line."""
-
-    tool: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """The CLI is trying its model again by itself. It is no sign of life for the stall clock."""
-
-    reason: str
-    kind: FailureKind = FailureKind.AGENT
-    attempt: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What the CLI reports it used; None is unknown, never zero. `input_tokens` includes the cached ones.
-
-    `cumulative` marks figures that add up over a vendor session (Codex): subtract the previous turn's.
-    """
-
-    input_tokens: int | None = None
-    cached_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    cumulative: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class VendorSession:
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something a person may want to know; never fatal."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Error:
-    """An error the CLI reported and may still recover from."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The CLI's own terminal event; no other event decides success."""
-
-    ok: bool
-
-
-AgentEvent = (
-    Started
-    | TextDelta
-    | Text
-    | Thinking
-    | ToolCall
-    | ToolResult
-    | Denied
-    | Retry
-    | Usage
-    | VendorSession
-    | Note
-    | Error
-    | Done
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a turn did not succeed, in words for the user, and what to do when that is known."""
-
-    kind: FailureKind
-    reason: str
-    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

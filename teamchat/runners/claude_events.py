@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from teamchat.runners.base import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from teamchat.runners.base import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from signal import Signals
 
-from teamchat.runners.base import Failure, FailureKind
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.foreign import one_line
 
 _REASON = 500  # characters

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from teamchat.runners.base import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,
@@ -21,8 +21,8 @@ from teamchat.runners.base import (
     ToolResult,
     Usage,
     VendorSession,
-    Verdict,
 )
+from teamchat.runners.base import Verdict
 from teamchat.runners.failures import Voice, plain
 from teamchat.runners.foreign import count, flat, summary
 from teamchat.runners.json_events import JsonEvents

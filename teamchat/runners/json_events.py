@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from io import StringIO
 
-from teamchat.runners.base import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Error,
     Failure,
@@ -22,8 +22,8 @@ from teamchat.runners.base import (
     TextDelta,
     Thinking,
     ToolCall,
-    Verdict,
 )
+from teamchat.runners.base import Verdict
 from teamchat.runners.failures import Voice, classify, ending, failure, last_words
 from teamchat.runners.foreign import decode, one_line
 

@@ -16,7 +16,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 
-from teamchat.runners.base import Failure, LiveRule
+from teamchat.runners.agent_events import Failure
+from teamchat.runners.base import LiveRule
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import Process
 from teamchat.runners.running import PROCESS, Chunk, Exit, Launch

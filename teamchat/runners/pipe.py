@@ -6,22 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from teamchat.runners.base import (
-    Access,
-    AgentEvent,
-    Command,
-    EventParser,
-    Failure,
-    FailureKind,
-    Job,
-    Limit,
-    Login,
-    Prepared,
-    Sessions,
-    StopRule,
-    TextDelta,
-    Verdict,
-)
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, TextDelta
+from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule, Verdict
 from teamchat.runners.failures import Voice, ending, last_words
 from teamchat.runners.foreign import scalar
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from teamchat.runners import guardian
-from teamchat.runners.base import Failure
+from teamchat.runners.agent_events import Failure
 from teamchat.runners.running import PROCESS, Chunk, Exit, Launch, Running, SpawnFailed
 
 POLL_S = 0.01

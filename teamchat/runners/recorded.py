@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from teamchat.runners.base import Failure
+from teamchat.runners.agent_events import Failure
 from teamchat.runners.running import Chunk, Cut, Exit, Identity, Launch, Launcher, Running, SpawnFailed
 
 STOPPED = -15  # the exit code of a replayed agent that was stopped: ended by SIGTERM

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from teamchat.runners.base import Failure, StopRule
+from teamchat.runners.agent_events import Failure
+from teamchat.runners.base import StopRule
 
 PROCESS = "process"  # in the folder of a turn whose process stays: where that one's output is
 MAX_OUTPUT_BYTES = 1024**3  # an agent that writes without end is killed before it fills the disk

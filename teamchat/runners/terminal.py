@@ -9,21 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from teamchat.runners.base import (
-    AgentEvent,
-    Command,
-    Done,
-    EventParser,
-    Failure,
-    FailureKind,
-    Job,
-    Note,
-    Prepared,
-    Started,
-    Text,
-    TextDelta,
-    Verdict,
-)
+from teamchat.runners.agent_events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
+from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
 from teamchat.runners.failures import Voice, ending, last_words
 from teamchat.runners.foreign import decode, scalar
 from teamchat.runners.pipe import PipeRunner

@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from teamchat.runners.base import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,
-    EventParser,
     Failure,
     FailureKind,
     Note,
@@ -30,8 +29,8 @@ from teamchat.runners.base import (
     ToolResult,
     Usage,
     VendorSession,
-    Verdict,
 )
+from teamchat.runners.base import EventParser, Verdict
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.running import Chunk, Cut, Running
 

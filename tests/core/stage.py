@@ -22,7 +22,7 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Like, Member, Team
-from teamchat.runners.base import Failure
+from teamchat.runners.agent_events import Failure
 from teamchat.runners.running import Chunk, Exit, Launch
 from teamchat.runners.turn import Stopper
 from tests.fakes.scripted import spoken

@@ -26,7 +26,7 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, partial_of, turns_of
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Team
-from teamchat.runners.base import FailureKind
+from teamchat.runners.agent_events import FailureKind
 from teamchat.runners.running import Launch
 from teamchat.runners.turn import Stopper
 from tests.core.stage import Fails, Hangs, Reply, Running, Stage, team_of

@@ -14,7 +14,7 @@ import pytest
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import AgentSpoke, Conclusion
 from teamchat.core.team import AgentSpec
-from teamchat.runners.base import TextDelta
+from teamchat.runners.agent_events import TextDelta
 from tests.core.stage import Stage, team_of
 
 FAKE = Path(__file__).parent.parent / "fakes" / "live.py"

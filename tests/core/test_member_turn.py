@@ -26,7 +26,7 @@ from teamchat.core.member_turn import (
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import AgentSpec, Like
-from teamchat.runners.base import Denied, FailureKind, Note, TextDelta
+from teamchat.runners.agent_events import Denied, FailureKind, Note, TextDelta
 from teamchat.runners.running import Launch
 from teamchat.runners.turn import Stopper
 from tests.core.stage import Running, Stage, team_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import Turn, mark_opened
-from teamchat.runners.base import Usage
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.running import Launch
 from tests.core.stage import Fails, Reply, Stage, team_of
 

@@ -17,7 +17,7 @@ from teamchat.core.cassette.redact_cut import CutRedactor
 from teamchat.core.cassette.streamed import redact_streamed
 from teamchat.core.redact import Redactor
 from teamchat.core.team.file import load
-from teamchat.runners.base import Failure, FailureKind
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.recorded import NotStarted, RecordedTurn
 from teamchat.runners.running import Chunk, Cut, Exit, Identity
 from tests.crew import crew

@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from teamchat.runners.base import AgentEvent, EventParser, Runner, Verdict
+from teamchat.runners.agent_events import AgentEvent
+from teamchat.runners.base import EventParser, Runner, Verdict
 from teamchat.runners.claude import ClaudeRunner
 from teamchat.runners.codex import CodexRunner
 from teamchat.runners.framing import LineFramer

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 
-from teamchat.runners.base import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,
@@ -22,8 +22,8 @@ from teamchat.runners.base import (
     ToolResult,
     Usage,
     VendorSession,
-    Verdict,
 )
+from teamchat.runners.base import Verdict
 from teamchat.runners.running import Chunk, Exit
 
 HANG = 3600.0

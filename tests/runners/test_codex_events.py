@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from teamchat.runners.base import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,

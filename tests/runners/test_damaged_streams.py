@@ -20,7 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.store.turns import events_of as stored_events
-from teamchat.runners.base import AgentEvent, Done, EventParser, Failure
+from teamchat.runners.agent_events import AgentEvent, Done, Failure
+from teamchat.runners.base import EventParser
 from teamchat.runners.running import Chunk, Exit
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 from tests.core.stage import Fails, Stage, team_of

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.runners.base import AgentEvent, ToolResult, Verdict
+from teamchat.runners.agent_events import AgentEvent, ToolResult
+from teamchat.runners.base import Verdict
 from tests.core.texts import grows_linearly
 from tests.runners.captures import RUNNERS, Cli, captures, lines, play
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.runners.base import Done, Failure, FailureKind, Job, Note, Started, Terminal, Text, TextDelta
+from teamchat.runners.agent_events import Done, Failure, FailureKind, Note, Started, Text, TextDelta
+from teamchat.runners.base import Job, Terminal
 from teamchat.runners.terminal import TerminalEvents, TerminalRunner
 from tests.runners.captures import play
 

@@ -12,18 +12,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners import turn
-from teamchat.runners.base import (
-    AgentEvent,
-    Denied,
-    EventParser,
-    Failure,
-    FailureKind,
-    Note,
-    StopRule,
-    Text,
-    TextDelta,
-    Usage,
-)
+from teamchat.runners.agent_events import AgentEvent, Denied, Failure, FailureKind, Note, Text, TextDelta, Usage
+from teamchat.runners.base import EventParser, StopRule
 from teamchat.runners.claude_events import ClaudeEvents
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.gemini_events import GeminiEvents

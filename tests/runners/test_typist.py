@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.base import AgentEvent, Failure, FailureKind, Job, Note, Started, Terminal, Text, TextDelta
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Note, Started, Text, TextDelta
+from teamchat.runners.base import Job, Terminal
 from teamchat.runners.process import launch
 from teamchat.runners.recorded import Player, RecordedTurn, Recorder
 from teamchat.runners.running import Launch, Running

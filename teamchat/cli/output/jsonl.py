@@ -27,7 +27,18 @@ from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.lessons import Lesson
 from teamchat.core.todos import Change
-from teamchat.runners.base import Denied, Error, Note, Retry, Text, TextDelta, Thinking, ToolCall, ToolResult, Usage
+from teamchat.runners.agent_events import (
+    Denied,
+    Error,
+    Note,
+    Retry,
+    Text,
+    TextDelta,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 
 VERSION = 1
 

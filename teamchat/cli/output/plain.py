@@ -32,7 +32,7 @@ from teamchat.core.events import (
 from teamchat.core.history import name_of
 from teamchat.core.printable import printable
 from teamchat.core.routing.markers import strip_markers
-from teamchat.runners.base import AgentEvent, Denied, Note, Retry
+from teamchat.runners.agent_events import AgentEvent, Denied, Note, Retry
 
 
 class PlainOutput:

@@ -15,7 +15,7 @@ from teamchat.core.clean import clean
 from teamchat.core.pairing import ABORTED, StoredEvent
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn
-from teamchat.runners.base import Usage
+from teamchat.runners.agent_events import Usage
 
 LONGEST_WORD = 200  # characters
 SHOWN = {

@@ -28,7 +28,7 @@ from teamchat.core.events import (
 )
 from teamchat.core.history import name_of
 from teamchat.core.printable import printable
-from teamchat.runners.base import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall
+from teamchat.runners.agent_events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_cyan", "bright_magenta")
 

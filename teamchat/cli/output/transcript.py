@@ -24,7 +24,7 @@ from teamchat.core.events import (
     TurnFinished,
     TurnStarted,
 )
-from teamchat.runners.base import Note, TextDelta
+from teamchat.runners.agent_events import Note, TextDelta
 from teamchat.runners.turn import SILENT
 
 CHANGING = ("time_ms", "seconds", "first_byte_s", "session")

@@ -16,7 +16,7 @@ from teamchat.core.store.lessons import Lesson
 from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.core.todos import Change
-from teamchat.runners.base import Usage
+from teamchat.runners.agent_events import Usage
 
 
 def note(text: str) -> None:

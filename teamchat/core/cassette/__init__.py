@@ -19,7 +19,7 @@ from teamchat.core.errors import UsageError
 from teamchat.core.printable import printable
 from teamchat.core.team import Like
 from teamchat.core.team.recorded import RecordedTeam
-from teamchat.runners.base import FailureKind
+from teamchat.runners.agent_events import FailureKind
 
 LARGEST = 1 << 30  # bytes; a replay holds all of it in memory
 Stream = Literal["out", "err", "out64", "err64"]

@@ -18,7 +18,7 @@ from teamchat.core.layers.recorded import Telling
 from teamchat.core.member_turn import Outside, ReadyTurn
 from teamchat.core.team import Team
 from teamchat.core.team.recorded import team_from_json
-from teamchat.runners.base import Failure
+from teamchat.runners.agent_events import Failure
 from teamchat.runners.recorded import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn
 from teamchat.runners.running import Chunk, Cut, Exit, Identity, Launch, Running
 

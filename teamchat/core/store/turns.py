@@ -17,7 +17,7 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import get_text, put_text
 from teamchat.core.team import Like
-from teamchat.runners.base import AgentEvent, TextDelta
+from teamchat.runners.agent_events import AgentEvent, TextDelta
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

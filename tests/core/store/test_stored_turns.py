@@ -24,7 +24,7 @@ from teamchat.core.store.turns import (
     turn_numbers,
     turns_of,
 )
-from teamchat.runners.base import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,

@@ -15,7 +15,8 @@ from teamchat.core.doctor.proof.turn import Observed, Watch, observe
 from teamchat.core.errors import ExitCode
 from teamchat.core.receipt import CODES
 from teamchat.core.team import INSTALL, Member, Team
-from teamchat.runners.base import Job, Usage
+from teamchat.runners.agent_events import Usage
+from teamchat.runners.base import Job
 from teamchat.runners.foreign import one_line
 from teamchat.runners.turn import Clocks
 

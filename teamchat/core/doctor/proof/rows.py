@@ -12,7 +12,8 @@ from teamchat.core.doctor.proof.turn import Observed
 from teamchat.core.errors import ExitCode
 from teamchat.core.scripted.protocol import Request
 from teamchat.core.scripted.server import messages, prompt
-from teamchat.runners.base import FailureKind, Limit, Runner, Text, ToolCall, ToolResult
+from teamchat.runners.agent_events import FailureKind, Text, ToolCall, ToolResult
+from teamchat.runners.base import Limit, Runner
 from teamchat.runners.foreign import one_line
 
 NO_TURN = "not known: no turn began"

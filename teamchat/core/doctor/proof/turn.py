@@ -14,7 +14,8 @@ from pathlib import Path
 from teamchat.core.doctor.proof.shapes import name_of
 from teamchat.core.errors import StoreError
 from teamchat.runners import guardian
-from teamchat.runners.base import AgentEvent, EventParser, Failure, FailureKind, Job, Runner, Verdict
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind
+from teamchat.runners.base import EventParser, Job, Runner, Verdict
 from teamchat.runners.environment import environment
 from teamchat.runners.live import LiveAgent
 from teamchat.runners.process import Process, launch
