@@ -1,6 +1,6 @@
 """The team as the rest of the program sees it: who is in it, what runs each member, and the limits of a conversation.
 
-Plain data, checked when the team file was read (`team_file.py`); a command that reads no file pays for no parser.
+Plain data, checked when the team file was read (`file.py`); a command that reads no file pays for no parser.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The shape of `teamchat.toml` (design section 4): its keys, their types, and the values each key may have.
 
-What needs more than one key to judge is in `team_build.py`; how a mistake is told is in `team_mistakes.py`.
+What needs more than one key to judge is in `build.py`; how a mistake is told is in `mistakes.py`.
 """
 
 from __future__ import annotations
