@@ -21,6 +21,7 @@ from teamchat.core.store.turns import TimedEvent, Turn, end_turn, running_folder
 from teamchat.runners.agent_events import Failure, FailureKind, TextDelta
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import settle, sweep
+from teamchat.runners.running import BEGINS
 
 REASON = "was running when teamchat was killed"
 
@@ -68,9 +69,18 @@ def _partial(turn: Turn) -> tuple[str, list[TimedEvent]]:
         with contextlib.suppress(StoreError):
             sweep(scratch_of(turn.folder))
         with (turn.folder / "stdout").open("rb") as file:
+            file.seek(_begin(turn.folder))
             while data := file.read(1 << 20):
                 feed(framer.push(data))
     except OSError:
         return "", []  # it died before anything was written
     feed(framer.flush())
     return parser.finish(-9, "").text, events
+
+
+def _begin(folder: Path) -> int:
+    """The byte its output begins at: a process that stays writes that of all its turns into one file."""
+    try:
+        return int((folder / BEGINS).read_text())
+    except (FileNotFoundError, ValueError):  # not written to the disk when the machine went down
+        return 0

@@ -20,7 +20,7 @@ from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import LiveRule
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import Process
-from teamchat.runners.running import PROCESS, Chunk, Exit, Launch
+from teamchat.runners.running import BEGINS, Chunk, Exit, Launch, SpawnFailed
 
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
 
@@ -33,6 +33,7 @@ class LiveAgent:
         self.scratch: Path | None = None
         self.process: Process | None = None
         self._chunks: AsyncGenerator[Chunk, None] | None = None
+        self._read = 0  # bytes of its output
         self._pending: deque[memoryview] = deque()  # cut without a copy: a prompt may have many MB
         self._ended = False
 
@@ -49,11 +50,25 @@ class LiveAgent:
             self.scratch = what.scratch
             self.process = Process(replace(what, stdin=b"", folder=folder))
             self._chunks = self.process.chunks()
+        self._share(what.folder)
         return LiveTurn(self, what)
+
+    def _share(self, folder: Path) -> None:
+        """Let the turn's folder have the output, too: what is left of the turn if teamchat is killed."""
+        assert self.process is not None
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder / BEGINS).write_text(str(self._read))
+            (folder / "stdout").hardlink_to(self.process.folder / "stdout")
+        except OSError as error:
+            raise SpawnFailed(f"{error.strerror}: {error.filename}") from error
 
     async def next(self) -> Chunk | None:
         """The next piece of output; None when the process has ended."""
-        return await anext(self._chunks, None) if self._chunks else None
+        chunk = await anext(self._chunks, None) if self._chunks else None
+        if chunk and chunk.stream == "out":
+            self._read += len(chunk.data)
+        return chunk
 
     def feed(self, data: bytes) -> None:
         """Write to its standard input, as it takes it; nobody waits for that."""
@@ -115,22 +130,16 @@ class LiveTurn:
     async def chunks(self) -> AsyncGenerator[Chunk, None]:
         agent, began = self._agent, time.monotonic()
         framer = LineFramer()
-        folder = self._what.folder
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         assert agent.process is not None
-        (folder / PROCESS).symlink_to(agent.process.folder / "stdout")
         agent.feed(agent.rule.line(self._what.stdin))
         try:
-            with (folder / "stdout").open("xb", buffering=0) as copy:
-                while chunk := await agent.next():
-                    if chunk.stream == "out":
-                        copy.write(chunk.data)  # what is left of the turn if teamchat is killed
-                    lines = framer.push(chunk.data) if chunk.stream == "out" else []
-                    if any(agent.rule.ends(line) for line in lines):
-                        self.exit = Exit(0, seconds=time.monotonic() - began)
-                    yield replace(chunk, at=time.monotonic() - began)
-                    if self.exit:
-                        return
+            while chunk := await agent.next():
+                lines = framer.push(chunk.data) if chunk.stream == "out" else []
+                if any(agent.rule.ends(line) for line in lines):
+                    self.exit = Exit(0, seconds=time.monotonic() - began)
+                yield replace(chunk, at=time.monotonic() - began)
+                if self.exit:
+                    return
             ended = agent.process.exit or Exit(-9)
             self.exit = replace(ended, seconds=time.monotonic() - began)
         finally:

@@ -25,7 +25,7 @@ from typing import BinaryIO, Literal
 
 from teamchat.runners import guardian
 from teamchat.runners.agent_events import Failure
-from teamchat.runners.running import PROCESS, Chunk, Exit, Launch, Running, SpawnFailed
+from teamchat.runners.running import Chunk, Exit, Launch, Running, SpawnFailed
 
 POLL_S = 0.01
 READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
@@ -277,8 +277,7 @@ def settle(folder: Path) -> None:
     Their guardian ends them; what they still write and do in its grace must not meet a second try. Blocks.
     """
     until = time.monotonic() + SETTLE_S
-    output = folder / PROCESS if (folder / PROCESS).exists() else folder / "stdout"
-    with output.open("rb") as file:
+    with (folder / "stdout").open("rb") as file:
         while time.monotonic() < until:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

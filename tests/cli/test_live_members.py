@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cli.scene import said
@@ -22,6 +23,11 @@ type = "human"
 name = "max"
 agent = "kept"
 memory = "live"
+[[members]]
+name = "sarah"
+agent = "shell"
+[agents.shell]
+command = ["sh", "-c", "cat > prompt; echo '[NEXT:max] hang'"]
 [agents.kept]
 command = {json.dumps([sys.executable, "-I", "-S", str(FAKE)])}
 like = "claude"
@@ -39,13 +45,20 @@ def kept_running_here() -> list[int]:
     return found
 
 
+def outputs(world: Path) -> Iterator[str]:
+    """What the turns that run have written."""
+    for file in (world / "state").rglob("turns/*/stdout"):
+        with contextlib.suppress(FileNotFoundError):  # it has just ended
+            yield file.read_text()
+
+
 def test_kill_9_of_teamchat_ends_it_keeps_what_it_said_and_resume_goes_on(world: Path) -> None:
+    """Its process has said "early" in a turn before: that is not said again."""
     Path("teamchat.toml").write_text(TEAM)
     assert run_here("trust").code == 0
-    assert cli("send", "pid").code == 0
-    process = start("send", "hang")
+    process = start("send", "[NEXT:max] [NEXT:sarah] say early")
     until = time.monotonic() + TIMEOUT_S
-    while not any(b"half" in file.read_bytes() for file in (world / "state").rglob("turns/*/stdout")):
+    while not any("half" in text for text in outputs(world)):
         assert time.monotonic() < until
         time.sleep(0.02)
     (agent,) = kept_running_here()
@@ -56,10 +69,11 @@ def test_kill_9_of_teamchat_ends_it_keeps_what_it_said_and_resume_goes_on(world:
         time.sleep(0.02)
     ran = run_here("resume", "--skip")
     assert ran.code == 0, ran.err
-    shown = run_here("show", "2").out
-    assert "interrupted" in shown
+    shown = run_here("show", "3").out
+    assert "max (kept) · interrupted" in shown
     assert "| half" in shown
+    assert "early" not in shown
     assert list((world / "state").rglob("turns/*")) == []
     assert cli("send", "say whole").code == 0
     assert said()[-1] == ("max", "whole")
-    assert "a fresh session: its turn 2 was cut short" in run_here("show", "3").out
+    assert "a fresh session: its turn 3 was cut short" in run_here("show", "4").out

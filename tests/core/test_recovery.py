@@ -21,6 +21,7 @@ from teamchat.core.store.routes import find_route
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn, events_of, partial_of
 from teamchat.core.team import Like
+from teamchat.runners.running import BEGINS
 from tests.core.stage import Hangs, Stage, team_of
 from tests.core.store.test_stored_turns import SETUP
 from tests.fakes.scripted import spoken
@@ -208,13 +209,21 @@ def dead_turn(stage: Stage, output: bytes | None, like: Like = "plain") -> Turn:
     """A turn whose process died after this output, recovered."""
     folder = stage.folder / "turn"
     if output is not None:
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         (folder / "stdout").write_bytes(output)
     begin_turn(stage.db, NewTurn(stage.session, 1, "max", "own", like, None, b"Hi", "msg-1", SETUP, folder))
     assert len(recover_turns(stage.db, stage.session)) == 1
     assert recover_turns(stage.db, stage.session) == []
     (turn,) = stage.turns
     return turn
+
+
+@pytest.mark.parametrize(("begins", "partial"), [("6", "half"), ("", "early half")])
+def test_a_turn_of_a_process_that_stays_has_only_its_own_output(stage: Stage, begins: str, partial: str) -> None:
+    """Empty: the machine went down before it was written."""
+    (stage.folder / "turn").mkdir()
+    (stage.folder / "turn" / BEGINS).write_text(begins)
+    assert partial_of(stage.db, dead_turn(stage, b"early half")) == partial
 
 
 def test_what_turns_that_are_over_have_left_is_removed(stage: Stage) -> None:
