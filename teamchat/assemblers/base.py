@@ -42,8 +42,8 @@ class AssemblerInput:
     the same from turn to turn. `turn_note` says whom this turn serves and closes the history. `request` is the human
     message being served, given only when it has left the history.
 
-    `fence` is a code that stands in none of the texts: with it everything that somebody said is put between
-    `<said-CODE>` and `</said-CODE>`, so that no text can pass for another speaker's or for a part of the prompt.
+    `fence` is a code that stands in none of the texts: with it everything that somebody said, and what files hold, is
+    put between `<said-CODE>` and `</said-CODE>`: no text can pass for another speaker's or for a part of the prompt.
     """
 
     context_messages: tuple[PromptContextMessage, ...] = ()

@@ -2,7 +2,7 @@
 
 `lay_out` makes the parts, `trimmer.fit` brings them into the budget, `render` joins them. A section is its heading, a
 newline and its body; one without a body is left out (seed 004, 6.4); one blank line stands between two. With a fence
-what somebody said has lines of its own around it, which are never cut.
+what somebody said, or a file holds, has lines of its own around it, which are never cut.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from teamchat.assemblers.truncation import TruncationPolicy, byte_length
 BLANK_LINE = "\n\n"
 BLOCKS = tuple(name for name in LAYERS if name != FRAMEWORK)
 """The layers that have a section of their own; the framework goes with the system text."""
+QUOTED = (KNOWLEDGE, COMPRESSION)
+"""Those in which anybody's text stands as it came; of the others every item is one line."""
 BRACKETED = {EXPERIENCE: "[EXPERIENCE]", KNOWLEDGE: "[KNOWLEDGE]", TODO: "[TODO]", COMPRESSION: "[SUMMARY]"}
 PLAIN = {EXPERIENCE: "Experience:", KNOWLEDGE: "Knowledge:", TODO: "To do:", COMPRESSION: "Summary so far:"}
 
@@ -80,8 +82,10 @@ class Parts:
 
 def lay_out(given: AssemblerInput, form: PromptFormat) -> Parts:
     system = system_body(given.system_instruction, given.instruction_file_text, given.contexts.get(FRAMEWORK))
-    layers = {name: Section(form.layers[name], _stripped(given.contexts.get(name))) for name in BLOCKS}
-    layers[COMPRESSION] = _said(form.layers[COMPRESSION], given.contexts.get(COMPRESSION), given.fence)
+    layers = {
+        name: _said(form.layers[name], given.contexts.get(name), given.fence if name in QUOTED else None)
+        for name in BLOCKS
+    }
     task = Section(form.task, _stripped(given.team_task))
     history = tuple(_short(message, given.per_message) for message in given.context_messages)
     return Parts(

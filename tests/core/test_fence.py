@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.assemblers.base import AssemblerInput
+from teamchat.assemblers.base import COMPRESSION, KNOWLEDGE, AssemblerInput
 from teamchat.core.agents import ASSEMBLERS
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.fence import LENGTH, fence_code
@@ -70,17 +70,21 @@ def parsed(prompt: str, form: str) -> list[tuple[str | None, str]]:
 
 @pytest.mark.parametrize("form", FORMATS)
 @settings(max_examples=60)
-@given(said=conversations, task=hostile, instruction=hostile)
+@given(said=conversations, task=hostile, instruction=hostile, file=hostile, summary=hostile)
 def test_a_prompt_holds_exactly_what_was_said_and_by_whom(
-    form: str, said: list[tuple[str, str, str]], task: str, instruction: str
+    form: str, said: list[tuple[str, str, str]], task: str, instruction: str, file: str, summary: str
 ) -> None:
     manager = manager_of(said)
     manager.set_team_task(task)
-    context = manager.get_context_for_agent("max", form, system_instruction=instruction, request="the request")
+    contexts = {KNOWLEDGE: file, COMPRESSION: summary}
+    context = manager.get_context_for_agent(
+        "max", form, system_instruction=instruction, request="the request", contexts=contexts
+    )
     if not context.current_message:
         return  # markers and blanks only
     expected = [(message.from_, message.content) for message in context.context_messages]
     assert parsed(manager.assemble_prompt(form, context).prompt, form) == [
+        *((None, text) for text in map(str.strip, context.contexts.values()) if text),
         *expected,
         (None, "the request"),
         (None, context.current_message.strip()),

@@ -86,9 +86,9 @@ def test_a_team_that_just_fits_is_named_whole() -> None:
 def test_the_longest_names_and_titles_fit_too() -> None:
     longest = [chr(ord("𠮷") + number) * LONGEST_NAME for number in range(3)]
     everybody = tuple(Member(name, "ai", HERE, "水" * 500) for name in longest)
-    text = framework_text(Team("𠮷" * 500, everybody, HERE), everybody[0])
+    text = framework_text(Team("𠮷" * 500, everybody, HERE, fence=True), everybody[0])
     assert len(text.encode()) <= MAX_BYTES
-    assert f"You are {longest[0]} ({'水' * 25}…), a member of the team '{'𠮷' * 19}…'" in text
+    assert f"You are {longest[0]} ({'水' * 20}…), a member of the team '{'𠮷' * 15}…'" in text
     assert f"[NEXT: {longest[1]}]" in text
 
 
