@@ -101,7 +101,7 @@ class Compacting:
         def keep(turn: Turn, text: str) -> Summary:
             before = so_far.kept if so_far else ()
             covered = [Said(message, text_of(message)) for message in map(of.manager.get_message, before)]
-            kept = recent_people([*covered, *fitting], of.manager.quoted_bytes)
+            kept = recent_people([*covered, *said[: len(fitting)]], of.manager.quoted_bytes)
             return add_summary(of.db, of.session, turn, turn.shown_through, kept, text)
 
         errand = Errand(WHY, fitting[-1].message.id, purpose="summary")

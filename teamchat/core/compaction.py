@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from teamchat.assemblers.base import COMPRESSION, AssemblerOutput, BudgetExceeded
-from teamchat.assemblers.truncation import BYTES_PER_TOKEN, TruncationPolicy, byte_length
+from teamchat.assemblers.truncation import BYTES_PER_TOKEN, TruncationPolicy, byte_length, truncate_middle
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.clean import clean
 from teamchat.core.context_manager import ContextManager
@@ -27,6 +27,7 @@ from teamchat.core.store.summaries import Summary
 from teamchat.core.team import Member, Team
 
 KEPT_TOKENS = 20_000  # of people's own words, which are quoted beside a summary (seed 002, 4.6)
+SHORT = 200  # bytes of a message that is not cut to be summed up
 ASK = """\
 Sum up the conversation above for those who go on with it. From now on they read your summary in place of these \
 messages, so what you leave out is lost to them. Tell them:
@@ -45,14 +46,16 @@ def worth_telling(summary: str) -> str:
 
 
 def told(summary: Summary, team: Team) -> str:
-    """What `compression__context` says: by whom, and the summary; as long at most as a message of the history.
+    """What `compression__context` says: by whom, and the summary.
 
-    Where the team redacts, no secret in it crosses to anybody: it is made of what many have said.
+    It is as long at most as a message of the history, and as half of what a prompt may cost: the newest messages have
+    to find room beside it. Where the team redacts, no secret in it crosses to anybody: it is made of what many have
+    said.
     """
     text = worth_telling(summary.text)
     if team.redact:
         text = redact_shapes(text)[0]
-    text = TruncationPolicy(team.max_message_tokens, "tokens")(text).text
+    text = TruncationPolicy(min(team.max_message_tokens, team.max_prompt_tokens // 2), "tokens")(text).text
     return f"What was said before the messages that follow, as {summary.member} has summed it up:\n\n{text}"
 
 
@@ -82,12 +85,13 @@ def build_compaction(
 ) -> tuple[BuiltPrompt, Sequence[Said]]:
     """The prompt in which `member` is asked to sum up `said`, oldest first, and how much of that it has room for.
 
-    What there is no room for is left to the next summary: the oldest come first, so that nothing is skipped.
-    Raises `PromptTooLarge` when there is not even room for the oldest one.
+    What there is no room for is left to the next summary: the oldest come first, so that nothing is skipped. Where the
+    oldest one is too long alone, it loses its middle: else nothing would ever be summed up any more.
+    Raises `PromptTooLarge` when there is no room even for that.
     """
     room = min(team.max_bytes, TruncationPolicy(team.max_prompt_tokens, "tokens").byte_budget)
     sizes = accumulate(manager.quoted_bytes(one.text) for one in said)
-    fitting = [one for one, size in zip(said, sizes, strict=True) if size <= room]
+    fitting = [one for one, size in zip(said, sizes, strict=True) if size <= room] or list(said[:1])
     while fitting:
         asked = ask_about(team, member, manager, fitting, ASK.format(so_far=SO_FAR if so_far else ""), so_far)
         if asked.assembled.trimmed.layers:
@@ -95,8 +99,14 @@ def build_compaction(
         left_out = asked.assembled.trimmed.history_messages
         if not left_out:
             return asked.built(exists), fitting
-        fitting = fitting[: len(fitting) - left_out]
+        fitting = fitting[: len(fitting) - left_out] or _halved(fitting[0])
     raise no_room(member)
+
+
+def _halved(said: Said) -> list[Said]:
+    """The message with the half of its text that is in its middle gone; nothing of one that is short already."""
+    size = byte_length(said.text)
+    return [replace(said, text=truncate_middle(said.text, size // 2).text)] if size > SHORT else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -266,6 +267,28 @@ class TestWhatDoesNotFit:
         assert f"Reply {last_of_first}." not in second
         assert f"Reply {last_of_first + 1}." in second
         assert "SUMMARY ONE" in second
+        assert "SUMMARY TWO" in of_max(stage)[-1]
+
+    @pytest.mark.parametrize("long", ["one long line " * 2000, "水" * 20000, "e\u0301" * 9000, "👩‍👩‍👧‍👦" * 900])
+    def test_a_message_too_long_for_any_prompt_loses_its_middle_and_is_summed_up(self, stage: Stage, long: str) -> None:
+        change(stage, max_prompt_tokens=2000)
+        grow(stage, 1)
+        stage.send(f"BEGIN {long} END", to="max")
+        grow(stage, 2)
+        assert stage.warnings == []
+        (prompt,) = (prompt for prompt in asked(stage) if "BEGIN" in prompt)
+        assert byte_length(prompt) <= 8000
+        assert re.search(r"BEGIN .+…\d+ tokens truncated….+ END", prompt)
+        assert "SUMMARY TWO" in of_max(stage)[-1]
+        assert len(stage.said[2].encode()) > 20000
+
+    def test_the_longest_summary_leaves_room_for_what_comes_after_it(self, stage: Stage) -> None:
+        compactor(stage, "S" * 30000, "SUMMARY TWO")
+        change(stage, max_prompt_tokens=2000)
+        grow(stage, 10)
+        assert stage.warnings == []
+        assert any("SSS" in prompt and "Reply" in prompt for prompt in of_max(stage))
+        assert all(byte_length(prompt) <= 8000 for prompt in stage.prompts)
         assert "SUMMARY TWO" in of_max(stage)[-1]
 
     def test_no_room_at_all_is_a_failure_in_words(self, stage: Stage) -> None:
