@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pexpect
 import pytest
 
+from teamchat.cli.place import open_store
+from teamchat.core.learning import keep_lessons
+from teamchat.core.store.lessons import add_lesson
 from tests.cli.scene import notes, objects, queue, refused, rows, said, steady
 from tests.crew import Crew, Reply, crew
 from tests.program import Result, argv, cli, run_here
@@ -100,6 +104,43 @@ def test_nothing_new_is_nothing_to_keep(world: Path, answer: str) -> None:
     assert (ran.code, ran.out) == (0, "")
     assert "· found no new lesson: teamchat show 2\n" in ran.err
     assert lessons() == ["Run make lint."]
+
+
+def test_the_member_is_told_which_lessons_are_known_and_asked_for_others(world: Path) -> None:
+    made = talked(world, "Never push.", "NONE")
+    assert run_here(*ASK, "--yes").code == 0
+    run_here("learn", "Run make lint.")
+    assert run_here(*ASK, "--yes").code == 0
+    first, second = made.prompts("sarah")
+    assert ("kept already" in first, "Never push." in first) == (False, False)
+    known, _, asked = second.partition("\n\nWhat should somebody know")
+    assert re.search(
+        r"These lessons are kept already:\n- \S+ \(s1\): Never push\.\n- \S+ \(s1\): Run make lint\.\Z", known
+    )
+    assert "Leave out what says the same as a lesson that is kept already, in whatever words;" in asked
+
+
+def test_of_a_thousand_known_lessons_those_that_fit_are_told_within_a_quarter_of_the_prompt(world: Path) -> None:
+    made = talked(world, "NONE", team={"lead": "sarah", "max_prompt_tokens": 2000})
+    with open_store(Path.cwd()) as db, db.transaction():
+        add_lesson(db, "Lint failed before", None)
+        for number in range(1000):
+            add_lesson(db, f"Filler number {number}", None)
+    assert run_here(*ASK, "--yes").code == 0
+    (asked,) = made.prompts("sarah")
+    lines = [line for line in asked.split("\n") if line.startswith("- ") and "kailai" not in line]
+    assert "Why red?" in asked
+    assert any("Lint failed before" in line for line in lines)
+    assert any("Filler number 999" in line for line in lines)
+    assert sum(len(line) + 1 for line in lines) <= 2000
+
+
+def test_what_somebody_else_kept_meanwhile_is_not_kept_twice(world: Path) -> None:
+    talked(world)
+    with open_store(Path.cwd()) as db:
+        add_lesson(db, "run make lint", None)
+        assert [lesson.text for lesson in keep_lessons(db, ["Run make lint.", "Never push."], "s1")] == ["Never push."]
+    assert lessons() == ["Never push.", "run make lint"]
 
 
 def test_no_secret_is_kept(world: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+import unicodedata
 from dataclasses import dataclass
 
 from teamchat.core.clean import clean
@@ -46,15 +47,21 @@ def lesson_text(text: str) -> str:
     return line
 
 
+def gist(line: str) -> str:
+    """What two lines that say the same have in common, whatever their case and emphasis; empty without a word."""
+    bare = " ".join(unicodedata.normalize("NFC", line).casefold().split()).strip(" .!*_`\"'")
+    return bare if any(map(str.isalnum, bare)) else ""
+
+
 def add_lesson(db: Database, text: str, session: str | None) -> tuple[Lesson, bool]:
     """Store a lesson; whether it is new, else the one that says the same. Raises `UsageError`."""
     line = lesson_text(text)
     with db.transaction():
-        if known := db.row("SELECT * FROM lessons WHERE text = ?", line):
+        if known := db.row("SELECT * FROM lessons WHERE gist = ?", gist(line) or line):
             return _lesson(known), False
         row = db.row(
-            "INSERT INTO lessons (text, session, learned_at) VALUES (?, ?, ?) RETURNING *",
-            line, session, time.time(),
+            "INSERT INTO lessons (text, gist, session, learned_at) VALUES (?, ?, ?, ?) RETURNING *",
+            line, gist(line) or line, session, time.time(),
         )  # fmt: skip
         assert row is not None
         db.execute("INSERT INTO lesson_words (rowid, body) VALUES (?, ?)", row["id"], spaced(line))

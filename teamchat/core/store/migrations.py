@@ -141,7 +141,8 @@ INITIAL: tuple[str, ...] = (
     "CREATE INDEX summaries_in_order ON summaries (session, through)",
     """CREATE TABLE lessons (
         id INTEGER PRIMARY KEY AUTOINCREMENT, -- people name them by it: none is given twice
-        text TEXT NOT NULL UNIQUE,
+        text TEXT NOT NULL,
+        gist TEXT NOT NULL UNIQUE, -- what says the same is kept once
         session TEXT, -- the name of the conversation that it is from
         learned_at REAL NOT NULL
     ) STRICT""",

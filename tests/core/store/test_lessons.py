@@ -23,6 +23,22 @@ def test_the_same_lesson_is_kept_once(db: Database) -> None:
     assert add_lesson(db, "Run  make lint", "s2") == (first, False)
 
 
+@pytest.mark.parametrize("same", ["run make lint.", "**Run make Lint**", '"Run make lint!"'])
+def test_what_says_the_same_in_another_dress_is_no_second_lesson(db: Database, same: str) -> None:
+    first, _ = add_lesson(db, "Run make lint", "s1")
+    assert add_lesson(db, same, "s2") == (first, False)
+    assert newest_lessons(db) == [first]
+
+
+def test_an_accent_written_in_two_ways_is_the_same_and_lines_without_a_word_are_not(db: Database) -> None:
+    assert [add_lesson(db, text, None)[1] for text in ("Caf\u00e9", "Cafe\u0301", "!", "?")] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+
+
 @pytest.mark.parametrize("text", ["", " \n", "x" * (LONGEST_LESSON + 1)])
 def test_what_is_no_lesson_is_refused(db: Database, text: str) -> None:
     with pytest.raises(UsageError, match="a lesson"):
