@@ -114,9 +114,9 @@ class ConversationCoordinator:
 
     def recover(self) -> None:
         """Close what a killed process has left open. Nobody else may be running the session."""
+        clean_turns(self.db, self.session, self.answering.folder)
         for note in recover_turns(self.db, self.session):
             self.emit(Warned(note))
-        clean_turns(self.db, self.answering.folder)
         self._step(Recovered(time.time()))
 
     async def send(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Conclusion:

@@ -17,11 +17,11 @@ from teamchat.core.errors import StoreError
 from teamchat.core.member_turn import scratch_of
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.database import Database
-from teamchat.core.store.turns import TimedEvent, Turn, end_turn, running_folders, running_turns
+from teamchat.core.store.turns import TimedEvent, Turn, end_turn, running_folders, running_turns, session_of_folder
 from teamchat.runners.agent_events import Failure, FailureKind, TextDelta
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import settle, sweep
-from teamchat.runners.running import BEGINS
+from teamchat.runners.running import BEGINS, LIVE
 
 REASON = "was running when teamchat was killed"
 
@@ -31,16 +31,33 @@ def recover_turns(db: Database, session: int) -> list[str]:
     return [_recover(db, turn) for turn in running_turns(db, session)]
 
 
-def clean_turns(db: Database, folder: Path) -> None:
-    """Remove what is in `folder`, where turns keep their output, of turns that are over; sessions share it."""
+def clean_turns(db: Database, session: int, folder: Path) -> None:
+    """Remove what is in `folder`, where turns keep their output, of all that is over; sessions share it.
+
+    A process that stays is of the session whose turn has started it, and of this one none runs yet.
+    """
     try:
         left = list(folder.iterdir())
     except OSError:
         return  # there were no turns yet
     running = running_folders(db) if left else set()  # looked up last: a turn is stored before it has its folder
     for path in left:
-        if path.name not in running:
+        if path.suffix == LIVE:
+            if session_of_folder(db, path.stem) in (session, None):
+                _settle(path)
+                shutil.rmtree(path, ignore_errors=True)
+        elif path.name not in running:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _settle(folder: Path) -> None:
+    """Wait until nothing lives any more of what has its output in `folder`, or end it if its guardian was killed."""
+    with contextlib.suppress(OSError):  # it died before it had a file there
+        settle(folder)
+    with contextlib.suppress(StoreError):
+        scratch = scratch_of(folder.with_suffix(""))
+        sweep(scratch)
+        shutil.rmtree(scratch, ignore_errors=True)  # its guardian did, if there was one already
 
 
 def _recover(db: Database, turn: Turn) -> str:
@@ -49,8 +66,6 @@ def _recover(db: Database, turn: Turn) -> str:
     outcome = Outcome(exit_code=None, seconds=max(time.time() - turn.started_at, 0.0), failure=failure, denied=None)
     end_turn(db, turn, "interrupted", outcome, partial=text, events=events)
     shutil.rmtree(turn.folder, ignore_errors=True)
-    with contextlib.suppress(StoreError):
-        shutil.rmtree(scratch_of(turn.folder), ignore_errors=True)  # its guardian did, if there was one already
     return f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
 
 
@@ -64,10 +79,8 @@ def _partial(turn: Turn) -> tuple[str, list[TimedEvent]]:
         found = (event for line in lines for event in parser.feed(line))
         events.extend(TimedEvent(0.0, event) for event in found if not isinstance(event, TextDelta))
 
+    _settle(turn.folder)
     try:
-        settle(turn.folder)
-        with contextlib.suppress(StoreError):
-            sweep(scratch_of(turn.folder))
         with (turn.folder / "stdout").open("rb") as file:
             file.seek(_begin(turn.folder))
             while data := file.read(1 << 20):

@@ -20,7 +20,7 @@ from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import LiveRule
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import Process
-from teamchat.runners.running import BEGINS, Chunk, Exit, Launch, SpawnFailed
+from teamchat.runners.running import BEGINS, LIVE, Chunk, Exit, Launch, SpawnFailed
 
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
 
@@ -46,7 +46,7 @@ class LiveAgent:
     def turn(self, what: Launch) -> LiveTurn:
         """A turn in this process, which is started if there is none. Raises `SpawnFailed`."""
         if self.process is None:
-            folder = what.folder.with_name(f"{what.folder.name}.live")
+            folder = what.folder.with_suffix(LIVE)
             self.scratch = what.scratch
             self.process = Process(replace(what, stdin=b"", folder=folder))
             self._chunks = self.process.chunks()

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import StopRule
 
+LIVE = ".live"  # the folder of a process that stays is named as that of its first turn, with this behind it
 BEGINS = "begins"  # in the folder of a turn whose process stays: the byte of its output this turn begins at
 MAX_OUTPUT_BYTES = 1024**3  # an agent that writes without end is killed before it fills the disk
 

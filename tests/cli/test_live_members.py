@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from teamchat.runners.guardian import processes
 from tests.cli.scene import said
-from tests.program import ROOT, TIMEOUT_S, cli, ended, run_here, start
+from tests.program import ROOT, cli, ended, run_here, start
+from tests.runners.processes import eventually
 
 FAKE = ROOT / "tests" / "fakes" / "live.py"
 TEAM = f"""
@@ -57,16 +62,11 @@ def test_kill_9_of_teamchat_ends_it_keeps_what_it_said_and_resume_goes_on(world:
     Path("teamchat.toml").write_text(TEAM)
     assert run_here("trust").code == 0
     process = start("send", "[NEXT:max] [NEXT:sarah] say early")
-    until = time.monotonic() + TIMEOUT_S
-    while not any("half" in text for text in outputs(world)):
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    assert eventually(lambda: any("half" in text for text in outputs(world)))
     (agent,) = kept_running_here()
     process.kill()
     ended(process)
-    while agent in kept_running_here():
-        assert time.monotonic() < until, "it outlived teamchat"
-        time.sleep(0.02)
+    assert eventually(lambda: agent not in kept_running_here()), "it outlived teamchat"
     ran = run_here("resume", "--skip")
     assert ran.code == 0, ran.err
     shown = run_here("show", "3").out
@@ -77,3 +77,23 @@ def test_kill_9_of_teamchat_ends_it_keeps_what_it_said_and_resume_goes_on(world:
     assert cli("send", "say whole").code == 0
     assert said()[-1] == ("max", "whole")
     assert "a fresh session: its turn 3 was cut short" in run_here("show", "4").out
+
+
+def test_what_outlives_teamchat_and_its_guardian_is_ended_by_resume(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its private folder is that of the turn it was started by, not of the one that was cut short."""
+    monkeypatch.setattr("teamchat.runners.process.SETTLE_S", 0.1)  # nobody is left who would end it
+    Path("teamchat.toml").write_text(TEAM.replace("hang", "deaf"))
+    assert run_here("trust").code == 0
+    process = start("send", "[NEXT:max] [NEXT:sarah] say early")
+    assert eventually(lambda: any(text.count('"init"') == 2 for text in outputs(world)))
+    guardians = [pid for pid, (parent, _) in processes().items() if parent == process.pid]
+    for pid in (process.pid, *guardians):
+        os.kill(pid, signal.SIGKILL)
+    ended(process)
+    assert kept_running_here()
+    assert run_here("resume", "--drop").code == 0
+    assert kept_running_here() == []
+    assert list((world / "tmp").iterdir()) == []
+    assert list((world / "state").rglob("turns/*")) == []

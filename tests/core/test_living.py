@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.errors import ExitCode
-from teamchat.core.events import AgentSpoke, Conclusion
+from teamchat.core.events import AgentSpoke, Conclusion, TurnFinished
+from teamchat.core.recovery import clean_turns
+from teamchat.core.store.sessions import create_session
 from teamchat.core.team import AgentSpec
 from teamchat.runners.agent_events import TextDelta
 from tests.core.stage import Stage, team_of
@@ -60,6 +62,19 @@ def test_turns_of_a_run_share_one_process_that_ends_with_it(stage: Stage) -> Non
     assert [turn.setup.same_process for turn in stage.turns] == [False, True]
     assert stage.turns[1].setup.argv == stage.turns[0].setup.argv
     assert list((stage.folder / "turns").iterdir()) == []
+
+
+def test_another_session_that_begins_meanwhile_leaves_it_its_files(stage: Stage) -> None:
+    other = create_session(stage.db, "crew", None).id
+
+    def begin_another(event: object) -> None:
+        if isinstance(event, TurnFinished):
+            clean_turns(stage.db, other, stage.folder / "turns")
+
+    stage.hear = begin_another
+    assert talk(stage, "pid", "pid").code is ExitCode.DONE
+    first, second = (message.content for message in stage.log if message.speaker.type == "ai")
+    assert first == second
 
 
 def test_the_next_run_goes_on_with_the_session_in_a_process_of_its_own(stage: Stage) -> None:

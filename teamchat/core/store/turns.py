@@ -258,6 +258,12 @@ def running_folders(db: Database) -> set[str]:
     }
 
 
+def session_of_folder(db: Database, name: str) -> int | None:
+    """The session of the turn whose folder has that name."""
+    row = db.row("SELECT session FROM turns WHERE folder LIKE '%/' || ? || '\"'", name)
+    return None if row is None else int(row["session"])
+
+
 def events_of(db: Database, turn: Turn) -> list[StoredEvent]:
     """A stored turn's events, every tool call with its result."""
     rows = db.rows("SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number", turn.id)
