@@ -162,7 +162,7 @@ class Answering:
 
             patience = PATIENCE if replaceable else {}
             finished = await run(prepared, turn.folder, self.outside.launcher, self.stopper, tell, patience, stays)
-            finished = self.living.give_back(prepared, finished)
+            finished = self.living.give_back(stays, finished)
         except NoRecording:
             raise  # a replay ends here: there is nothing to resume
         except TeamchatError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 
 from teamchat.core.member_turn import FinishedTurn, ReadyTurn
@@ -11,40 +12,46 @@ from teamchat.runners.live import LiveAgent
 
 @dataclass(slots=True)
 class _Life:
-    """A process, what the turn that started it was given, and what its turns have cost."""
+    """A member's process, what the turn that started it was given, and what its turns have cost."""
 
+    member: str
     agent: LiveAgent
     setup: Setup
+    speaks: bool = True  # in a turn that is not over
     session: str | None = None
     cost_usd: float = 0.0
 
 
 class Living:
-    """At most one process a member, between its first turn of a run and `close`."""
+    """The processes between a member's first turn of a run and `close`.
+
+    A member has one, and another one for what it answers in somebody's place at the same time.
+    """
 
     def __init__(self) -> None:
-        self._lives: dict[str, _Life] = {}
+        self._lives: list[_Life] = []
 
     async def take(self, turn: ReadyTurn) -> tuple[ReadyTurn, LiveAgent | None]:
         """The process for `turn`, where it wants one that stays; the turn's receipt then names what really runs."""
         rule, name = turn.command.live, turn.member.name
         if rule is None:
             return turn, None
-        life = self._lives.get(name)
-        if life and life.session and life.session == turn.setup.resumes and life.agent.runs():
-            setup = replace(turn.setup, argv=life.setup.argv, env=life.setup.env, same_process=True)
-            return replace(turn, setup=setup), life.agent
-        if life:
+        while life := next((life for life in self._lives if life.member == name and not life.speaks), None):
+            if life.session and life.session == turn.setup.resumes and life.agent.runs():
+                life.speaks = True
+                setup = replace(turn.setup, argv=life.setup.argv, env=life.setup.env, same_process=True)
+                return replace(turn, setup=setup), life.agent
+            self._lives.remove(life)
             await life.agent.close()
-        self._lives[name] = _Life(LiveAgent(rule), turn.setup)
-        return turn, self._lives[name].agent
+        self._lives.append(_Life(name, LiveAgent(rule), turn.setup))
+        return turn, self._lives[-1].agent
 
-    def give_back(self, turn: ReadyTurn, finished: FinishedTurn) -> FinishedTurn:
-        """The turn with its own cost: Claude tells that of its whole process (observed at 2.1.197)."""
-        life, used = self._lives.get(turn.member.name), finished.outcome.usage
-        if turn.command.live is None or life is None:
+    def give_back(self, agent: LiveAgent | None, finished: FinishedTurn) -> FinishedTurn:
+        """The turn that `agent` has had, with its own cost: Claude tells that of its whole process (2.1.197)."""
+        life, used = next((life for life in self._lives if life.agent is agent), None), finished.outcome.usage
+        if life is None:
             return finished
-        life.session = finished.vendor_session
+        life.speaks, life.session = False, finished.vendor_session
         if used is None or used.cost_usd is None:
             return finished
         own, life.cost_usd = max(used.cost_usd - life.cost_usd, 0.0), used.cost_usd
@@ -52,6 +59,5 @@ class Living:
 
     async def close(self) -> None:
         """End them all."""
-        for life in self._lives.values():
-            await life.agent.close()
+        await asyncio.gather(*(life.agent.close() for life in self._lives))
         self._lives.clear()

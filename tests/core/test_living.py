@@ -15,7 +15,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.events import AgentSpoke, Conclusion, TurnFinished
 from teamchat.core.recovery import clean_turns
 from teamchat.core.store.sessions import create_session
-from teamchat.core.team import AgentSpec
+from teamchat.core.team import AgentSpec, Member
 from teamchat.runners.agent_events import TextDelta
 from tests.core.stage import Stage, team_of
 
@@ -125,6 +125,19 @@ def test_a_changed_member_gets_a_process_of_its_own(stage: Stage) -> None:
     stage.member("max", system_instruction="You are another")
     talk(stage, "pid")
     assert stage.turns[1].setup.resumes is None
+
+
+def test_who_answers_in_anothers_place_meanwhile_has_a_process_of_its_own(stage: Stage, tmp_path: Path) -> None:
+    """Both turns run at the same time, or they would wait for each other for a minute."""
+    rejected = AgentSpec("shell", ("/bin/sh", "-c", "echo Not logged in >&2; exit 1"), "claude")
+    sarah = Member("sarah", "ai", tmp_path, agent="shell", fallback=("max",))
+    agents = {**stage.team.agents, "shell": rejected}
+    stage.team = replace(stage.team, members=(*stage.team.members, sarah), agents=agents)
+    (tmp_path / "met").mkdir()
+    assert talk(stage, f"[NEXT: max + sarah] meet {tmp_path / 'met'}", "[NEXT: max] pid").code is ExitCode.DONE
+    own, instead, then = (message.content for message in stage.log if message.speaker.type == "ai")
+    assert own != instead == then  # the last of its turns is the one that is gone on with
+    assert not any(map(alive, (own, instead)))
 
 
 def test_a_large_prompt_reaches_it_whole(stage: Stage) -> None:

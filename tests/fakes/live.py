@@ -1,7 +1,8 @@
 """A CLI that stays, as Claude does with stream-json input: a line of input is a turn, an interrupt stops it.
 
 It answers what it is asked in the last line of the prompt: `say TEXT`, `pid`, `hang` (until interrupted), `deaf` (it
-hangs and ignores interrupts), `die`. Each result tells the sum of all costs so far, as Claude does.
+hangs and ignores interrupts), `die`, `meet FOLDER` (its pid, once two processes have met there). Each result tells the
+sum of all costs so far, as Claude does.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 FOREVER_S = 60
 
@@ -51,6 +53,12 @@ def main() -> None:
                 write(type="stream_event", event=delta("half"), session_id=session)
                 assert json.loads(sys.stdin.readline())["request"]["subtype"] == "interrupt"
                 result(turn, "", error=True)
+            case "meet":
+                (Path(text) / str(os.getpid())).touch()
+                until = time.monotonic() + FOREVER_S
+                while len(os.listdir(text)) < 2 and time.monotonic() < until:  # noqa: PTH208
+                    time.sleep(0.01)
+                result(turn, str(os.getpid()))
             case "pid":
                 result(turn, str(os.getpid()))
             case _:
