@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from teamchat.runners.guardian import processes
 from tests.cli.scene import said
 from tests.program import ROOT, cli, ended, run_here, start
-from tests.runners.processes import eventually
+from tests.runners.processes import eventually, kill_with_guardians
 
 FAKE = ROOT / "tests" / "fakes" / "live.py"
 TEAM = f"""
@@ -88,9 +85,7 @@ def test_what_outlives_teamchat_and_its_guardian_is_ended_by_resume(
     assert run_here("trust").code == 0
     process = start("send", "[NEXT:max] [NEXT:sarah] say early")
     assert eventually(lambda: any(text.count('"init"') == 2 for text in outputs(world)))
-    guardians = [pid for pid, (parent, _) in processes().items() if parent == process.pid]
-    for pid in (process.pid, *guardians):
-        os.kill(pid, signal.SIGKILL)
+    kill_with_guardians(process.pid)
     ended(process)
     assert kept_running_here()
     assert run_here("resume", "--drop").code == 0

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.guardian import processes
 from tests.cli.scene import actors, notes, queue, said, steady, turn
 from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
-from tests.runners.processes import Pids, eventually
+from tests.runners.processes import Pids, eventually, kill_with_guardians
 
 SAID_SO = "what max had said is in: teamchat show 1"
 PAUSED = ("paused: max was interrupted; held: max, sarah", "try: teamchat resume")
@@ -122,11 +121,8 @@ def test_kill_9_of_teamchat_and_of_the_guardian_is_made_good_by_resume(pids: Pid
     process = start("send", "[NEXT: max, sarah] Go")
     pids.await_count(5)
     assert eventually(lambda: queue()[:1] == [("max", "running")])
-    guardians = [pid for pid, (parent, _) in processes().items() if parent == process.pid]
-    for pid in (process.pid, *guardians):
-        os.kill(pid, signal.SIGKILL)
+    kill_with_guardians(process.pid)
     ended(process)
-    assert guardians
     assert pids.alive()
     goes_on()
     assert pids.alive() == []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from teamchat.runners.guardian import processes
 from teamchat.runners.running import Chunk, Exit, Running
 
 AGENT = Path(__file__).parent.parent / "fakes" / "agent.py"
@@ -66,13 +68,28 @@ def eventually(condition: Callable[[], bool], within: float = PATIENCE_S) -> boo
     return True
 
 
-def lives(pid: int) -> bool:
-    """Whether that process still runs; one that waits to be reaped does not."""
+def state(pid: int) -> bytes:
+    """What the system says that process does: b"T" for one that is stopped, b"X" for one that is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
-        return False
-    return stat.rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
+        return b"X"
+    return stat.rpartition(b")")[2].split()[0]
+
+
+def lives(pid: int) -> bool:
+    """Whether that process still runs; one that waits to be reaped does not."""
+    return state(pid) not in {b"Z", b"X"}
+
+
+def kill_with_guardians(teamchat: int) -> None:
+    """As `pkill -9 -f teamchat` does: none of them has the time to see another one's end."""
+    os.kill(teamchat, signal.SIGSTOP)
+    assert eventually(lambda: state(teamchat) == b"T")
+    guardians = [pid for pid, (parent, _) in processes().items() if parent == teamchat]
+    assert guardians
+    for pid in (*guardians, teamchat):
+        os.kill(pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True, slots=True)
