@@ -20,7 +20,7 @@ from teamchat.core.prompting import BuiltPrompt, build_prompt, exists
 from teamchat.core.receipt import Outcome, Purpose, Setup
 from teamchat.core.store.turns import TimedEvent
 from teamchat.core.team import INSTALL, AgentSpec, Member, Team
-from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Note, TextDelta, ToolCall, ToolResult
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Note, TextDelta, ToolCall, ToolResult, Usage
 from teamchat.runners.base import Command, Job, Runner
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.process import launch
@@ -315,14 +315,21 @@ async def run(
     except (SpawnFailed, OSError) as error:
         failure = Failure(FailureKind.MISSING, f"could not be started: {error}")
         return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
-    resumes = turn.setup.resumes
+    resumes, before = turn.setup.resumes, _used_before(turn)
     end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
-    return FinishedTurn(_outcome(turn, end, collector), end.text, end.vendor_session, tuple(collector.events))
+    return FinishedTurn(_outcome(turn, end, collector, before), end.text, end.vendor_session, tuple(collector.events))
 
 
-def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector) -> Outcome:
+def _used_before(turn: ReadyTurn) -> Usage | None:
+    """What the turn's session had used: by its turns or, where a person went on with it by hand, as its CLI tells."""
+    thread, sessions = turn.prompt.thread, turn.runner.sessions
+    if not isinstance(thread, Thread) or sessions is None:
+        return None
+    return (sessions.used(turn.env, thread.session) if thread.by_hand else None) or thread.usage
+
+
+def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector, before: Usage | None) -> Outcome:
     notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)]
-    thread = turn.prompt.thread
     if end.left:
         notes.append(f"ended what it left behind: {', '.join(end.left)}")
     return Outcome(
@@ -331,7 +338,7 @@ def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector) -> Outcome:
         failure=end.failure,
         first_byte_s=end.first_byte_s,
         model=end.model,
-        usage=own_share(end.usage, thread.usage) if isinstance(thread, Thread) else end.usage,
+        usage=own_share(end.usage, before) if before else end.usage,
         denied=end.denied if end.denied or turn.runner.reports_denials else None,
         files=collected.files(end.cwd or turn.member.cwd),
         tools=collected.count(ToolCall),

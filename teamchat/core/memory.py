@@ -29,7 +29,7 @@ class Thread:
     """A vendor session that a turn goes on with.
 
     It has had every message from `shown_from` on that `since` leaves out. `usage` is what its turns have used so far;
-    `opened`: a person went on with it by hand.
+    `opened`: a person went on with it by hand since the last one, `by_hand`: since any of them.
     """
 
     session: str
@@ -37,6 +37,7 @@ class Thread:
     since: Since
     usage: Usage
     opened: bool = False
+    by_hand: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ def _thread(
         since=Since(turn.shown_through, own),
         usage=total(done.outcome.usage for done in turns if done.outcome),
         opened=turn.opened,
+        by_hand=any(done.opened for done in turns),
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from signal import Signals
 from typing import Literal, Protocol
 
-from teamchat.runners.agent_events import AgentEvent, Failure
+from teamchat.runners.agent_events import AgentEvent, Failure, Usage
 
 Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]
@@ -141,7 +141,8 @@ class Sessions:
 
     `system_each_time`: it is given the system text in every turn, too (Claude by its flag); else at a session's start.
     `open` are the arguments that hand one to a person at a terminal. `stays_in` is the folder where the CLI keeps them;
-    with `keeps_all` those of fresh turns, too, for it has no switch.
+    with `keeps_all` those of fresh turns, too, for it has no switch. `used` tells what one has used in all by now, by a
+    turn's environment, where the CLI counts over its sessions and that can be known.
     """
 
     system_each_time: bool
@@ -149,6 +150,7 @@ class Sessions:
     open: Callable[[str], tuple[str, ...]]
     stays_in: str
     keeps_all: bool = False
+    used: Callable[[Mapping[str, str], str], Usage | None] = lambda _env, _session: None
 
 
 @dataclass(frozen=True, slots=True)

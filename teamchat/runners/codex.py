@@ -10,6 +10,7 @@ from typing import Literal
 from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule
 from teamchat.runners.codex_config import trusting, without_servers
 from teamchat.runners.codex_events import CodexEvents
+from teamchat.runners.codex_rollout import used_in
 from teamchat.runners.foreign import scalar
 from teamchat.runners.logins import codex_login
 
@@ -44,6 +45,7 @@ class CodexRunner:
         # its shared server would stay behind, and keep the session from the next turn ("already has an active writer")
         open=lambda session: ("resume", session, "--no-daemon"),
         stays_in="~/.codex/sessions",
+        used=used_in,
     )
 
     def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002

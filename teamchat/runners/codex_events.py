@@ -52,7 +52,7 @@ class CodexEvents(JsonEvents):
             case {"type": "item.started" | "item.completed" as step, "item": dict(item)}:
                 yield from self._item(item, ended=step == "item.completed")
             case {"type": "turn.completed"}:
-                yield _usage(event.get("usage"))
+                yield usage_of(event.get("usage"))
                 self.reply, self.done = self.said[-1] if self.said else "", True
                 yield Done(ok=True)
             case {"type": "turn.failed"}:
@@ -149,7 +149,7 @@ def _output(item: dict[str, object]) -> str:
     return ""
 
 
-def _usage(usage: object) -> Usage:
+def usage_of(usage: object) -> Usage:
     """Adds up over the whole thread; cached tokens are part of the input, reasoning is part of the output."""
     known = usage if isinstance(usage, dict) else {}
     return Usage(

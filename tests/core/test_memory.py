@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from itertools import pairwise
@@ -193,6 +194,43 @@ def test_a_session_that_a_person_went_on_with_is_gone_on_with_and_said_so(stage:
     stage.send("Second", to="max")
     assert resumed(stage.launched[1]) is not None
     assert stage.turns[1].setup.opened
+
+
+def test_what_a_person_used_by_hand_in_codex_is_on_no_receipt(stage: Stage, tmp_path: Path) -> None:
+    """Codex counts over a session; its own file says what the count was when the turn began."""
+    stage.member("sarah", env={"CODEX_HOME": str(tmp_path / "codex")})
+    counts = iter([100, 650, 780])  # 450 of them by hand
+    stage.usage_of = lambda _launch: {"input_tokens": next(counts), "output_tokens": 0}
+    stage.send("First", to="sarah")
+    counted(tmp_path / "codex", "sarah-1", 550)
+    mark_opened(stage.db, stage.turns[0])
+    stage.send("Second", to="sarah")
+    counted(tmp_path / "codex", "sarah-1", 650)
+    stage.send("Third", to="sarah")
+    usages = [turn.outcome.usage for turn in stage.turns if turn.outcome]
+    assert [usage.input_tokens for usage in usages if usage] == [100, 100, 130]
+    assert [turn.setup.opened for turn in stage.turns] == [False, True, False]
+
+
+def test_where_codex_does_not_tell_what_was_used_by_hand_it_counts(stage: Stage) -> None:
+    counts = iter([100, 650, 780])
+    stage.usage_of = lambda _launch: {"input_tokens": next(counts), "output_tokens": 0}
+    stage.send("First", to="sarah")
+    mark_opened(stage.db, stage.turns[0])
+    stage.send("Second", to="sarah")
+    stage.send("Third", to="sarah")
+    usages = [turn.outcome.usage for turn in stage.turns if turn.outcome]
+    assert [usage.input_tokens for usage in usages if usage] == [100, 550, 130]
+
+
+def counted(home: Path, session: str, tokens: int) -> None:
+    """What Codex writes to a session's file after an answer."""
+    folder = home / "sessions" / "2026" / "11" / "22"
+    folder.mkdir(parents=True, exist_ok=True)
+    usage = {"input_tokens": tokens, "cached_input_tokens": 0, "output_tokens": 0}
+    payload = {"type": "token_count", "info": {"total_token_usage": usage, "last_token_usage": usage}}
+    with (folder / f"rollout-2026-11-22T04-34-53-{session}.jsonl").open("a") as file:
+        file.write(json.dumps({"type": "event_msg", "payload": payload}) + "\n")
 
 
 STEP = st.one_of(
