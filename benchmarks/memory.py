@@ -1,7 +1,7 @@
 """What a large turn takes of memory, as ratios against floors measured in the same run: `make bench`.
 
 The floor of an answer is a bare Python that reads the same output from a file and keeps the text; the floor of stderr
-is a turn that writes nothing there. `benchmarks/memory.py MEGABYTES` says how much is written to stdout (1000).
+is a turn that writes nothing there. `benchmarks/memory.py MEGABYTES` says how much is written to stdout (250).
 """
 
 from __future__ import annotations
@@ -93,4 +93,4 @@ if __name__ == "__main__":
     if len(sys.argv) == 3:
         turn(*sys.argv[1:])
     else:
-        main(int(sys.argv[1]) if len(sys.argv) == 2 else 1000)
+        main(int(sys.argv[1]) if len(sys.argv) == 2 else 250)

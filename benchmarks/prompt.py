@@ -23,7 +23,8 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import add_lesson
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import create_session
-from teamchat.core.store.summaries import add_summary
+from teamchat.core.store.summaries import Summary, add_summary
+from teamchat.core.store.texts import pack
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import NewTurn, begin_turn
 from teamchat.core.stored_context import manager_of
@@ -59,8 +60,10 @@ def store_at(folder: Path, messages: int) -> tuple[Team, Database, int]:
             add_lesson(db, f"Lesson {number}: message {number} is where it was", None)
         note_todos(db, session, [Add(f"Look at message {number}") for number in range(MOST_OPEN)], "kailai")
         setup = Setup((), {}, str(folder), "read", "", "", "msg-1", "msg-1")
-        turn = begin_turn(db, NewTurn(session, None, "max", "claude", "claude", None, b"", "msg-1", setup, folder))
-        add_summary(db, session, turn, "msg-1", (), "The first message asked where it was. " * 50)
+        new = NewTurn(session, None, "max", "claude", "claude", None, pack(b""), "msg-1", setup, folder)
+        turn = begin_turn(db, new)
+        told = "The first message asked where it was. " * 50
+        add_summary(db, session, turn, Summary("max", "msg-1", (), told), pack(told.encode()))
     return team, db, session
 
 

@@ -27,7 +27,8 @@ from teamchat.core.living import Living
 from teamchat.core.member_turn import FinishedTurn, Outside, ReadyTurn, ready, run
 from teamchat.core.memory import past_of
 from teamchat.core.store.database import Database
-from teamchat.core.store.turns import NewTurn, Turn, TurnStatus, begin_turn, end_turn
+from teamchat.core.store.texts import pack
+from teamchat.core.store.turns import NewTurn, Trace, Turn, TurnStatus, begin_turn, end_turn, trace
 from teamchat.core.team import Member, Team
 from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Usage
 from teamchat.runners.turn import Stopper
@@ -174,29 +175,23 @@ class Answering:
         return Answer(begun, member, turn, finished)
 
     def _begin(self, route: Route, prepared: ReadyTurn, folder: Path) -> Turn:
+        new = new_turn(self.session, route.number, prepared, folder)
         with self.transaction():
             self.note(TurnBegan(time.time(), route.number, prepared.prompt.answers.id))
-            return begin_turn(self.db, new_turn(self.session, route.number, prepared, folder))
+            return begin_turn(self.db, new)
 
     def _end_failed(self, answer: Answer) -> None:
         """A turn that failed and is followed by another for the same route."""
+        left = trace_of(answer.finished)
         with self.transaction():
-            self.end(answer)
+            self.end(answer, left)
         self.told(answer)
 
-    def end(self, answer: Answer, *, reply: str | None = None, kept: bool = False) -> None:
+    def end(self, answer: Answer, left: Trace, *, reply: str | None = None, kept: bool = False) -> None:
         """Complete the turn of an answer, in the caller's transaction; `kept` for a group that is not over."""
-        finished, failure = answer.finished, answer.finished.outcome.failure
-        end_turn(
-            self.db,
-            answer.turn,
-            turn_status(failure, kept=kept),
-            replace(finished.outcome, reply=reply),
-            partial=finished.text if failure or kept else "",
-            vendor_session=finished.vendor_session,
-            events=finished.events,
-        )
-        self.note(spent(finished.outcome.usage))
+        outcome = answer.finished.outcome
+        end_turn(self.db, answer.turn, turn_status(outcome.failure, kept=kept), replace(outcome, reply=reply), left)
+        self.note(spent(outcome.usage))
 
     def told(self, answer: Answer, reply: str | None = None) -> None:
         """Say that the turn is over, and forget its output files."""
@@ -214,12 +209,18 @@ def new_turn(session: int, route: int | None, prepared: ReadyTurn, folder: Path)
         member=prepared.member.name,
         agent=prepared.agent.name,
         like=prepared.agent.like,
-        system_text=prepared.prompt.system_text,
-        prompt=prepared.prompt.prepared.stdin,
+        system_text=pack(system.encode()) if (system := prepared.prompt.system_text) else None,
+        prompt=pack(prepared.prompt.prepared.stdin),
         shown_through=prepared.prompt.answers.id,
         setup=prepared.setup,
         folder=folder,
     )
+
+
+def trace_of(finished: FinishedTurn, *, with_text: bool = False) -> Trace:
+    """What a turn leaves; the text of one that failed, and `with_text` any."""
+    text = finished.text if with_text or finished.outcome.failure else ""
+    return trace(text, finished.vendor_session, finished.events)
 
 
 def turn_status(failure: Failure | None, *, kept: bool = False) -> TurnStatus:

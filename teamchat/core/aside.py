@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from teamchat.core.answering import Answering, new_turn, spent, turn_status
+from teamchat.core.answering import Answering, new_turn, spent, trace_of, turn_status
 from teamchat.core.conclusion import Failed
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted
 from teamchat.core.member_turn import Errand, FinishedTurn, ReadyTurn, run, settle
@@ -28,14 +28,14 @@ T = TypeVar("T")
 class Aside(Generic[T]):
     """What a member is asked aside, and what is done with its answer.
 
-    `keep` stores what comes of the answer, in the transaction that ends the turn, and `tell` is the event of it. With
-    `keeps_text` the receipt has the answer itself. `amiss` says what is wrong with an answer, if anything.
+    `keep` reads the answer and gives what stores that, in the transaction that ends the turn; `tell` is the event of
+    it. With `keeps_text` the receipt has the answer itself. `amiss` says what is wrong with an answer, if anything.
     """
 
     member: Member
     prompt: BuiltPrompt
     errand: Errand
-    keep: Callable[[Turn, str], T]
+    keep: Callable[[str], Callable[[Turn], T]]
     tell: Callable[[Turn, T], ConversationEvent]
     keeps_text: bool = False
     amiss: Callable[[str], str | None] = lambda _: None
@@ -55,8 +55,9 @@ async def ask_aside(of: Answering, aside: Aside[T]) -> T | Failed:
             of.team, aside.member, aside.prompt, aside.errand, of.outside, scratch=scratch, budget_usd=of.budget()
         )
         of.outside.check(prepared)
+        new = new_turn(of.session, None, prepared, folder)
         with of.transaction():
-            turn = begin_turn(of.db, new_turn(of.session, None, prepared, folder))
+            turn = begin_turn(of.db, new)
         return _end(of, aside, turn, await _run(of, aside, prepared, turn))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -77,21 +78,16 @@ async def _run(of: Answering, aside: Aside[T], prepared: ReadyTurn, turn: Turn) 
 
 def _end(of: Answering, aside: Aside[T], turn: Turn, finished: FinishedTurn) -> T | Failed:
     outcome, failure = finished.outcome, finished.outcome.failure
-    result: T | Failed
+    left = trace_of(finished, with_text=aside.keeps_text)
+    keep: Callable[[Turn], T | Failed]
+    if failure:
+        failed = Failed(outcome.code, f"{turn.member} {failure.reason}", failure.hint)
+        keep = lambda _: failed  # noqa: E731
+    else:
+        keep = aside.keep(finished.text)
     with of.transaction():
-        end_turn(
-            of.db,
-            turn,
-            turn_status(failure),
-            outcome,
-            partial=finished.text if failure or aside.keeps_text else "",
-            vendor_session=finished.vendor_session,
-            events=finished.events,
-        )
-        if failure:
-            result = Failed(outcome.code, f"{turn.member} {failure.reason}", failure.hint)
-        else:
-            result = aside.keep(turn, finished.text)
+        end_turn(of.db, turn, turn_status(failure), outcome, left)
+        result = keep(turn)
         of.note(spent(outcome.usage))
     of.tally.add(turn, outcome)
     if not isinstance(result, Failed):

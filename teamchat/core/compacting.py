@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from teamchat.core.answering import Answering
 from teamchat.core.aside import Aside, apart, ask_aside
@@ -12,7 +12,9 @@ from teamchat.core.errors import NoRecording, StoreError, TeamchatError, UsageEr
 from teamchat.core.events import Compacted, Warned
 from teamchat.core.history import Said, text_of
 from teamchat.core.member_turn import Errand
+from teamchat.core.messages import well_formed
 from teamchat.core.store.summaries import Summary, add_summary, summary_before
+from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import Turn, last_compaction
 from teamchat.core.team import Member, Team
 
@@ -98,11 +100,14 @@ class Compacting:
         member = apart(member)
         prompt, fitting = build_compaction(of.team, member, of.manager, said, of.outside.exists, so_far)
 
-        def keep(turn: Turn, text: str) -> Summary:
+        def keep(answer: str) -> Callable[[Turn], Summary]:
             before = so_far.kept if so_far else ()
             covered = [Said(message, text_of(message)) for message in map(of.manager.get_message, before)]
-            kept = recent_people([*covered, *said[: len(fitting)]], of.manager.quoted_bytes)
-            return add_summary(of.db, of.session, turn, turn.shown_through, kept, text)
+            kept = tuple(recent_people([*covered, *said[: len(fitting)]], of.manager.quoted_bytes))
+            text = well_formed(answer)
+            packed = pack(text.encode())
+            summary = Summary(member.name, prompt.answers.id, kept, text)
+            return lambda turn: add_summary(of.db, of.session, turn, summary, packed)
 
         errand = Errand(WHY, fitting[-1].message.id, purpose="summary")
         return Aside(member, prompt, errand, keep, Compacted, amiss=_amiss)

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from teamchat.core.answering import Answering, NoAnswer
+from teamchat.core.answering import Answering, NoAnswer, trace_of
 from teamchat.core.compacting import Compacting, compactor_of
 from teamchat.core.conclusion import Failed, Tally, conclude, conclude_error
+from teamchat.core.context_manager import TASK_CUT
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.engine.actions import (
     Action,
@@ -140,6 +141,8 @@ class ConversationCoordinator:
         with self._transaction():
             said = self.saying.person(addressed)
             actions = self._decide(said.event)
+        if addressed.task is not None and self.manager.get_team_task() != addressed.task:
+            self.emit(Warned(TASK_CUT))
         self.emit(MessageStored(said.message))
         self._tell_todos(said.noted)
         return actions
@@ -262,14 +265,16 @@ class ConversationCoordinator:
         if isinstance(answer, NoAnswer):
             self.tally.fail(route, answer.error)
             return self._step(TurnEnded(time.time(), route.number, None))
+        finished, left = answer.finished, trace_of(answer.finished)
+        heard = None if finished.outcome.failure else self.saying.hear((answer.member, finished.text))[0]
         reply: Said[TurnEnded] | None = None
         ended = TurnEnded(time.time(), route.number, None)
         with self._transaction():
-            if answer.finished.outcome.failure is None:
-                reply = self.saying.reply(answer.member, answer.turn, answer.finished.text, route)
+            if heard:
+                reply = self.saying.reply(heard, answer.turn, route)
                 ended = reply.event
             said = reply.message.id if reply else None
-            self.answering.end(answer, reply=said)
+            self.answering.end(answer, left, reply=said)
             actions = self._decide(ended)
         if reply:
             self._tell_reply(answer.turn, reply)
@@ -296,9 +301,9 @@ class ConversationCoordinator:
         if isinstance(answer, NoAnswer):
             self.tally.fail(route, answer.error)
             return False
-        failed = answer.finished.outcome.failure is not None
+        failed, left = answer.finished.outcome.failure is not None, trace_of(answer.finished, with_text=True)
         with self._transaction():
-            self.answering.end(answer, kept=not failed)
+            self.answering.end(answer, left, kept=not failed)
             if not failed:
                 self._decide(MemberAnswered(time.time(), route.number, answer.turn.id))
         self.answering.told(answer)
@@ -307,11 +312,11 @@ class ConversationCoordinator:
     def _deliver(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """The replies that a group's turns have kept become messages, in the order in which the members were named."""
         replies: list[tuple[Turn, Said[TurnEnded]]] = []
+        turns = [get_turn(self.db, route.answer) for route in routes if route.answer is not None]
+        heard = self.saying.hear(*((self.team.member(turn.member), partial_of(self.db, turn)) for turn in turns))
         with self._transaction():
-            for route in routes:
-                assert route.answer is not None, route
-                turn = get_turn(self.db, route.answer)
-                reply = self.saying.reply(self.team.member(turn.member), turn, partial_of(self.db, turn), route)
+            for route, turn, one in zip(routes, turns, heard, strict=True):
+                reply = self.saying.reply(one, turn, route)
                 deliver_turn(self.db, turn, reply.message.id)
                 replies.append((turn, reply))
             actions = self._decide(GroupDelivered(time.time(), tuple(reply.event for _, reply in replies)))

@@ -6,7 +6,7 @@ Nothing of it is part of the conversation. The lessons are a proposal until some
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from teamchat.core.answering import Answering
@@ -119,9 +119,9 @@ async def find_lessons(of: Answering, member: Member, keep_as: str | None = None
         raise UsageError("nothing was said in this conversation yet", 'teamchat send "..."')
     member = apart(member)
 
-    def keep(turn: Turn, text: str) -> LessonsFound:
-        found = lessons_in(text, (lesson.text for lesson in newest_lessons(of.db, LARGEST)))
-        return LessonsFound(turn, found, keep_lessons(of.db, found, keep_as) if keep_as else ())
+    def keep(answer: str) -> Callable[[Turn], LessonsFound]:
+        found = lessons_in(answer, (lesson.text for lesson in newest_lessons(of.db, LARGEST)))
+        return lambda turn: LessonsFound(turn, found, keep_lessons(of.db, found, keep_as) if keep_as else ())
 
     try:
         so_far = summary_before(of.db, of.session, answers.id)

@@ -67,4 +67,8 @@ class ConversationMessage(NewMessage):
 
 def well_formed(text: str) -> str:
     """`text` as UTF-8 can hold it: surrogate pairs become their character, lone surrogates U+FFFD (design: markers)."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    try:
+        text.encode()  # many times as fast, and most texts pass
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

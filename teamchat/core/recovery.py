@@ -17,11 +17,19 @@ from teamchat.core.errors import StoreError
 from teamchat.core.member_turn import scratch_of
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.database import Database
-from teamchat.core.store.turns import TimedEvent, Turn, end_turn, running_folders, running_turns, session_of_folder
+from teamchat.core.store.turns import (
+    TimedEvent,
+    Turn,
+    end_turn,
+    running_folders,
+    running_turns,
+    session_of_folder,
+    trace,
+)
 from teamchat.runners.agent_events import Failure, FailureKind, TextDelta
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import settle, sweep
-from teamchat.runners.running import BEGINS, LIVE
+from teamchat.runners.running import BEGINS, LIVE, MAX_OUTPUT_BYTES
 
 REASON = "was running when teamchat was killed"
 
@@ -64,7 +72,7 @@ def _recover(db: Database, turn: Turn) -> str:
     text, events = _partial(turn)
     failure = Failure(FailureKind.INTERRUPTED, REASON)
     outcome = Outcome(exit_code=None, seconds=max(time.time() - turn.started_at, 0.0), failure=failure, denied=None)
-    end_turn(db, turn, "interrupted", outcome, partial=text, events=events)
+    end_turn(db, turn, "interrupted", outcome, trace(text, events=events))
     shutil.rmtree(turn.folder, ignore_errors=True)
     return f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
 
@@ -83,7 +91,9 @@ def _partial(turn: Turn) -> tuple[str, list[TimedEvent]]:
     try:
         with (turn.folder / "stdout").open("rb") as file:
             file.seek(_begin(turn.folder))
-            while data := file.read(1 << 20):
+            left = MAX_OUTPUT_BYTES  # nobody stopped it there
+            while data := file.read(min(left, 1 << 20)):
+                left -= len(data)
                 feed(framer.push(data))
     except OSError:
         return "", []  # it died before anything was written

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from teamchat.core.context_manager import TASK_CUT, ContextManager
+from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine.events import HumanSpoke, TurnEnded
 from teamchat.core.engine.route import Route
 from teamchat.core.events import ConversationEvent, Warned
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.novelty import says_nothing_new
-from teamchat.core.routing.addressing import Addressed, address_reply
+from teamchat.core.routing.addressing import Addressed, AddressedReply, address_reply
 from teamchat.core.store.database import Database
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import Turn
@@ -34,6 +34,16 @@ class Said(Generic[Event]):
     message: ConversationMessage
     event: Event
     noted: Noted
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A member's reply, read: what it asks for, and whether it is `new`."""
+
+    member: Member
+    text: str
+    asks: AddressedReply
+    new: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,7 @@ class Saying:
             )
         )
         if addressed.task is not None:
-            self._set_task(addressed.task)
+            self.manager.set_team_task(addressed.task)
         noted = note_todos(self.db, self.session, addressed.todos, addressed.speaker.name, message.id)
         spoke = HumanSpoke(
             time.time(),
@@ -68,30 +78,38 @@ class Saying:
         )
         return Said(message, spoke, noted)
 
-    def _set_task(self, task: str) -> None:
-        self.manager.set_team_task(task)
-        if self.manager.get_team_task() != task:
-            self.emit(Warned(TASK_CUT))
+    def hear(self, *replies: tuple[Member, str]) -> list[Heard]:
+        """Read replies that are to be stored one after the other, and tell what is wrong with them.
 
-    def reply(self, member: Member, turn: Turn, text: str, route: Route) -> Said[TurnEnded]:
+        That takes seconds for a large one, or longer where nobody reads what is told: no transaction may wait for it.
+        """
+        heard: list[Heard] = []
+        said = self._said_since()
+        for member, text in replies:
+            asks = address_reply(text, self.team, member)
+            for problem in asks.problems:
+                self.emit(Warned(problem))
+            new = not says_nothing_new(text, said, member.name, self.team.limits.similarity)
+            heard.append(Heard(member, text, asks, new))
+            said.insert(0, (member.name, text))
+        return heard
+
+    def reply(self, heard: Heard, turn: Turn, route: Route) -> Said[TurnEnded]:
         """Store a member's reply to the message of `route`."""
-        reply = address_reply(text, self.team, member)
-        for problem in reply.problems:
-            self.emit(Warned(problem))
-        new = not says_nothing_new(text, self._said_since(), member.name, self.team.limits.similarity)
+        member, asks = heard.member, heard.asks
         message = self.manager.add_message(
             NewMessage(
-                text,
+                heard.text,
                 Speaker(member.name, member.name, member.title, type="ai"),
-                Routing(reply.names, reply.markers),
+                Routing(asks.names, asks.markers),
                 turn_id=turn.id,
                 stands_for=None if member.name == route.target else route.target,
             )
         )
         ended = TurnEnded(
-            time.time(), route.number, message.id, reply.requests, reply.drops, speaker=member.name, new=new
+            time.time(), route.number, message.id, asks.requests, asks.drops, speaker=member.name, new=heard.new
         )
-        return Said(message, ended, note_todos(self.db, self.session, reply.todos, member.name, message.id))
+        return Said(message, ended, note_todos(self.db, self.session, asks.todos, member.name, message.id))
 
     def _said_since(self) -> list[tuple[str, str]]:
         """What agents said since the last human message, newest first."""

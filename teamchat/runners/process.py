@@ -45,6 +45,7 @@ class Process:
         self._launch = launch
         self._buffer = b""
         self._hurried = False
+        self._left = launch.max_output  # to be read
         self._readers: dict[Literal["out", "err"], BinaryIO] = {}
         self._guardian: subprocess.Popen[bytes] | None = None
         self._control, theirs = socket.socketpair()
@@ -135,7 +136,8 @@ class Process:
                 over = self.exit  # looked up before reading: what was written until then is read below
                 quiet = True
                 for stream, reader in self._readers.items():
-                    if data := _read(reader):
+                    if data := _read(reader, self._left):
+                        self._left -= len(data)
                         quiet = False
                         yield Chunk(stream, data, time.monotonic() - self.started)
                 if over and (quiet or self._hurried):
@@ -201,11 +203,12 @@ def _raw(text: str | Path) -> str:
     return os.fsencode(text).decode("latin-1")
 
 
-def _read(reader: BinaryIO) -> bytes:
-    data = reader.read(READ_BYTES)
+def _read(reader: BinaryIO, most: int) -> bytes:
+    size = min(READ_BYTES, most)
+    data = reader.read(size)
     if not data and os.fstat(reader.fileno()).st_size < reader.tell():
         reader.seek(0)  # it was truncated, as `> /dev/stderr` in a script does
-        data = reader.read(READ_BYTES)
+        data = reader.read(size)
     return data
 
 

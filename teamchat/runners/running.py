@@ -12,7 +12,9 @@ from teamchat.runners.base import StopRule
 
 LIVE = ".live"  # the folder of a process that stays is named as that of its first turn, with this behind it
 BEGINS = "begins"  # in the folder of a turn whose process stays: the byte of its output this turn begins at
-MAX_OUTPUT_BYTES = 1024**3  # an agent that writes without end is killed before it fills the disk
+# An agent that writes without end is killed before it fills the disk. Bytes that are no UTF-8 take three times the room
+# in the store, and a value of SQLite's has at most 1,000,000,000.
+MAX_OUTPUT_BYTES = 256 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)

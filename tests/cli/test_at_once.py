@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -26,6 +27,32 @@ def test_sessions_of_one_workspace_run_at_the_same_time(world: Path) -> None:
     both = [start("send", "--session", name, "--to", name, "Go") for name in ("max", "sarah")]
     assert [ended(process).code for process in both] == [0, 0]
     assert sorted(str(line["name"]) for line in objects(run_here("sessions", "--json"))) == ["max", "sarah"]
+
+
+def test_large_replies_that_end_at_the_same_moment_are_all_stored(world: Path) -> None:
+    """Words that come only once are what the index of the store takes longest for."""
+    names = ("max", "sarah", "carol")
+    texts = {name: " ".join(f"{name}{number:x}" for number in range(300_000)) for name in names}
+    go = world / "go"
+    crew(
+        world,
+        {name: [{"touch": str(world / f"{name}.here"), "wait": str(go), "say": texts[name]}] for name in names},
+        team={"max_prompt_tokens": 2000},
+    )
+    running = [start("send", "--quiet", "--session", name, "--to", name, "Go") for name in names]
+    with contextlib.ExitStack() as ends:
+        for process in running:
+            ends.enter_context(process)
+            ends.callback(process.kill)
+        while not all((world / f"{name}.here").exists() for name in names):
+            assert [process.poll() for process in running] == [None] * 3
+            time.sleep(0.02)
+        go.touch()
+        done = [process.communicate(timeout=120) for process in running]
+        assert [(process.returncode, err) for process, (_, err) in zip(running, done, strict=True)] == [(0, b"")] * 3
+    with open_store(Path.cwd()) as db:
+        replies = {row["speaker_name"]: row["content"] for row in db.rows("SELECT * FROM messages WHERE turn NOT NULL")}
+    assert replies == texts
 
 
 def test_a_session_that_another_command_is_just_creating_is_not_created_twice(world: Path) -> None:

@@ -23,7 +23,7 @@ from teamchat.core.member_turn import Outside, ReadyTurn
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
-from teamchat.core.store.turns import Turn, partial_of, turns_of
+from teamchat.core.store.turns import Trace, Turn, partial_of, turns_of
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Team
 from teamchat.runners.agent_events import FailureKind
@@ -528,6 +528,6 @@ def test_no_attempt_leaves_a_folder_behind(scene: Scene, world: Path) -> None:
     assert list((world / "tmp").iterdir()) == []
     assert list((scene.folder / "turns").iterdir()) == [result.turn.folder]
     answers = scene.answering()
-    answers.end(result)
+    answers.end(result, Trace())
     answers.told(result)
     assert list((scene.folder / "turns").iterdir()) == []

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.novelty import alike, says_done, says_nothing_new
+from teamchat.core.novelty import LONGEST, alike, says_done, says_nothing_new
 
 
 @given(st.text(), st.text())
@@ -12,6 +12,13 @@ def test_likeness_is_symmetric_and_between_nothing_and_all(one: str, other: str)
     assert alike(one, other) == alike(other, one)
     assert 0.0 <= alike(one, other) <= 1.0
     assert alike(one, one) == 1.0
+
+
+def test_of_long_texts_only_the_same_are_alike() -> None:
+    long = "word " * (LONGEST // 5)
+    assert alike(long, f"{long} ") == 0.0
+    assert alike(f"{long} ", f"{long} ") == 1.0
+    assert alike(long, long.upper()) == 1.0
 
 
 def test_counting_up_is_nothing_new_and_other_words_are() -> None:

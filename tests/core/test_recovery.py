@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core import recovery
 from teamchat.core.engine.route import Status
 from teamchat.core.errors import ExitCode
 from teamchat.core.member_turn import scratch_of
@@ -19,6 +20,7 @@ from teamchat.core.recovery import recover_turns
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import find_route
 from teamchat.core.store.sessions import create_session
+from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn, events_of, partial_of
 from teamchat.core.team import Like
 from teamchat.runners.running import BEGINS
@@ -211,7 +213,7 @@ def dead_turn(stage: Stage, output: bytes | None, like: Like = "plain") -> Turn:
     if output is not None:
         folder.mkdir(exist_ok=True)
         (folder / "stdout").write_bytes(output)
-    begin_turn(stage.db, NewTurn(stage.session, 1, "max", "own", like, None, b"Hi", "msg-1", SETUP, folder))
+    begin_turn(stage.db, NewTurn(stage.session, 1, "max", "own", like, None, pack(b"Hi"), "msg-1", SETUP, folder))
     assert len(recover_turns(stage.db, stage.session)) == 1
     assert recover_turns(stage.db, stage.session) == []
     (turn,) = stage.turns
@@ -226,6 +228,13 @@ def test_a_turn_of_a_process_that_stays_has_only_its_own_output(stage: Stage, be
     assert partial_of(stage.db, dead_turn(stage, b"early half")) == partial
 
 
+def test_no_more_of_a_dead_turn_is_kept_than_a_living_one_may_write(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "MAX_OUTPUT_BYTES", 5)
+    assert partial_of(stage.db, dead_turn(stage, b"0123456789")) == "01234"
+
+
 def test_what_turns_that_are_over_have_left_is_removed(stage: Stage) -> None:
     """A process may be killed between storing the end of a turn and removing its files."""
     stage.send(MESSAGE)
@@ -234,7 +243,7 @@ def test_what_turns_that_are_over_have_left_is_removed(stage: Stage) -> None:
     for folder in folders:
         folder.mkdir(parents=True)
         (folder / "stdout").write_text("half")
-    begin_turn(stage.db, NewTurn(other, 1, "max", "own", "plain", None, b"Hi", "msg-1", SETUP, folders[1]))
+    begin_turn(stage.db, NewTurn(other, 1, "max", "own", "plain", None, pack(b"Hi"), "msg-1", SETUP, folders[1]))
     stage.open()
     assert [folder.exists() for folder in folders] == [False, True]
 

@@ -59,12 +59,15 @@ INITIAL: tuple[str, ...] = (
     "CREATE INDEX messages_in_order ON messages (session, id)",
     "CREATE INDEX messages_by_number ON messages (session, number)",
     "CREATE INDEX messages_taken_back ON messages (session, id) WHERE hidden",
-    "CREATE VIRTUAL TABLE message_text USING fts5 (content, content = 'messages', content_rowid = 'id')",
+    # of a long message as much as this: to index more would keep others from writing for too long
+    "CREATE VIEW message_words AS SELECT id, substr(content, 1, 1000000) AS content FROM messages",
+    "CREATE VIRTUAL TABLE message_text USING fts5 (content, content = 'message_words', content_rowid = 'id')",
     """CREATE TRIGGER messages_indexed AFTER INSERT ON messages BEGIN
-        INSERT INTO message_text (rowid, content) VALUES (new.id, new.content);
+        INSERT INTO message_text (rowid, content) VALUES (new.id, substr(new.content, 1, 1000000));
     END""",
     """CREATE TRIGGER messages_unindexed AFTER DELETE ON messages BEGIN
-        INSERT INTO message_text (message_text, rowid, content) VALUES ('delete', old.id, old.content);
+        INSERT INTO message_text (message_text, rowid, content)
+        VALUES ('delete', old.id, substr(old.content, 1, 1000000));
     END""",
     # agents' own sessions remember what was said before it was taken back
     """CREATE TRIGGER messages_hidden AFTER UPDATE OF hidden ON messages WHEN new.hidden <> old.hidden BEGIN

@@ -7,12 +7,10 @@ them is taken back (or one that was, comes back), it does not, and the one befor
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from teamchat.core.messages import well_formed
 from teamchat.core.store.database import Database
-from teamchat.core.store.texts import get_text, put_text
+from teamchat.core.store.texts import Packed, get_text, put_text
 from teamchat.core.store.turns import Turn
 
 
@@ -26,8 +24,8 @@ class Summary:
     text: str
 
 
-def add_summary(db: Database, session: int, turn: Turn, through: str, kept: Sequence[str], text: str) -> Summary:
-    """Store what a turn has summed up; part of the caller's transaction, with the end of the turn."""
+def add_summary(db: Database, session: int, turn: Turn, summary: Summary, text: Packed) -> Summary:
+    """Store what a turn has summed up, `text` of it packed; part of the caller's transaction, with the turn's end."""
     db.execute(
         """INSERT INTO summaries (session, turn, through, without, kept, text)
         SELECT ?1, ?2, id, (
@@ -35,9 +33,9 @@ def add_summary(db: Database, session: int, turn: Turn, through: str, kept: Sequ
                 SELECT id FROM messages WHERE session = ?1 AND hidden AND id <= covered.id ORDER BY id
             )
         ), ?3, ?4 FROM messages AS covered WHERE session = ?1 AND message = ?5""",
-        session, turn.id, json.dumps(list(kept)), put_text(db, well_formed(text).encode()), through,
+        session, turn.id, json.dumps(summary.kept), put_text(db, text), summary.through,
     )  # fmt: skip
-    return Summary(turn.member, through, tuple(kept), well_formed(text))
+    return summary
 
 
 def summary_before(db: Database, session: int, message: str) -> Summary | None:

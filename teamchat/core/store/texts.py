@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from dataclasses import dataclass
 
 from teamchat.core.store.database import Database
 
 COMPRESS_FROM = 512  # bytes; below that zlib gains nothing
 
 
-def put_text(db: Database, body: bytes) -> str:
-    """Store `body` if it is new; its key."""
-    key = hashlib.sha256(body).hexdigest()
-    if db.row("SELECT 1 FROM texts WHERE hash = ?", key) is None:
-        packed = zlib.compress(body, 6) if len(body) >= COMPRESS_FROM else body
-        small = packed if len(packed) < len(body) else body
-        db.execute("INSERT INTO texts VALUES (?, ?, ?, ?)", key, len(body), small is not body, small)
-    return key
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A text as it is stored: its key, its size in bytes, and its body, `compressed` where that makes it smaller."""
+
+    key: str
+    size: int
+    compressed: bool
+    body: bytes
+
+
+def pack(body: bytes) -> Packed:
+    """Hash and compress `body`: seconds for a large one, so it is done before the transaction that stores it."""
+    packed = zlib.compress(body, 6) if len(body) >= COMPRESS_FROM else body
+    compressed = len(packed) < len(body)
+    return Packed(hashlib.sha256(body).hexdigest(), len(body), compressed, packed if compressed else body)
+
+
+def put_text(db: Database, text: Packed) -> str:
+    """Store a text if it is new; its key."""
+    db.execute(
+        "INSERT INTO texts VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        text.key, text.size, text.compressed, text.body,
+    )  # fmt: skip
+    return text.key
 
 
 def get_text(db: Database, key: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from teamchat.core.pairing import StoredEvent, paired
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
-from teamchat.core.store.texts import get_text, put_text
+from teamchat.core.store.texts import Packed, get_text, pack, put_text
 from teamchat.core.team import Like
 from teamchat.runners.agent_events import AgentEvent, TextDelta
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 LARGEST = 2**63 - 1  # that SQLite holds
+_SURROGATE = re.compile("[\ud800-\udfff]")
 TurnStatus = Literal["running", "answered", "done", "failed", "interrupted"]
 
 
@@ -43,8 +45,8 @@ class NewTurn:
     member: str
     agent: str
     like: Like
-    system_text: str | None
-    prompt: bytes
+    system_text: Packed | None
+    prompt: Packed
     shown_through: str
     setup: Setup
     folder: Path
@@ -81,7 +83,7 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
     started = time.time()
     with db.transaction():
         prompt = put_text(db, new.prompt)
-        system = put_text(db, new.system_text.encode()) if new.system_text else None
+        system = put_text(db, new.system_text) if new.system_text else None
         row = db.row(
             """INSERT INTO turns (session, number, route, member, agent, "like", status, started_at, system_text,
                 prompt, shown_through, setup, folder)
@@ -112,30 +114,35 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
     )
 
 
-def end_turn(
-    db: Database,
-    turn: Turn,
-    status: TurnStatus,
-    outcome: Outcome,
-    *,
-    partial: str = "",
-    vendor_session: str | None = None,
-    events: Iterable[TimedEvent] = (),
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a turn leaves beside its outcome, as it is written: a text, a session of its agent's CLI, its events."""
+
+    text: Packed | None = None
+    vendor_session: str | None = None
+    events: tuple[tuple[float, str, str], ...] = ()
+
+
+def trace(text: str = "", vendor_session: str | None = None, events: Iterable[TimedEvent] = ()) -> Trace:
+    """Make ready what a turn leaves: much work for a large text, and so done before the transaction that ends it."""
+    kept = (timed for timed in events if not isinstance(timed.event, TextDelta))  # a Text holds their sum
+    return Trace(
+        pack(text.encode(errors="replace")) if text else None,
+        vendor_session,
+        tuple((round(timed.at, 3), type(timed.event).__name__, _dump(timed.event)) for timed in kept),
+    )
+
+
+def end_turn(db: Database, turn: Turn, status: TurnStatus, outcome: Outcome, left: Trace = Trace()) -> None:
     """Complete a turn; part of the caller's transaction, with the reply and the queue."""
     with db.transaction():
         db.execute(
             "UPDATE turns SET status = ?, outcome = ?, text = ?, vendor_session = ? WHERE id = ?",
-            status, _dump(outcome), put_text(db, partial.encode(errors="replace")) if partial else None,
-            vendor_session, turn.id,
+            status, _dump(outcome), put_text(db, left.text) if left.text else None, left.vendor_session, turn.id,
         )  # fmt: skip
-        kept = (timed for timed in events if not isinstance(timed.event, TextDelta))  # a Text holds their sum
         db.executemany(
             "INSERT INTO turn_events VALUES (?, ?, ?, ?, ?)",
-            (
-                (turn.id, number, round(timed.at, 3), type(timed.event).__name__, _dump(timed.event))
-                for number, timed in enumerate(kept)
-            ),
+            ((turn.id, number, *event) for number, event in enumerate(left.events)),
         )
 
 
@@ -147,8 +154,10 @@ def deliver_turn(db: Database, turn: Turn, reply: str) -> None:
 
 
 def _dump(value: Any) -> str:
-    # surrogates can not be stored; JSON escapes keep them
-    return json.dumps(dataclasses.asdict(value), ensure_ascii=True, default=list)
+    fields = dataclasses.asdict(value)
+    written = json.dumps(fields, ensure_ascii=False, default=list)
+    # surrogates can not be stored; JSON's escapes, up to six times as long, keep them
+    return json.dumps(fields, default=list) if _SURROGATE.search(written) else written
 
 
 @cache

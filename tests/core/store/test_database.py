@@ -270,3 +270,20 @@ def test_words_of_messages_are_indexed(db: Database, session: int) -> None:
         log.append(NewMessage(text, Speaker("kailai", "kailai", type="human")))
     found = db.rows("SELECT rowid FROM message_text WHERE message_text MATCH 'login' ORDER BY rowid")
     assert [row["rowid"] for row in found] == [1, 3]
+
+
+def test_of_a_long_message_the_beginning_is_indexed_and_goes_with_it(db: Database, session: int) -> None:
+    from teamchat.core.messages import NewMessage, Speaker
+    from teamchat.core.store.messages import SqliteLog
+
+    text = f"begin {'水 ' * 499_995}end behind"
+    SqliteLog(db, session).append(NewMessage(text, Speaker("max", "max", type="ai")))
+
+    def found(word: str) -> int:
+        return len(db.rows("SELECT rowid FROM message_text WHERE message_text MATCH ?", word))
+
+    assert [found(word) for word in ("begin", "end", "behind")] == [1, 1, 0]
+    db.execute("INSERT INTO message_text (message_text, rank) VALUES ('integrity-check', 1)")
+    db.execute("DELETE FROM messages")
+    assert [found(word) for word in ("begin", "end", "behind")] == [0, 0, 0]
+    db.execute("INSERT INTO message_text (message_text, rank) VALUES ('integrity-check', 1)")

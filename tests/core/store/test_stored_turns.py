@@ -9,6 +9,7 @@ from teamchat.assemblers.base import Trimmed
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
+from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import (
     NewTurn,
     TimedEvent,
@@ -21,6 +22,7 @@ from teamchat.core.store.turns import (
     prompt_of,
     running_turns,
     system_of,
+    trace,
     turn_numbers,
     turns_of,
 )
@@ -77,7 +79,8 @@ AWKWARD = ["\ud800", "a\udcffb", "nul \0 nul", "\x1b[31m", "水 🙂", "\u2028\r
 def some_turn(
     db: Database, session: int, setup: Setup = SETUP, prompt: bytes = b"Hi\n", system: str | None = None
 ) -> Turn:
-    new = NewTurn(session, 1, "max", "claude", "claude", system, prompt, "msg-1", setup, Path("/tmp/turn"))
+    packed = pack(system.encode()) if system else None
+    new = NewTurn(session, 1, "max", "claude", "claude", packed, pack(prompt), "msg-1", setup, Path("/tmp/turn"))
     return begin_turn(db, new)
 
 
@@ -93,7 +96,7 @@ def test_a_turn_that_began_is_running_and_has_all_it_was_given(db: Database, ses
 
 def test_a_turn_that_ended_has_all_that_came_of_it(db: Database, session: int) -> None:
     turn = some_turn(db, session)
-    end_turn(db, turn, "failed", OUTCOME, partial="half", vendor_session="v-1")
+    end_turn(db, turn, "failed", OUTCOME, trace("half", "v-1"))
     found = find_turn(db, session)
     assert found is not None
     assert (found.status, found.outcome, found.vendor_session) == ("failed", OUTCOME, "v-1")
@@ -135,7 +138,7 @@ def test_events_are_kept_with_their_times_and_without_the_streamed_pieces(db: Da
         Done(ok=True),
     ]
     timed = [TimedEvent(number + 0.12345, event) for number, event in enumerate(events)]
-    end_turn(db, turn, "done", OUTCOME, events=timed)
+    end_turn(db, turn, "done", OUTCOME, trace(events=timed))
     kept = events_of(db, turn)
     assert [kind for _, kind, _ in kept] == ["Started", "Text", "ToolCall", "ToolResult", "Retry", "Note", "Done"]
     assert kept[1] == (3.123, "Text", {"text": "ab"})
@@ -148,7 +151,7 @@ def test_any_text_can_be_part_of_a_receipt(db: Database, session: int, text: str
     setup = replace(SETUP, argv=(text,), cwd=text, env={text: text})
     turn = some_turn(db, session, setup)
     outcome = replace(OUTCOME, files=(text,), stderr_tail=text, notes=(text,))
-    end_turn(db, turn, "failed", outcome, events=[TimedEvent(0.0, Note(text))])
+    end_turn(db, turn, "failed", outcome, trace(events=[TimedEvent(0.0, Note(text))]))
     found = find_turn(db, session)
     assert found is not None
     assert (found.setup, found.outcome) == (setup, outcome)
@@ -158,7 +161,7 @@ def test_any_text_can_be_part_of_a_receipt(db: Database, session: int, text: str
 @pytest.mark.parametrize("text", AWKWARD)
 def test_a_partial_text_is_kept_as_utf8_can_hold_it(db: Database, session: int, text: str) -> None:
     turn = some_turn(db, session)
-    end_turn(db, turn, "failed", OUTCOME, partial=text)
+    end_turn(db, turn, "failed", OUTCOME, trace(text))
     found = find_turn(db, session)
     assert found is not None
     assert partial_of(db, found) == text.encode("utf-8", "replace").decode()
@@ -175,7 +178,7 @@ def test_ending_a_turn_is_part_of_the_callers_transaction(db: Database, session:
 
     def fail() -> None:
         with db.transaction():
-            end_turn(db, turn, "failed", OUTCOME, partial="half", events=[TimedEvent(0.0, Note("note"))])
+            end_turn(db, turn, "failed", OUTCOME, trace("half", events=[TimedEvent(0.0, Note("note"))]))
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -187,7 +190,13 @@ def test_ending_a_turn_is_part_of_the_callers_transaction(db: Database, session:
 def test_a_tool_call_that_was_cut_short_is_read_with_a_result(db: Database, session: int) -> None:
     turn = some_turn(db, session)
     events: list[AgentEvent] = [ToolResult("t0", "nobody asked"), ToolCall("t1", "Bash", "ls"), Note("stopped")]
-    end_turn(db, turn, "interrupted", OUTCOME, events=[TimedEvent(1.0, event) for event in events])
+    end_turn(db, turn, "interrupted", OUTCOME, trace(events=[TimedEvent(1.0, event) for event in events]))
     kept = events_of(db, turn)
     assert [kind for _, kind, _ in kept] == ["ToolCall", "ToolResult", "Note"]
     assert kept[1].data == {"id": "t1", "output": "aborted", "failed": True, "paths": []}
+
+
+def test_an_event_takes_no_more_room_than_its_text(db: Database, session: int) -> None:
+    end_turn(db, turn := some_turn(db, session), "done", OUTCOME, trace(events=[TimedEvent(0.0, Text("水" * 1000))]))
+    assert db.rows("SELECT LENGTH(CAST(data AS BLOB)) FROM turn_events")[0][0] < 3100
+    assert events_of(db, turn)[0].data == {"text": "水" * 1000}

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from teamchat.core.store.database import Database
-from teamchat.core.store.texts import get_text, put_text
+from teamchat.core.store.texts import get_text, pack, put_text
 
 
 @pytest.mark.parametrize(
@@ -23,18 +23,18 @@ from teamchat.core.store.texts import get_text, put_text
     ids=["nothing", "short", "bytes", "utf-8", "below", "at", "long", "random"],
 )
 def test_a_text_comes_back_byte_for_byte(db: Database, body: bytes) -> None:
-    assert get_text(db, put_text(db, body)) == body
+    assert get_text(db, put_text(db, pack(body))) == body
 
 
 def test_the_same_text_is_stored_once(db: Database) -> None:
-    keys = {put_text(db, body) for body in (b"instruction" * 100, b"other", b"instruction" * 100)}
+    keys = {put_text(db, pack(body)) for body in (b"instruction" * 100, b"other", b"instruction" * 100)}
     assert len(keys) == 2
     assert db.rows("SELECT COUNT(*) FROM texts")[0][0] == 2
 
 
 def test_a_long_text_is_compressed_and_one_that_would_grow_is_not(db: Database) -> None:
-    put_text(db, b"again and " * 1000)
-    put_text(db, os.urandom(2000))
+    put_text(db, pack(b"again and " * 1000))
+    put_text(db, pack(os.urandom(2000)))
     rows = db.rows("SELECT bytes, compressed, LENGTH(body) AS size FROM texts ORDER BY bytes DESC")
     assert rows[0]["bytes"] == 10_000
     assert rows[0]["compressed"] == 1
