@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.receipt import block_lines, memory_in_words, short
-from teamchat.cli.output.words import plural, todo_line
+from teamchat.cli.output.words import exact, plural, todo_line
 from teamchat.cli.place import choose_session
-from teamchat.core.clean import clean
+from teamchat.core.clean import visible
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.engine.route import Route, Status
 from teamchat.core.events import ConversationEvent, TodoChanged, Warned
@@ -32,16 +32,10 @@ def explain(
         chosen = choose_session(db, team, session, new=new)[0]
         explanation = [*_explain(team, db, chosen.id, text, speaker, to)]
     for part in explanation:
-        sys.stdout.buffer.write(shown(part) + b"\n")
+        shown = exact(part) if isinstance(part, bytes) else visible(part).encode(errors="backslashreplace")
+        sys.stdout.buffer.write(shown + b"\n")
     sys.stdout.buffer.flush()
     return 0
-
-
-def shown(part: str | bytes) -> bytes:
-    """Bytes are exact where nobody is deceived by them; a team file that is only looked at may be anybody's."""
-    if isinstance(part, bytes):
-        return clean(part.decode(errors="replace")).encode() if sys.stdout.isatty() else part
-    return clean(part).encode(errors="backslashreplace")
 
 
 def _explain(

@@ -19,7 +19,7 @@ from teamchat.core.cassette import Cassette, EndLine, HumanLine
 from teamchat.core.cassette.account import account, mark
 from teamchat.core.cassette.compare import differences
 from teamchat.core.cassette.replay import recorded_outside, recorded_team, recorded_turn
-from teamchat.core.clean import clean
+from teamchat.core.clean import visible
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode
@@ -42,7 +42,7 @@ def play(cassette: Cassette, show: Show, *, speed: float = 1.0, team: Team | Non
     `NoRecording` for a turn that was not recorded.
     """
     if cassette.header.label and show.talks:
-        note(clean(f"a recording with a {cassette.header.label}"))
+        note(visible(f"a recording with a {cassette.header.label}"))
     player = Player(map(recorded_turn, cassette.turns), speed or math.inf)
     with open_stage(cassette, player, show, team) as stage:
         code, same = ExitCode.DONE, True
@@ -55,7 +55,7 @@ def play(cassette: Cassette, show: Show, *, speed: float = 1.0, team: Team | Non
                 problems = list(_problems(end, run)) if end else ["the recording breaks off"]
                 same = same and not problems
                 for problem in problems:
-                    note(f"input {number} is not as recorded: {clean(problem)}")
+                    note(f"input {number} is not as recorded: {visible(problem)}")
         if not verify:
             return code
         return ExitCode.DONE if same else DIFFERS
@@ -106,7 +106,7 @@ class Stage:
             return done
 
         if self.show and self.show.talks:
-            print(f"$ {clean(shlex.join(command(human)))}\n", flush=True)
+            print(f"$ {visible(shlex.join(command(human)))}\n", flush=True)
         output = choose_output(self.team, self.session.name, self.show) if self.show else Silent()
         code = run_conversation(
             self.team,

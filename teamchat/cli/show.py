@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from teamchat.cli.options import JsonOption, SessionOption, TeamOption
-
-if TYPE_CHECKING:
-    pass
 
 
 def show(
@@ -29,7 +26,7 @@ def show(
     from teamchat.cli.output.jsonl import write
     from teamchat.cli.output.prompt_diff import prompt_diff
     from teamchat.cli.output.receipt import block_lines, receipt_fields, receipt_lines
-    from teamchat.cli.output.words import note
+    from teamchat.cli.output.words import exact, note
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.errors import UnknownName, UsageError
     from teamchat.core.store.sessions import need_session
@@ -52,7 +49,7 @@ def show(
                 print(line)
         elif prompt or system:
             sys.stdout.flush()
-            sys.stdout.buffer.write(prompt_of(db, found) if prompt else (system_of(db, found) or "").encode())
+            sys.stdout.buffer.write(exact(prompt_of(db, found) if prompt else (system_of(db, found) or "").encode()))
             sys.stdout.buffer.flush()
             for line in block_lines(found.setup) if prompt else ():
                 note(line)

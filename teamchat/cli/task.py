@@ -16,7 +16,7 @@ def task(
     """Show or set the task that every member is told."""
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_root, open_store
-    from teamchat.core.clean import clean
+    from teamchat.core.clean import visible
     from teamchat.core.context_manager import TASK_CUT, ContextManager
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
@@ -40,4 +40,4 @@ def task(
         elif log.team_task is None:
             note(f'session {chosen.name} has no task; set one: teamchat task "..."')
         else:
-            print(clean(log.team_task))
+            print(visible(log.team_task))

@@ -1,7 +1,8 @@
 """Agent text made harmless: control and escape sequences out (design section 7). The store and `--json` keep them.
 
 An agent's text reaches terminals and other agents' prompts. A sequence in it could repaint what a person saw, set a
-window's title or the clipboard, or hide words from whoever reads along.
+window's title or the clipboard, or hide words from whoever reads along. What turns the direction of writing could show
+a person other words than an agent or a compiler reads: people see its code instead, and prompts keep it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,17 @@ _OTHER = r"\x1b [ -/]{0,16}+"
 _SEQUENCE = re.compile(rf"{_CSI} [@-~] | {_STRING} {_TEXT} (?: \x07 | \x1b\\ | \x9c )? | {_OTHER} [0-~]", re.VERBOSE)
 _OPEN = re.compile(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CSI} \Z | {_OTHER} \Z", re.VERBOSE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def clean(text: str) -> str:
     """`text` without escape sequences and control characters; line ends and tabs stay."""
     return _CONTROL.sub("", _SEQUENCE.sub("", text))
+
+
+def visible(text: str) -> str:
+    """`text` as a person is shown it: clean, and what turns the direction of writing by its code."""
+    return _TURNS.sub(lambda found: f"\\u{ord(found[0]):04x}", clean(text))
 
 
 class Cleaner:

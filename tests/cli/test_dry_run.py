@@ -181,7 +181,7 @@ def test_a_pager_does_not_keep_the_store_locked(made: Crew) -> None:
     looking = start("send", "--dry-run", "--to", "max", "Hi")
     assert looking.stdout is not None
     assert looking.stdout.read(1)
-    with sqlite3.connect(store_file(Path.cwd()), timeout=0) as db:
+    with sqlite3.connect(store_file(Path.cwd()), timeout=10) as db:
         db.execute("UPDATE sessions SET used_at = used_at")
     db.close()
     assert looking.poll() is None, "its output must be too large for the pipe, or this shows nothing"

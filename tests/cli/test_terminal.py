@@ -185,6 +185,21 @@ def test_nothing_an_agent_says_can_write_over_the_screen(sequence: str) -> None:
     assert not re.search(r"title|ZXZ", at_terminal("log").out)
 
 
+def test_what_turns_the_direction_of_writing_is_shown_by_its_code(world: Path) -> None:
+    """A reply could read as other words than it has; the store, `--json` and the next prompt keep it."""
+    said_so = "pay \u202e001\u202c to \u2066me\u2069"
+    made = crew(world, {"max": [said_so], "sarah": ["Yes."]}, like={"max": "claude"})
+    shown = "pay \\u202e001\\u202c to \\u2066me\\u2069"
+    assert f"\n{shown}\n" in at_terminal("send", "[NEXT: max, sarah] Go").out
+    for command in (["log"], ["show", "--prompt"], ["show", "--diff"], ["send", "--dry-run", "--to", "sarah", "x"]):
+        seen_there = at_terminal(*command).out
+        assert shown in seen_there
+        assert not set(seen_there) & set("\u202e\u202c\u2066\u2069")
+    assert said()[1] == ("max", said_so)
+    assert said_so in made.prompts("sarah")[0]
+    assert said_so in run_here("show", "--prompt").out
+
+
 class TestTrust:
     @pytest.fixture
     def made(self, world: Path) -> Crew:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from teamchat.core.clean import Cleaner, clean
+from teamchat.core.clean import Cleaner, clean, visible
 from tests.core.texts import grows_linearly
 
 SEQUENCES = [
@@ -113,6 +113,18 @@ def test_a_text_without_controls_is_not_touched(text: str) -> None:
 @example("\x1b\x1b", [1])
 def test_cleaning_in_pieces_is_cleaning_the_whole(text: str, cuts: list[int]) -> None:
     assert in_pieces(text, cuts) == clean(text)
+
+
+@pytest.mark.parametrize("code", [*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+def test_what_turns_the_direction_of_writing_stays_in_a_prompt_and_is_shown_by_its_code(code: int) -> None:
+    text = f"a\x1b[1m{chr(code)}b"
+    assert clean(text) == f"a{chr(code)}b"
+    assert visible(text) == f"a\\u{code:04x}b"
+
+
+@pytest.mark.parametrize("text", ["שלום, world", "مرحبا", "\u200e\u200f\u061c", "👩\u200d👩\u200d👧", "水"])
+def test_writing_that_needs_no_turning_is_shown_as_it_is(text: str) -> None:
+    assert visible(text) == text
 
 
 @given(torn)

@@ -7,7 +7,7 @@ from typing import Protocol
 from teamchat.cli.output.jsonl import write
 from teamchat.cli.output.words import plural
 from teamchat.cli.prompt_check import Checked
-from teamchat.core.clean import clean
+from teamchat.core.clean import visible
 from teamchat.core.errors import ExitCode
 from teamchat.core.printable import printable
 
@@ -41,7 +41,7 @@ class CheckedText(_Count):
             where = ", ".join(map(str, turns))
             print(f"  {member}, {what} of turn{'s' if len(turns) > 1 else ''} {where}")
             for line in lines:
-                print(f"    {clean(line)}")
+                print(f"    {visible(line)}")
 
     def finish(self) -> int:
         print(f"{plural(self.cassettes, 'cassette')}, {self.changed} changed")
@@ -50,7 +50,7 @@ class CheckedText(_Count):
 
 def _word(checked: Checked) -> str:
     if checked.problem:
-        return f"can not be played: {clean(checked.problem)}"
+        return f"can not be played: {visible(checked.problem)}"
     if checked.updated:
         return f"updated ({plural(checked.turns, 'turn')})"
     return "changed" if checked.changes else f"as recorded ({plural(checked.turns, 'turn')})"

@@ -14,7 +14,7 @@ from teamchat.cli.output.words import (
     todo_line,
     turn_line,
 )
-from teamchat.core.clean import clean
+from teamchat.core.clean import visible
 from teamchat.core.events import (
     AgentSpoke,
     Compacted,
@@ -51,7 +51,7 @@ class PlainOutput:
             case TodoChanged(change=change):
                 note(todo_line(change))
             case Warned(text=text):
-                note(clean(text))
+                note(visible(text))
             case _:
                 pass
 
@@ -75,17 +75,17 @@ class PlainOutput:
     def _agent(self, member: str, event: AgentEvent) -> None:
         match event:
             case Denied(tool=tool, detail=detail):
-                note(clean(f"{member} was denied {tool}: {detail}"))
+                note(visible(f"{member} was denied {tool}: {detail}"))
             case Retry(reason=reason):
-                note(clean(f"{member} tries again: {reason}"))
+                note(visible(f"{member} tries again: {reason}"))
             case Note(text=text):
-                note(clean(f"{member}: {text}"))
+                note(visible(f"{member}: {text}"))
             case _:
                 pass
 
     def finish(self, conclusion: Conclusion) -> None:
         for line in ending(conclusion):
-            note(clean(line))
+            note(visible(line))
 
 
 class QuietOutput:
@@ -93,10 +93,10 @@ class QuietOutput:
 
     def __call__(self, event: ConversationEvent) -> None:
         if isinstance(event, Warned):
-            note(clean(event.text))
+            note(visible(event.text))
 
     def finish(self, conclusion: Conclusion) -> None:
         if conclusion.text:
-            print(strip_markers(clean(conclusion.text), author="ai"), flush=True)
+            print(strip_markers(visible(conclusion.text), author="ai"), flush=True)
         for line in ending(conclusion):
-            note(clean(line))
+            note(visible(line))

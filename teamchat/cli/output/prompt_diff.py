@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from teamchat.core.clean import clean
+from teamchat.core.clean import visible
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import Turn, previous_turn, prompt_of, system_of
 
@@ -18,7 +18,7 @@ def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:
     changed = False
     for line in difflib.unified_diff(old, _given(db, turn), name, f"turn {turn.number}", lineterm="", n=2):
         changed = True
-        yield clean(line)
+        yield visible(line)
     if not changed:
         yield f"turn {turn.number} was given the same as {name}"
 

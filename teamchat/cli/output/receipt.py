@@ -11,7 +11,7 @@ from teamchat.assemblers.base import COMPRESSION, Trimmed
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.jsonl import outcome_fields
 from teamchat.cli.output.words import duration, moment, plural
-from teamchat.core.clean import clean
+from teamchat.core.clean import visible
 from teamchat.core.pairing import ABORTED, StoredEvent
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn
@@ -49,19 +49,19 @@ def receipt_lines(turn: Turn, events: Sequence[StoredEvent], partial: str, summa
     """`summary` is what the turn has made of the conversation, if that was its task."""
     yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {turn.status}"
     for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome) if turn.outcome else ())):
-        yield f"  {name:<9} {clean(value)}"
+        yield f"  {name:<9} {visible(value)}"
     for at, kind, data in events:
         if kind in SHOWN:
-            yield clean(f"  {at:7.1f}s  {SHOWN[kind].format(**data)}".replace("\n", " "))
+            yield visible(f"  {at:7.1f}s  {SHOWN[kind].format(**data)}".replace("\n", " "))
         elif data.get("output") == ABORTED:
             yield f"  {at:7.1f}s  {ABORTED}"
     if partial.strip():
         whole = turn.status == "done"  # of a turn that looked for lessons
         yield f"  {'the answer' if whole else 'partial text'} (never a message, never in a prompt):"
-        yield from (f"  | {line}" for line in clean(partial).splitlines())
+        yield from (f"  | {line}" for line in visible(partial).splitlines())
     if summary is not None:
         yield "  the summary, which prompts have in place of what was said before:"
-        yield from (f"  | {line}" for line in clean(summary).splitlines())
+        yield from (f"  | {line}" for line in visible(summary).splitlines())
 
 
 def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text as RichText
 
 from teamchat.cli.output.words import BEGINS, called, compacted, ending, found_lessons, learned, todo_line, turn_line
-from teamchat.core.clean import Cleaner, clean
+from teamchat.core.clean import Cleaner, visible
 from teamchat.core.events import (
     AgentSpoke,
     Compacted,
@@ -79,7 +79,7 @@ class TerminalOutput:
             case TodoChanged(change=change):
                 self._line(f"· {todo_line(change)}", "dim")
             case Warned(text=text):
-                self._line(f"· {clean(text)}", "yellow")
+                self._line(f"· {visible(text)}", "yellow")
             case RouteRefused(route=route, limit=limit):
                 self._line(f"· {route.target} was not queued: {limit} are waiting already", "yellow")
             case _:
@@ -123,6 +123,7 @@ class TerminalOutput:
     def _text(self, voice: Voice, text: str) -> None:
         if not text:
             return
+        text = visible(text)
         voice.block += text
         if self.together:
             *whole, voice.pending = (voice.pending + text).split("\n")
@@ -138,7 +139,7 @@ class TerminalOutput:
     def _whole(self, voice: Voice, text: str) -> None:
         """Show a finished text unless it is what was shown; a different one replaces what was streamed."""
         self._text(voice, voice.cleaner.flush())
-        final = clean(text)
+        final = visible(text)
         if voice.has_shown(final):
             return
         if voice.block.strip():
@@ -159,7 +160,7 @@ class TerminalOutput:
     def _aside(self, voice: Voice, text: str, style: str) -> None:
         self._end_block(voice)
         who = f"{voice.member} │ " if self.together else "  "
-        self._line(clean(who + text), style)
+        self._line(visible(who + text), style)
 
     def _made(self, voice: Voice, event: Compacted | LessonsFound) -> None:
         """What a turn has made of the conversation."""
@@ -185,4 +186,4 @@ class TerminalOutput:
 
     def finish(self, conclusion: Conclusion) -> None:
         for line in ending(conclusion):
-            self._line(clean(line), "bold yellow")
+            self._line(visible(line), "bold yellow")

@@ -6,7 +6,7 @@ import sys
 import time
 
 from teamchat.cli.streams import silence
-from teamchat.core.clean import clean
+from teamchat.core.clean import visible
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion, LessonsFound
@@ -110,7 +110,12 @@ def _left(conclusion: Conclusion) -> str:
 
 def block(head: str, text: str) -> str:
     """A finished message: who, then the text, then a blank line."""
-    return f"{head}:\n{clean(text).strip()}\n"
+    return f"{head}:\n{visible(text).strip()}\n"
+
+
+def exact(prompt: bytes) -> bytes:
+    """The bytes as they are, but for a terminal, which they could deceive: what is in a prompt may be anybody's."""
+    return visible(prompt.decode(errors="replace")).encode() if sys.stdout.isatty() else prompt
 
 
 def called(route: Route) -> str:

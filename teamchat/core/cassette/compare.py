@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from teamchat.core.clean import clean
+from teamchat.core.clean import visible
 
 CONTEXT_LINES = 2
 LONGEST = 200  # characters of a value
@@ -47,9 +47,9 @@ def _items(then: list[Any], now: list[Any], where: str) -> Iterator[str]:
 def text_difference(then: list[str], now: list[str], where: str) -> Iterator[str]:
     """A unified diff: what was recorded (-) and what is there now (+)."""
     lines = difflib.unified_diff(then, now, f"{where} recorded", f"{where} now", lineterm="", n=CONTEXT_LINES)
-    yield from (clean(line).replace("\n", " ") for line in lines)
+    yield from (visible(line).replace("\n", " ") for line in lines)
 
 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return clean(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
+    return visible(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
