@@ -233,10 +233,11 @@ class TestTheAgent:
             11,
             "",
             "teamchat: no team file here, and no agent CLI is installed\n"
-            "  try: install one of them:\n"
+            "  try: install one of them, or go on without:\n"
             "  npm install -g @anthropic-ai/claude-code\n"
             "  npm install -g @openai/codex\n"
-            "  npm install -g @google/gemini-cli\n",
+            "  npm install -g @google/gemini-cli\n"
+            "  teamchat init --template offline\n",
         )
 
     def test_full_access_is_refused_as_the_cli_refuses_it(self, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

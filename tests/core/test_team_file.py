@@ -255,10 +255,11 @@ def test_with_nothing_installed_the_error_says_how_to_install(tmp_path: Path) ->
         installed_team(tmp_path, which=lambda _: None)
     assert str(missing.value) == "no team file here, and no agent CLI is installed"
     assert missing.value.hint == (
-        "install one of them:\n"
+        "install one of them, or go on without:\n"
         "  npm install -g @anthropic-ai/claude-code\n"
         "  npm install -g @openai/codex\n"
-        "  npm install -g @google/gemini-cli"
+        "  npm install -g @google/gemini-cli\n"
+        "  teamchat init --template offline"
     )
     assert missing.value.code is ExitCode.AGENT_UNAVAILABLE
 

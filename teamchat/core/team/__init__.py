@@ -45,6 +45,9 @@ BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
 )
 """The agents that need no word in a team file, by their full names (seed 000, 4.12)."""
 
+MOST = 10**12
+"""What no number in a team file may be above; the machine's own integers end somewhere beyond."""
+
 INSTALL: Mapping[str, str] = MappingProxyType(
     {
         "claude": "npm install -g @anthropic-ai/claude-code",

@@ -43,8 +43,12 @@ def load(path: Path, root: Path | None = None, login: str | None = None) -> Team
         text = read_text(path)
         try:
             raw = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
+        except tomllib.TOMLDecodeError as error:
             raise Mistake(f"not TOML: {error}") from None
+        except RecursionError:
+            raise Mistake("not TOML: lists or tables too deep in one another") from None
+        except ValueError:  # what Python says of it is for programmers
+            raise Mistake("not TOML: a number of too many digits") from None
         team = build_team(parse(raw), path, root or path.parent, login or login_name())
     except Mistake as mistake:
         raise TeamFileError(f"{printable(str(path))}: {mistake}") from None
@@ -69,8 +73,10 @@ def installed_team(root: Path, which: Which = shutil.which, login: str | None = 
     """The installed agent CLIs under their own names, read-only. Raises `AgentMissing` when there is none."""
     specs = [spec for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
     if not specs:
-        commands = "\n".join(f"  {line}" for line in INSTALL.values())
-        raise AgentMissing("no team file here, and no agent CLI is installed", f"install one of them:\n{commands}")
+        commands = "\n".join(f"  {line}" for line in (*INSTALL.values(), "teamchat init --template offline"))
+        raise AgentMissing(
+            "no team file here, and no agent CLI is installed", f"install one of them, or go on without:\n{commands}"
+        )
     root = root.absolute()
     members = [Member(spec.name, "ai", root, agent=spec.name) for spec in specs]
     return Team(

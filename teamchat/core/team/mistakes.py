@@ -39,6 +39,8 @@ class Mistake(ValueError):
 def nearest(word: str, known: Iterable[str]) -> str:
     """How an error ends: the known word that `word` was probably meant to be, or all there are."""
     options = {option.casefold(): option for option in known}
+    if not options:
+        return "there is none"
     if close := get_close_matches(word[:100].casefold(), options, n=1):
         return f"did you mean {options[close[0]]!r}?"
     return f"expected one of {', '.join(options.values())}"
@@ -91,9 +93,11 @@ def _expected(found: ErrorDetails, rest: Sequence[str | int]) -> str:
         case "literal_error":
             wanted = str(context["expected"])
         case "greater_than_equal":
-            wanted = f"at least {context['ge']}"
+            wanted = f"at least {context['ge']:g}"
         case "greater_than":
-            wanted = f"more than {context['gt']}"
+            wanted = f"more than {context['gt']:g}"
+        case "less_than_equal":
+            wanted = f"at most {int(context['le']):,}"
         case "too_short":
             wanted = "at least one"
         case _:

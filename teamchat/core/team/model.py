@@ -12,12 +12,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from teamchat.core.durations import parse_duration
 from teamchat.core.names import LONGEST_NAME, fold, valid_name
+from teamchat.core.team import MOST
 from teamchat.core.team.mistakes import Mistake, explain
 from teamchat.runners.base import Access, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+LONGEST_HEADING = 100  # characters of a name or title that every prompt repeats
 _MODEL = re.compile(r"[A-Za-z0-9._:/@\[\]][A-Za-z0-9._:/@\[\]-]*")
 
 
@@ -25,6 +27,12 @@ def _line(value: str) -> str:
     if not value.strip() or not value.isprintable():
         raise ValueError(f"expected one line of text, got {value!r}")
     return value
+
+
+def _heading(value: str) -> str:
+    if len(value) > LONGEST_HEADING:
+        raise ValueError(f"expected at most {LONGEST_HEADING} characters, got {len(value):,}")
+    return _line(value)
 
 
 def _value(value: str) -> str:
@@ -87,6 +95,7 @@ def _seconds(value: object) -> float:
 
 
 Line = Annotated[str, AfterValidator(_line)]
+Heading = Annotated[str, AfterValidator(_heading)]
 
 
 def _program(value: list[str]) -> list[str]:
@@ -102,6 +111,9 @@ Variable = Annotated[str, AfterValidator(_variable)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 
 
+Amount = Annotated[int, Field(le=MOST)]
+
+
 class Table(BaseModel):
     """A table of the file. A key that is not known is a mistake; a value is never converted from another type."""
 
@@ -109,22 +121,22 @@ class Table(BaseModel):
 
 
 class LimitsTable(Table):
-    turns: int = Field(default=12, ge=1)
+    turns: Amount = Field(default=12, ge=1)
     """AI turns per human message."""
     minutes: float = Field(default=60.0, gt=0)
     """Per human message."""
-    tokens: int = Field(default=2_000_000, ge=1)
+    tokens: Amount = Field(default=2_000_000, ge=1)
     """Per session."""
     cost_usd: float | None = Field(default=None, gt=0)
     """Per session; refused when a member reports no cost."""
     similarity: float = Field(default=0.9, ge=0, le=1)
     """How alike replies must be to say nothing new; 0 switches this guard off."""
-    rounds: int = Field(default=2, ge=1)
+    rounds: Amount = Field(default=2, ge=1)
     """How many rounds may say nothing new."""
 
 
 class TeamTable(Table):
-    name: Line | None = None
+    name: Heading | None = None
     """The folder's name when not given."""
     task: str | None = None
     """Copied into a session when that is created."""
@@ -132,15 +144,15 @@ class TeamTable(Table):
     """The AI member that answers a human message which names nobody."""
     compactor: str | None = None
     """The AI member that sums the conversation up when it has grown long."""
-    compact_at_tokens: int = Field(default=40_000, ge=1)
+    compact_at_tokens: Amount = Field(default=40_000, ge=1)
     """How long, estimated, of what is not summed up yet."""
-    context_window: int = Field(default=30, ge=0)
+    context_window: Amount = Field(default=30, ge=0)
     """Messages of history in a prompt."""
-    max_bytes: int = Field(default=768 * 1024, ge=1)
+    max_bytes: Amount = Field(default=768 * 1024, ge=1)
     """Hard ceiling of prompt and system text together."""
-    max_prompt_tokens: int = Field(default=50_000, ge=1)
+    max_prompt_tokens: Amount = Field(default=50_000, ge=1)
     """What a prompt may cost, estimated."""
-    max_message_tokens: int = Field(default=10_000, ge=10)
+    max_message_tokens: Amount = Field(default=10_000, ge=10)
     """What one message of the history may cost, estimated; a longer one loses its middle."""
     share_context: bool = True
     """Whether members see the shared layers."""
@@ -157,7 +169,7 @@ class MemberTable(Table):
     """Unique when folded."""
     type: Literal["ai", "human"] = "ai"
     """A human has a name and a title, nothing else."""
-    title: Line | None = None
+    title: Heading | None = None
     """Shown to teammates; markers may use it."""
     agent: str | None = None
     """A built-in agent or a name under `[agents]`."""
@@ -200,14 +212,14 @@ class MemberTable(Table):
 class KnowledgeTable(Table):
     paths: list[Word] = []
     """Files and folders that every member is told of, relative to the team file."""
-    max_tokens: int = Field(default=4000, ge=100)
+    max_tokens: Amount = Field(default=4000, ge=100)
     """Of a prompt, estimated; what is more is searched for what fits."""
 
 
 class ExperienceTable(Table):
     enabled: bool = True
     """Whether members are told what `teamchat learn` has stored."""
-    max_tokens: int = Field(default=500, ge=50)
+    max_tokens: Amount = Field(default=500, ge=50)
     """Of a prompt, estimated."""
 
 

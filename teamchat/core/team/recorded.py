@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.names import fold, valid_name
-from teamchat.core.team import AgentSpec, Limits, Member, Team
+from teamchat.core.team import MOST, AgentSpec, Limits, Member, Team
 
 
 class RecordedTeam(BaseModel):
@@ -30,7 +30,7 @@ class RecordedTeam(BaseModel):
     lead: str | None
     compactor: str | None = None
     compact_at_tokens: int = Field(default=40_000, ge=1)
-    context_window: int = Field(ge=0)
+    context_window: int = Field(ge=0, le=MOST)
     max_bytes: int = Field(ge=1)
     max_prompt_tokens: int = Field(ge=1)
     share_context: bool
