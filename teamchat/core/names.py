@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Generic, Protocol, TypeVar
 from unicodedata import category, normalize
+from unicodedata import name as letter_name
 
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u2065\u206a-\u206f"
@@ -24,6 +25,7 @@ _INVISIBLE = re.compile(
 _SEPARATOR = re.compile("[\\s_\u2010-]")
 _IN_NAMES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd"})  # many scripts write vowels as marks
 LONGEST_NAME = 40  # characters: prompts, receipts and lines on a terminal repeat it
+_ALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})  # alphabets with letters that look like Latin ones
 _LONGEST_GUESSED = 100  # characters: comparing costs their square
 
 
@@ -73,10 +75,14 @@ class Ambiguous(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Nobody's name or title; `closest` is the member who was perhaps meant."""
+    """Nobody's name or title; `closest` is the member who was perhaps meant.
+
+    `strange` is a letter in it that looks like another alphabet's, and that nobody here has.
+    """
 
     name: str
     closest: str | None
+    strange: str | None = None
 
 
 class Directory(Generic[M]):
@@ -90,13 +96,14 @@ class Directory(Generic[M]):
             self._titles[fold(member.title or "")].append(member)
         for index in (self._names, self._titles):
             index.pop("", None)  # a title of nothing is no title
+        self._letters = {letter for name in (*self._names, *self._titles) for letter in name}
 
     def match(self, name: str) -> Found[M] | Ambiguous[M] | Unknown:
         """Which member is meant by `name`."""
         folded = fold(name)
         matches = self._names.get(folded) or self._titles.get(folded)
         if not matches:
-            return Unknown(name, self._closest(folded))
+            return Unknown(name, self._closest(folded), self._strange(folded))
         return Found(matches[0]) if len(matches) == 1 else Ambiguous(name, tuple(matches))
 
     def _closest(self, folded: str) -> str | None:
@@ -104,6 +111,10 @@ class Directory(Generic[M]):
             return None
         close = get_close_matches(folded, [*self._names, *self._titles], n=1)
         return (self._names.get(close[0]) or self._titles[close[0]])[0].name if close else None
+
+    def _strange(self, folded: str) -> str | None:
+        unknown = (letter for letter in folded[:_LONGEST_GUESSED] if letter not in self._letters)
+        return next((letter for letter in unknown if letter_name(letter, "").split(" ")[0] in _ALIKE), None)
 
 
 def match(name: str, members: Iterable[M]) -> Found[M] | Ambiguous[M] | Unknown:

@@ -61,6 +61,9 @@ TABLE = [
     # --- near misses
     ("NEXT: max", LEAD, SAME, MAX),
     ("Hi. NEXT: max, sarah", LEAD, SAME, "[NEXT: max, sarah]"),
+    ("**NEXT:** max", LEAD, SAME, MAX),
+    ("**NEXT: max**", LEAD, SAME, MAX),
+    ("{NEXT: max}", LEAD, SAME, MAX),
     ("[NEXT max] Hi", LEAD, SAME, MAX),
     ("［NEXT：max］ Hi", LEAD, SAME, MAX),
     ("【NEXT: max】 Hi", LEAD, SAME, MAX),

@@ -72,11 +72,14 @@ def test_nothing_is_nobodys_name_or_title(written: str) -> None:
         ("architekt", "max"),
         ("maxpowr", "max-power"),
         ("zoe", None),
-        ("mаx", "max"),
     ],
 )
 def test_an_unknown_name_comes_with_the_closest_member(written: str, closest: str | None) -> None:
     assert match(written, TEAM) == Unknown(written, closest)
+
+
+def test_a_letter_that_looks_like_another_alphabets_is_told() -> None:
+    assert match("m\u0430x", TEAM) == Unknown("m\u0430x", "max", strange="\u0430")
 
 
 def test_nothing_is_guessed_for_a_very_long_name() -> None:

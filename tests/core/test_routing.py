@@ -92,7 +92,31 @@ def test_what_is_left_of_a_group_speaks_alone() -> None:
 
 def test_a_look_alike_of_another_script_is_unknown_and_what_is_invisible_is_spelt_out() -> None:
     assert [problem.name for problem in resolved("[NEXT: mаx]").problems] == ["mаx"]
+    said = resolved("[NEXT: m\u0430x]").problems[0].message
+    assert said == "nobody is called 'm\u0430x', whose '\u0430' is cyrillic small letter a: did you mean max?"
     assert resolved("[NEXT: \u202emax]").problems[0].message == "nobody is called '\\u202emax': did you mean max?"
+
+
+def test_an_alphabet_that_somebody_here_has_is_not_strange() -> None:
+    team = [Somebody("макс"), Somebody("max")]
+    said = resolve(scan("[NEXT: мakc]", "human"), team, "kailai").problems[0].message
+    assert said.startswith("nobody is called 'мakc'")
+    assert "cyrillic" not in said
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["max and sarah", "max sarah", "max; sarah", "max/sarah", "max & sarah", "Max AND Sarah", " max | sarah "],
+)
+def test_several_members_written_as_one_name_are_nobody_and_the_note_says_how_to_call_them(written: str) -> None:
+    found = resolved(f"[NEXT: {written}]")
+    assert found.requests == ()
+    assert found.problems[0].message == f"nobody is called {written.strip()!r}: did you mean max, sarah?"
+
+
+@pytest.mark.parametrize("written", ["max or nobody", "max and", "and", "ask max"])
+def test_what_is_not_members_only_is_not_taken_apart(written: str) -> None:
+    assert "max, " not in resolved(f"[NEXT: {written}]").problems[0].message
 
 
 def test_a_message_about_a_very_long_name_is_short() -> None:

@@ -11,7 +11,7 @@ from teamchat.core.routing.markdown import Places
 from teamchat.core.routing.markers import HUMANS_ONLY, SPACE, Author, Marker, MarkerKind, WhyNot
 from teamchat.core.routing.requests import quoted, shortened
 
-_NAME = r"@?+[^\s,，、+＋!！#＃@:：()\[\]［］【】<>*`'\"]++"
+_NAME = r"@?+[^\s,，、+＋!！#＃@:：()\[\]{}［］【】<>*`'\"]++"
 # How many names a suggestion repeats is bounded, so that a line of them costs no more than its length.
 _NAMES = rf"(?P<names>{_NAME}(?:{SPACE}*+[,，、+＋]{SPACE}*+{_NAME}){{0,9}}+)"
 _ONE_NAME = re.compile(_NAME)
@@ -23,7 +23,7 @@ _FULL_WIDTH = re.compile(
 )
 _NO_COLON = re.compile(rf"(?<!\\)(?P<hit>\[{SPACE}*+NEXT{SPACE}++{_NAMES})", re.IGNORECASE)
 _NO_BRACKETS = re.compile(
-    rf"(?P<bracket>[\[［【]{SPACE}*+)?(?<!\w)(?P<hit>NEXT{SPACE}*+[:：]{SPACE}*+{_NAMES})", re.IGNORECASE
+    rf"(?P<bracket>[\[［【]{SPACE}*+)?(?<!\w)(?P<hit>NEXT{SPACE}*+[:：]\*{{0,2}}+{SPACE}*+{_NAMES})", re.IGNORECASE
 )
 # Who is told about is not spoken to: `@max said so`, `@max's plan`
 _MENTION = re.compile(

@@ -7,9 +7,11 @@ names itself is ignored. Of several FROM or TEAM_TASK markers the last one count
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from unicodedata import name as letter_name
 
 from teamchat.core.names import Ambiguous, Directory, Found, Named, Unknown, fold
 from teamchat.core.routing.markers import Author, Marker, MarkerKind
@@ -17,6 +19,7 @@ from teamchat.core.routing.targets import Priority, Target, parse_targets
 from teamchat.core.todos import Add, Finish, Wish, todo_number
 
 _LONGEST_SHOWN = 60  # characters
+_BETWEEN = re.compile(r"\s*[;/&|]\s*|\s+and\s+|\s+", re.IGNORECASE)
 
 
 class ProblemKind(StrEnum):
@@ -180,10 +183,19 @@ class _Reader:
                 self._problem(
                     Problem(ProblemKind.AMBIGUOUS, f"{quoted(name)} is the title of several members: {which}?", name)
                 )
-            case Unknown(_, closest):
-                guess = f": did you mean {closest}?" if closest else ""
-                self._problem(Problem(ProblemKind.UNKNOWN, f"nobody is called {quoted(name)}{guess}", name, closest))
+            case Unknown(_, closest, strange):
+                meant = self._several(name) or closest
+                guess = f": did you mean {meant}?" if meant else ""
+                letter = f", whose {strange!r} is {letter_name(strange).lower()}" if strange else ""
+                message = f"nobody is called {quoted(name)}{letter}{guess}"
+                self._problem(Problem(ProblemKind.UNKNOWN, message, name, closest))
         return None
+
+    def _several(self, written: str) -> str | None:
+        """The members that are written as one name, such as `max and sarah`, as a marker names them."""
+        found = [self.directory.match(part) for part in _BETWEEN.split(shortened(written).strip())]
+        names = [one.member.name for one in found if isinstance(one, Found)]
+        return ", ".join(names) if len(names) == len(found) > 1 else None
 
     def _problem(self, problem: Problem) -> None:
         self.problems.setdefault((problem.kind, fold(problem.name or problem.message)), problem)
