@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from teamchat.cli.options import JsonOption
+from teamchat.cli.options import JsonOption, SpeedOption
 
 NEXT = """
 That was a recording: no agent ran, and nothing left this machine. To go on:
@@ -15,7 +11,7 @@ That was a recording: no agent ran, and nothing left this machine. To go on:
 
 
 def demo(
-    speed: Annotated[float, typer.Option("--speed", min=0, help="How many times as fast; 0 waits for nothing.")] = 1.0,
+    speed: SpeedOption = 1.0,
     as_json: JsonOption = False,
 ) -> int:
     """Play a recorded session: three members plan, write and review a piece of code, and ask a person."""

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def learn(
-    text: Annotated[str | None, typer.Argument(help="What was learned, in a line; without it all is listed.")] = None,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="What was learned, in a line; without it all is listed.")
+    ] = None,
     delete: Annotated[int | None, typer.Option("--delete", min=1, metavar="N", help="Forget lesson N.")] = None,
     from_session: Annotated[
         bool, typer.Option("--from-session", help="Ask a member what the conversation has taught.")

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
 
 from teamchat.cli.complete import sessions, teams
 
+LONGEST_SESSION = 100  # characters: notes and lists repeat it
+
 
 def session_name(name: str | None) -> str | None:
+    if name is not None and len(name) > LONGEST_SESSION:
+        raise typer.BadParameter(f"expected at most {LONGEST_SESSION} characters, got {len(name):,}.")
     if name is not None and not (name.strip() and name.isprintable()):
         raise typer.BadParameter(f"expected a name of printable characters, got {name!r}.")
     return name
+
+
+def finite(speed: float) -> float:
+    if math.isnan(speed):
+        raise typer.BadParameter("nan is not a number.")
+    return speed
 
 
 TeamOption = Annotated[
@@ -42,6 +53,9 @@ TimeoutOption = Annotated[
     str | None, typer.Option("--timeout", metavar="TIME", help="The most a turn may take, such as 90s or 5m.")
 ]
 TrustOption = Annotated[bool, typer.Option("--trust", help="Trust the team file as it is now.")]
+SpeedOption = Annotated[
+    float, typer.Option("--speed", min=0, callback=finite, help="How many times as fast; 0 waits for nothing.")
+]
 NoWaitOption = Annotated[
     bool, typer.Option("--no-wait", help="Refuse, instead of waiting, when another process runs the conversation.")
 ]

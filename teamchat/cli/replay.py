@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.options import JsonOption, QuietOption, StreamOption, TeamOption
+from teamchat.cli.options import JsonOption, QuietOption, SpeedOption, StreamOption, TeamOption
 
 
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cassette.")],
     team: TeamOption = None,
-    speed: Annotated[float, typer.Option("--speed", min=0, help="How many times as fast; 0 waits for nothing.")] = 1.0,
+    speed: SpeedOption = 1.0,
     verify: Annotated[bool, typer.Option("--verify", help="Compare all that is stored and printed.")] = False,
     as_json: JsonOption = False,
     stream: StreamOption = False,

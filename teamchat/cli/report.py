@@ -15,6 +15,7 @@ from teamchat.core.printable import printable
 
 IN_OUR_WORDS = (  # what Typer says for programmers
     (re.compile(r"\(Possible options: (.*)\)"), r"(perhaps \1)"),
+    (re.compile(r"No such command (.*)"), r"there is no command \1"),
     (re.compile(r"is not a valid int( range)?"), "is not a whole number"),
     (re.compile(r"is not a valid float( range)?"), "is not a number"),
     (
@@ -59,6 +60,9 @@ def misused(error: TyperException) -> int:
         message = pattern.sub(ours, message)
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "teamchat"
+    option = getattr(error, "option_name", None)
+    if option and " " in option:  # a list's dash, say
+        return complain("a text that begins with - is read as an option", f'{command} -- "- ..."', ExitCode.USAGE)
     return complain(message[:1].lower() + message[1:], f"{command} --help", ExitCode.USAGE)
 
 

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def send(
-    text: Annotated[str, typer.Argument(help='The message, such as "[NEXT:max] Hi"; - reads it from standard input.')],
+    text: Annotated[
+        str,
+        typer.Argument(metavar="TEXT", help='The message, such as "[NEXT:max] Hi"; - reads it from standard input.'),
+    ],
     to: Annotated[
         str | None,
         typer.Option(

@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.complete import sessions
-from teamchat.cli.options import TeamOption
+from teamchat.cli.options import TeamOption, session_name
 
 if TYPE_CHECKING:
     from teamchat.core.store.sessions import Session
 
 
 def delete(
-    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=sessions, help="The conversation.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", autocompletion=sessions, callback=session_name, help="The conversation.")
+    ],
     team: TeamOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:

@@ -9,7 +9,7 @@ from teamchat.cli.options import JsonOption, SessionOption, TeamOption
 
 def show(
     turn: Annotated[
-        int | None, typer.Argument(metavar="[TURN]", help="The turn's number; the last one by default.")
+        int | None, typer.Argument(metavar="TURN", help="The turn's number; the last one by default.")
     ] = None,
     prompt: Annotated[bool, typer.Option("--prompt", help="The exact bytes its agent got on standard input.")] = False,
     diff: Annotated[

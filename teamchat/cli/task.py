@@ -8,7 +8,9 @@ from teamchat.cli.options import SessionOption, TeamOption
 
 
 def task(
-    text: Annotated[str | None, typer.Argument(help="The new task; without it the task is printed.")] = None,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="The new task; without it the task is printed.")
+    ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Take the task away.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,

@@ -23,9 +23,12 @@ class Action(StrEnum):
 
 
 def todo(
-    action: Annotated[Action, typer.Argument(show_default=False, help="What to do (default: list).")] = Action.LIST,
+    action: Annotated[
+        Action, typer.Argument(metavar="ACTION", show_default=False, help="What to do (default: list).")
+    ] = Action.LIST,
     words: Annotated[
-        list[str] | None, typer.Argument(show_default=False, help="The text to add, or the numbers that are done.")
+        list[str] | None,
+        typer.Argument(metavar="WORDS...", show_default=False, help="The text to add, or the numbers that are done."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="List what is done, too.")] = False,
     history: Annotated[bool, typer.Option("--history", help="List who changed what, and when.")] = False,

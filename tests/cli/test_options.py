@@ -24,11 +24,14 @@ from tests.program import Result, cli, run_here
         (["--frob"], "no such option: --frob", "teamchat --help"),
         (["log", "--frob"], "no such option: --frob", "teamchat log --help"),
         (["log", "--sesion", "x"], "no such option: --sesion (perhaps --json, --session)", "teamchat log --help"),
-        (["send"], "missing argument 'text'", "teamchat send --help"),
+        (["send"], "missing argument 'TEXT'", "teamchat send --help"),
+        (["send", "- do this"], "a text that begins with - is read as an option", 'teamchat send -- "- ..."'),
+        (["send", "--do this"], "a text that begins with - is read as an option", 'teamchat send -- "- ..."'),
+        (["demo", "--speed", "nan"], "invalid value for '--speed': nan is not a number", "teamchat demo --help"),
         (["log", "a", "b"], "too many arguments: a b (a text with spaces needs quotes)", "teamchat log --help"),
         (["log", "-n", "x"], "invalid value for '-n': 'x' is not a whole number", "teamchat log --help"),
         (["log", "-n", "-1"], "invalid value for '-n': -1 is not in the range x>=0", "teamchat log --help"),
-        (["show", "one"], "invalid value for '[TURN]': 'one' is not a whole number", "teamchat show --help"),
+        (["show", "one"], "invalid value for 'TURN': 'one' is not a whole number", "teamchat show --help"),
         (["demo", "--speed", "x"], "invalid value for '--speed': 'x' is not a number", "teamchat demo --help"),
         (["log", "--json=1"], "option '--json' does not take a value", "teamchat --help"),
         (["send", "--to"], "option '--to' requires an argument", "teamchat --help"),
@@ -47,6 +50,27 @@ def test_a_session_needs_a_name_that_can_be_shown(name: str, monkeypatch: pytest
         ran = run_here("log")
     assert ran.code == 2
     assert refused(ran).endswith(r"expected a name of printable characters, got 'a\nb'")
+
+
+@pytest.mark.parametrize(
+    "args", [["log", "--session"], ["send", "--dry-run", "x", "--session"], ["sessions", "delete"]]
+)
+def test_a_sessions_name_has_a_greatest_length(args: list[str]) -> None:
+    ran = run_here(*args, "a" * 101)
+    assert ran.code == 2
+    assert refused(ran).endswith("expected at most 100 characters, got 101")
+
+
+def test_a_session_may_have_a_name_of_the_greatest_length(world: Path) -> None:
+    crew(world, {"max": ["Yes."]})
+    assert run_here("send", "--quiet", "--session", "a" * 100, "Hi") == Result(0, "Yes.\n", "")
+
+
+@pytest.mark.parametrize("command", [["send", "Hi"], ["resume"], ["compact", "--member", "max"]])
+def test_a_run_is_shown_in_one_way(world: Path, command: list[str]) -> None:
+    crew(world, {"max": []})
+    ran = run_here(*command, "--json", "--quiet")
+    assert (ran.code, refused(ran)) == (2, "--json and --quiet exclude each other")
 
 
 # --- whatever is typed

@@ -25,6 +25,7 @@ class Session:
     turns: int = 0
 
 
+MOST_LISTED = 10  # in a line that says which there are
 SELECT = """SELECT sessions.*,
     (SELECT COUNT(*) FROM messages WHERE session = sessions.id AND NOT hidden) AS message_count,
     (SELECT COUNT(*) FROM turns WHERE session = sessions.id) AS turn_count FROM sessions"""
@@ -90,8 +91,11 @@ def need_session(db: Database, name: str | None) -> Session:
     """The session of that name, or the last one. Raises `UnknownName` where there is none."""
     found = current_session(db, name)
     if found is None and name:
-        known = ", ".join(session.name for session in all_sessions(db)) or "none yet"
-        raise UnknownName(f"there is no session {name!r} (sessions: {known})")
+        names = [session.name for session in all_sessions(db)]
+        known = ", ".join(names[:MOST_LISTED]) or "none yet"
+        more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+        hint = "teamchat sessions" if names else 'teamchat send "Hi"'
+        raise UnknownName(f"there is no session {name!r} (sessions: {known}{more})", hint)
     if found is None:
         raise UnknownName("there is no conversation here yet", 'teamchat send "Hi"')
     return found

@@ -63,6 +63,14 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are(db: Database) -
     assert caught.value.code == ExitCode.UNKNOWN_NAME
 
 
+def test_of_many_sessions_the_newest_are_told(db: Database) -> None:
+    for number in range(1, 13):
+        create_session(db, "team", None, f"n{number}")
+    with pytest.raises(UnknownName, match=r"\(sessions: n12, n11, .*, n3 and 2 more\)$") as caught:
+        need_session(db, "x")
+    assert caught.value.hint == "teamchat sessions"
+
+
 def test_where_nothing_was_said_there_is_no_session_to_look_at(db: Database) -> None:
     with pytest.raises(UnknownName, match=r"^there is no conversation here yet$") as caught:
         need_session(db, None)
