@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -55,6 +56,9 @@ TimeoutOption = Annotated[
 TrustOption = Annotated[bool, typer.Option("--trust", help="Trust the team file as it is now.")]
 SpeedOption = Annotated[
     float, typer.Option("--speed", min=0, callback=finite, help="How many times as fast; 0 waits for nothing.")
+]
+RecordOption = Annotated[
+    Path | None, typer.Option("--record", metavar="FILE", help="Record into a cassette, for teamchat replay.")
 ]
 NoWaitOption = Annotated[
     bool, typer.Option("--no-wait", help="Refuse, instead of waiting, when another process runs the conversation.")

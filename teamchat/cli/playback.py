@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,15 @@ from teamchat.cli.conversation import Show, choose_output, run_conversation
 from teamchat.cli.output import Silent
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.output.words import note
-from teamchat.core.cassette import Cassette, EndLine, HumanLine
+from teamchat.core.cassette import Cassette, EndLine, HumanLine, ResumeLine, Run
 from teamchat.core.cassette.account import account, mark
 from teamchat.core.cassette.compare import differences
 from teamchat.core.cassette.replay import recorded_outside, recorded_team, recorded_turn
 from teamchat.core.clean import visible
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
+from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode
 from teamchat.core.events import Conclusion
 from teamchat.core.member_turn import Outside
@@ -29,10 +31,10 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team import Team
 from teamchat.core.team.recorded import in_folder
-from teamchat.runners.recorded import Player
+from teamchat.runners.recorded import Player, RecordedTurn
 
 DIFFERS = ExitCode.MEMBER_FAILED  # something is not as it was recorded
-BROKEN_OFF = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+Plays = Callable[[Iterable[RecordedTurn]], Player]
 
 
 def play(cassette: Cassette, show: Show, *, speed: float = 1.0, team: Team | None = None, verify: bool = False) -> int:
@@ -43,16 +45,15 @@ def play(cassette: Cassette, show: Show, *, speed: float = 1.0, team: Team | Non
     """
     if cassette.header.label and show.talks:
         note(visible(f"a recording with a {cassette.header.label}"))
-    player = Player(map(recorded_turn, cassette.turns), speed or math.inf)
-    with open_stage(cassette, player, show, team) as stage:
+    with open_stage(cassette, lambda turns: Player(turns, speed or math.inf), show, team) as stage:
         code, same = ExitCode.DONE, True
-        for number, (human, end) in enumerate(cassette.runs, 1):
-            run = stage.play(human)
-            code = run.code
-            if code in BROKEN_OFF and not (end and end.code in BROKEN_OFF):
+        for number, run in enumerate(cassette.runs, 1):
+            played = stage.play(run)
+            code = played.code
+            if played.stopped:
                 return code
             if verify:
-                problems = list(_problems(end, run)) if end else ["the recording breaks off"]
+                problems = list(_problems(run.end, played)) if run.end else ["the recording breaks off"]
                 same = same and not problems
                 for problem in problems:
                     note(f"input {number} is not as recorded: {visible(problem)}")
@@ -61,90 +62,110 @@ def play(cassette: Cassette, show: Show, *, speed: float = 1.0, team: Team | Non
         return ExitCode.DONE if same else DIFFERS
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What the replay of an input came to."""
+@dataclass(slots=True)
+class Played:
+    """What the replay of an input came to; `left` are the recorded turns that nobody asked for.
 
-    code: ExitCode
-    stored: dict[str, Any]
-    transcript: Transcript
+    `stopped`: whoever watched it had enough.
+    """
+
+    left: list[RecordedTurn]
+    transcript: Transcript = field(default_factory=Transcript)
+    stored: dict[str, Any] = field(default_factory=dict)
+    code: ExitCode = ExitCode.DONE
+    paused: PauseKind | None = None
+    stopped: bool = False
 
 
 @contextmanager
-def open_stage(cassette: Cassette, player: Player, show: Show | None, team: Team | None) -> Iterator[Stage]:
-    """A place to replay in, of which nothing is left; `show` None shows nothing."""
+def open_stage(cassette: Cassette, plays: Plays, show: Show | None, team: Team | None) -> Iterator[Stage]:
+    """A place to replay in, of which nothing is left; `plays` makes a run's player, and `show` None shows nothing."""
     with tempfile.TemporaryDirectory(prefix="teamchat-replay-") as folder:
         root = Path(folder)
         who = in_folder(team, root) if team else recorded_team(cassette, root)
         db = Database(root / "teamchat.db")
         try:
             session = create_session(db, who.name, who.task, "replay", cassette.header.fence_key or "")
-            yield Stage(who, db, session, root, recorded_outside(cassette, player, root), show)
+            yield Stage(cassette, who, db, session, root, plays, show)
         finally:
             db.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
+    """`heard` may listen to what crosses the border of the recorded machine."""
+
+    cassette: Cassette
     team: Team
     db: Database
     session: Session
     folder: Path
-    outside: Outside
+    plays: Plays
     show: Show | None
+    heard: Callable[[Outside], Outside] = lambda outside: outside
 
-    def play(self, human: HumanLine) -> Run:
+    def play(self, run: Run) -> Played:
         """One input and all the turns that follow from it."""
-        stored: dict[str, Any] = {}
-        transcript = Transcript()
+        player = self.plays(map(recorded_turn, run.turns))
+        played = Played(player.waiting)
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
             before = mark(coordinator)
-            done = await coordinator.send(human.text, speaker=human.speaker, to=human.to)
-            transcript.finish(done)
-            stored.update(account(coordinator, before))
+            done = await _again(coordinator, run.input)
+            played.transcript.finish(done)
+            played.stored = account(coordinator, before)
+            played.paused, played.stopped = done.paused, bool(coordinator.stopper.asked)
             return done
 
         if self.show and self.show.talks:
-            print(f"$ {visible(shlex.join(command(human)))}\n", flush=True)
-        output = choose_output(self.team, self.session.name, self.show) if self.show else Silent()
-        code = run_conversation(
+            print(f"$ {visible(shlex.join(command(run.input)))}\n", flush=True)
+        played.code = run_conversation(
             self.team,
             self.db,
             self.session,
-            output,
+            choose_output(self.team, self.session.name, self.show) if self.show else Silent(),
             work,
             self.folder,
-            self.outside,
-            self._cooldowns(human),
-            transcript,
+            self.heard(recorded_outside(self.cassette, run, player, self.folder)),
+            self._cooldowns(run, player),
+            played.transcript,
         )
-        return Run(code, stored, transcript)
+        return played
 
-    def _cooldowns(self, human: HumanLine) -> Cooldowns:
-        """Who cooled down when the input was recorded."""
+    def _cooldowns(self, run: Run, player: Player) -> Cooldowns:
+        """Who cooled down when the input was recorded, by the clock of the recording."""
         file = self.folder / "cooldowns.json"
         file.unlink(missing_ok=True)
-        cooldowns = Cooldowns(file)
-        for agent in human.cooling:
-            cooldowns.start(agent)
+        cooldowns = Cooldowns(file, lambda: player.clock)
+        for agent, seconds in run.input.cooling.items():
+            cooldowns.start(agent, seconds)
         return cooldowns
 
 
-def _problems(end: EndLine, run: Run) -> Iterator[str]:
+async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeLine) -> Conclusion:
+    """Do what the person did."""
+    if isinstance(line, ResumeLine):
+        return await coordinator.resume(line.mode)
+    return await coordinator.send(line.text, speaker=line.speaker, to=line.to)
+
+
+def _problems(end: EndLine, run: Played) -> Iterator[str]:
     """How a run differs from the recorded one: in what it stored, or else in what it printed."""
-    then = end.model_dump(mode="json")
+    then = end.model_dump(mode="json", exclude_unset=True)
     if then["code"] != run.code:
         yield f"exit code: {run.code} instead of {then['code']}"
-    stored = [line for name, now in run.stored.items() for line in differences(then[name], now, name)]
+    known = {name: now for name, now in run.stored.items() if name in then}
+    stored = [line for name, now in known.items() for line in differences(then[name], now, name)]
     yield from stored
     if not stored:
         yield from differences(then["shown"], run.transcript.shown, "--json lines")
         yield from differences(then["printed"], run.transcript.printed, "printed")
 
 
-def command(human: HumanLine) -> list[str]:
+def command(line: HumanLine | ResumeLine) -> list[str]:
     """What the person had typed."""
-    speaker = ["--as", human.speaker] if human.speaker else []
-    to = ["--to", human.to] if human.to else []
-    return ["teamchat", "send", *speaker, *to, human.text]
+    if isinstance(line, ResumeLine):
+        return ["teamchat", "resume", *([f"--{line.mode.value}"] if line.mode is not ResumeMode.RETRY else [])]
+    speaker = ["--as", line.speaker] if line.speaker else []
+    to = ["--to", line.to] if line.to else []
+    return ["teamchat", "send", *speaker, *to, line.text]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from teamchat.cli.playback import BROKEN_OFF, Stage, open_stage
+from teamchat.cli.playback import Played, Stage, open_stage
 from teamchat.cli.recorder import listening
-from teamchat.core.cassette import Cassette, read_cassette
+from teamchat.core.cassette import Cassette, HumanLine, ResumeLine, Run, read_cassette
 from teamchat.core.cassette.compare import text_difference
 from teamchat.core.cassette.recording import CassetteWriter
-from teamchat.core.cassette.replay import recorded_turn
 from teamchat.core.errors import Interrupted, NoRecording, TeamchatError, UsageError
 from teamchat.core.printable import printable
 from teamchat.core.store.sessions import fence_key
@@ -85,23 +84,19 @@ def check(file: Path, team: Team | None, *, update: bool) -> Checked:
 
 
 def _play(cassette: Cassette, team: Team | None, checked: Checked) -> None:
-    player = LenientPlayer(map(recorded_turn, cassette.turns), math.inf, checked.meet)
-    with open_stage(cassette, player, None, team) as stage:
-        _all_inputs(stage, cassette)
-    if player.waiting:
-        left = ", ".join(dict.fromkeys(turn.identity.member for turn in player.waiting))
-        raise NoRecording(f"recorded turns that nobody asks for now: {left}")
+    with open_stage(cassette, lambda turns: LenientPlayer(turns, math.inf, checked.meet), None, team) as stage:
+        left = [turn.identity.member for played in _all_runs(stage) for turn in played.left]
+    if left:
+        raise NoRecording(f"recorded turns that nobody asks for now: {', '.join(dict.fromkeys(left))}")
 
 
-def _all_inputs(stage: Stage, cassette: Cassette, writer: CassetteWriter | None = None) -> None:
-    for human, end in cassette.runs:
-        if writer:
-            writer.human(human.text, human.speaker, human.to, human.cooling)
-        run = stage.play(human)
-        if run.code in BROKEN_OFF and not (end and end.code in BROKEN_OFF):
+def _all_runs(stage: Stage, begin: Callable[[Run], None] = lambda _: None) -> Iterator[Played]:
+    for run in stage.cassette.runs:
+        begin(run)
+        played = stage.play(run)
+        if played.stopped:
             raise Interrupted("interrupted")
-        if writer:
-            writer.end(run.code, run.stored, run.transcript.shown, run.transcript.printed)
+        yield played
 
 
 def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
@@ -111,17 +106,25 @@ def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
     def meet(recorded: RecordedTurn, identity: Identity, stdin: bytes) -> None:
         sources[identity, stdin] = recorded
 
-    player = LenientPlayer(map(recorded_turn, cassette.turns), math.inf, meet)
     with tempfile.TemporaryDirectory(prefix=".teamchat-", dir=file.parent) as folder:
-        with open_stage(cassette, player, None, team) as stage:
+        with open_stage(cassette, lambda turns: LenientPlayer(turns, math.inf, meet), None, team) as stage:
             path, key = Path(folder) / file.name, fence_key(stage.db, stage.session.id)
             writer = CassetteWriter(path, team or stage.team, os.environ, cassette.header.label, fence_key=key)
-            writer.begin(())
+            writer.begin((), {})
 
             def keep(turn: RecordedTurn) -> None:
                 source = sources[turn.key]
-                writer.turn(replace(turn, argv=source.argv, env_names=source.env_names))
+                writer.turn(replace(turn, argv=source.argv, env_names=source.env_names, at=source.at))
 
-            outside = listening(writer, stage.outside, keep)
-            _all_inputs(replace(stage, outside=outside), cassette, writer)
+            heard = replace(stage, heard=lambda outside: listening(writer, outside, keep))
+            for played in _all_runs(heard, lambda run: _write_input(writer, run.input)):
+                shown, printed = played.transcript.shown, played.transcript.printed
+                writer.end(played.code, played.paused, played.stored, shown, printed)
         writer.path.replace(file)
+
+
+def _write_input(writer: CassetteWriter, line: HumanLine | ResumeLine) -> None:
+    if isinstance(line, ResumeLine):
+        writer.resume(line.mode, line.cooling)
+    else:
+        writer.human(line.text, line.speaker, line.to, line.cooling)

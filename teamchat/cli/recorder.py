@@ -1,4 +1,4 @@
-"""`send --record`: the same run with a cassette that listens."""
+"""`send --record` and `resume --record`: the same run with a cassette that listens."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from teamchat.cli.conversation import Work, converse
 from teamchat.cli.output import Output
 from teamchat.cli.output.transcript import Transcript
-from teamchat.core.cassette.account import account, mark
-from teamchat.core.cassette.recording import CassetteWriter
+from teamchat.core.cassette.account import account, mark, standing
+from teamchat.core.cassette.recording import CassetteWriter, Cooling
 from teamchat.core.cassette.replay import identity_of, not_started
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
@@ -27,27 +27,29 @@ from teamchat.core.team import Team
 from teamchat.runners.recorded import RecordedTurn, Recorder
 
 Keep = Callable[[RecordedTurn], None]
-Said = tuple[str, str | None, str | None]
+Begins = Callable[[CassetteWriter, Cooling], None]
 LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set where a recording is not what a real model said
 
 
 def converse_recorded(
-    file: Path, team: Team, db: Database, session: Session, output: Output, work: Work, said: Said, *, wait: bool
+    file: Path, team: Team, db: Database, session: Session, output: Output, work: Work, begins: Begins, *, wait: bool
 ) -> ExitCode:
-    """`converse`, recording the input `said` (text, speaker, to), its turns and its end into `file`."""
+    """`converse`, recording the input that `begins` writes, its turns and its end into `file`."""
     key = fence_key(db, session.id)
     writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL), fence_key=key)
     transcript = Transcript()
     cooldowns = Cooldowns(state_dir() / "cooldowns.json")
-    cooling = [agent.name for agent in team.agents.values() if cooldowns.left(agent.name)]
 
     async def recorded(coordinator: ConversationCoordinator) -> Conclusion:
         before = mark(coordinator)
-        writer.begin([message.content for message in coordinator.manager.get_messages()])
-        writer.human(*said, cooling)
-        conclusion = await work(coordinator)
+        writer.begin([message.content for message in coordinator.manager.get_messages()], standing(coordinator))
+        with writer.whole():
+            left = {name: cooldowns.left(name) for name in team.agents}
+            begins(writer, {name: seconds for name, seconds in left.items() if seconds})
+            conclusion = await work(coordinator)
         transcript.finish(conclusion)
-        writer.end(conclusion.code, account(coordinator, before), transcript.shown, transcript.printed)
+        stored = account(coordinator, before)
+        writer.end(conclusion.code, conclusion.paused, stored, transcript.shown, transcript.printed)
         return conclusion
 
     return converse(team, db, session, output, recorded, listening(writer, REAL), wait=wait, listen=transcript)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,12 +8,19 @@ from teamchat.cli.options import (
     JsonOption,
     NoWaitOption,
     QuietOption,
+    RecordOption,
     SessionOption,
     StreamOption,
     TeamOption,
     TimeoutOption,
     TrustOption,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from teamchat.core.coordinator import ConversationCoordinator
+    from teamchat.core.events import Conclusion
 
 
 def resume(
@@ -30,6 +37,7 @@ def resume(
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
+    record: RecordOption = None,
 ) -> int:
     """Go on with what a failure, a guard, Ctrl-C or a crash has left."""
     from teamchat.cli.conversation import Show, choose_output, converse
@@ -51,4 +59,21 @@ def resume(
         if not quiet:
             note(f"session {chosen.name} goes on")
         output = choose_output(found, chosen.name, show)
-        return converse(found, db, chosen, output, lambda coordinator: coordinator.resume(mode), wait=not no_wait)
+
+        def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
+            return coordinator.resume(mode)
+
+        if record is None:
+            return converse(found, db, chosen, output, work, wait=not no_wait)
+        from teamchat.cli.recorder import converse_recorded
+
+        return converse_recorded(
+            record,
+            found,
+            db,
+            chosen,
+            output,
+            work,
+            lambda writer, cooling: writer.resume(mode, cooling),
+            wait=not no_wait,
+        )

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ from teamchat.cli.options import (
     JsonOption,
     NoWaitOption,
     QuietOption,
+    RecordOption,
     SessionOption,
     StreamOption,
     TeamOption,
@@ -48,9 +48,7 @@ def send(
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
-    record: Annotated[
-        Path | None, typer.Option("--record", metavar="FILE", help="Record into a cassette, for teamchat replay.")
-    ] = None,
+    record: RecordOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Explain the routing and show prompts and commands; run nothing.")
     ] = False,
@@ -95,5 +93,13 @@ def send(
             return converse(found, db, chosen, output, work, wait=not no_wait)
         from teamchat.cli.recorder import converse_recorded
 
-        said = (message, as_, to)
-        return converse_recorded(record, found, db, chosen, output, work, said, wait=not no_wait)
+        return converse_recorded(
+            record,
+            found,
+            db,
+            chosen,
+            output,
+            work,
+            lambda writer, cooling: writer.human(message, as_, to, cooling),
+            wait=not no_wait,
+        )

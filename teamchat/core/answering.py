@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import secrets
 import shutil
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -96,7 +95,7 @@ class Answering:
             kind = _kind(result)
             if kind is FailureKind.RATE_LIMIT and self.cooldowns:
                 self.cooldowns.start(self._vendor(member))
-            if kind not in REPLACEABLE or self.stopper.asked or not others:
+            if kind not in REPLACEABLE or _interrupted(result) or not others:
                 return result
             if isinstance(result, Answer):
                 self._end_failed(result)
@@ -105,6 +104,15 @@ class Answering:
             route = result.route
             member, *others = sorted(others, key=self._cools)
             self.emit(Warned(f"{_reason(result)}; {_instead(member, target)}"))
+
+    def stopped(self, member: str | None = None) -> bool:
+        """Whether a person wants no turn of that member, or of anybody, to begin."""
+        return bool(self.stopper.asked) or self.outside.stopped(member)
+
+    async def pause(self, seconds: float) -> None:
+        """Let them pass, or as many as there are until a stop is asked for; in a replay they have."""
+        if self.outside.live:
+            await self.stopper.sleep(seconds)
 
     def _cools(self, member: Member) -> bool:
         """Whether the member's vendor asked to be left alone; then it is asked when all others could not answer."""
@@ -118,12 +126,12 @@ class Answering:
         tries = 0
         while True:
             result = await self._turn(route, member, replaceable=replaceable)
-            if isinstance(result, Answer) and _lost(result) and not self.stopper.asked:
+            if isinstance(result, Answer) and _lost(result):
                 self._end_failed(result)
                 route = result.route  # after a turn that failed the next one is a fresh one
                 self.emit(Warned(f"{_reason(result)}; begins a fresh one with the full context"))
                 continue
-            if _kind(result) not in RETRYABLE or tries >= member.retries or self.stopper.asked:
+            if _kind(result) not in RETRYABLE or tries >= member.retries or _interrupted(result):
                 return result
             assert isinstance(result, Answer)
             self._end_failed(result)
@@ -132,12 +140,11 @@ class Answering:
             route = result.route
             pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
             self.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s"))
-            if self.outside.live:
-                await self.stopper.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 (no secret)
+            await self.pause(pause * random.uniform(0.75, 1.25))  # noqa: S311 (no secret)
             tries += 1
 
     async def _turn(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
-        if self.stopper.asked:
+        if self.stopped(member.name):
             return NoAnswer(route, Interrupted(f"{member.name} was interrupted before its turn began"))
         folder = self.folder / secrets.token_hex(8)
         scratch, stays = self.outside.scratch(folder), None
@@ -177,7 +184,7 @@ class Answering:
     def _begin(self, route: Route, prepared: ReadyTurn, folder: Path) -> Turn:
         new = new_turn(self.session, route.number, prepared, folder)
         with self.transaction():
-            self.note(TurnBegan(time.time(), route.number, prepared.prompt.answers.id))
+            self.note(TurnBegan(self.outside.now(), route.number, prepared.prompt.answers.id))
             return begin_turn(self.db, new)
 
     def _end_failed(self, answer: Answer) -> None:
@@ -191,7 +198,7 @@ class Answering:
         """Complete the turn of an answer, in the caller's transaction; `kept` for a group that is not over."""
         outcome = answer.finished.outcome
         end_turn(self.db, answer.turn, turn_status(outcome.failure, kept=kept), replace(outcome, reply=reply), left)
-        self.note(spent(outcome.usage))
+        self.note(spent(self.outside.now(), outcome.usage))
 
     def told(self, answer: Answer, reply: str | None = None) -> None:
         """Say that the turn is over, and forget its output files."""
@@ -229,9 +236,9 @@ def turn_status(failure: Failure | None, *, kept: bool = False) -> TurnStatus:
     return "interrupted" if failure.kind is FailureKind.INTERRUPTED else "failed"
 
 
-def spent(usage: Usage | None) -> Spent:
+def spent(now: float, usage: Usage | None) -> Spent:
     used = usage or Usage()
-    return Spent(time.time(), (used.input_tokens or 0) + (used.output_tokens or 0), used.cost_usd or 0.0)
+    return Spent(now, (used.input_tokens or 0) + (used.output_tokens or 0), used.cost_usd or 0.0)
 
 
 def _kind(result: Answer | NoAnswer) -> FailureKind | None:
@@ -248,6 +255,11 @@ def _instead(member: Member, target: Member) -> str:
 def _lost(answer: Answer) -> bool:
     """Whether the turn was to go on with a vendor session that is not there."""
     return _kind(answer) is FailureKind.GONE and answer.turn.setup.resumes is not None
+
+
+def _interrupted(result: Answer | NoAnswer) -> bool:
+    """Whether a person has ended the turn: it is neither tried again nor replaced."""
+    return isinstance(result, Answer) and result.finished.interrupted
 
 
 def _reason(result: Answer | NoAnswer) -> str:

@@ -88,7 +88,7 @@ def _end(of: Answering, aside: Aside[T], turn: Turn, finished: FinishedTurn) -> 
     with of.transaction():
         end_turn(of.db, turn, turn_status(failure), outcome, left)
         result = keep(turn)
-        of.note(spent(outcome.usage))
+        of.note(spent(of.outside.now(), outcome.usage))
     of.tally.add(turn, outcome)
     if not isinstance(result, Failed):
         of.emit(aside.tell(turn, result))

@@ -74,7 +74,7 @@ class Compacting:
 
         A failure is told and stops nothing. Raises `StoreError` and `NoRecording`.
         """
-        while not self._of.stopper.asked and (member := self.due(up_to)):
+        while not self._of.stopped() and (member := self.due(up_to)):
             if isinstance(done := await self.sum_up(member, up_to), Failed):
                 self._of.emit(Warned(f"the conversation was not summed up: {done.reason}"))
                 return

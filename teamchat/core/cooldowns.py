@@ -6,16 +6,17 @@ import contextlib
 import fcntl
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
 
 
 class Cooldowns:
-    """Until when a vendor cools down. A file that can not be read or written costs a try, never a turn."""
+    """Until when a vendor cools down, by the clock `now`; a file that can not be used costs a try, never a turn."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
+        self._file, self._now = file, now
 
     def left(self, vendor: str) -> float:
         """How many seconds are left of the vendor's cool-down; 0 when there is none."""
@@ -23,17 +24,17 @@ class Cooldowns:
             known = _parse(self._file.read_bytes())
         except OSError:
             return 0.0
-        return min(max(0.0, known.get(vendor, 0.0) - time.time()), COOL_S)  # the clock may have been set back
+        return min(max(0.0, known.get(vendor, 0.0) - self._now()), COOL_S)  # the clock may have been set back
 
-    def start(self, vendor: str) -> None:
+    def start(self, vendor: str, seconds: float = COOL_S) -> None:
         """Let the vendor cool down from now on."""
-        now = time.time()
+        now = self._now()
         with contextlib.suppress(OSError), self._file.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # another process may do the same
             file.seek(0)
             known = {name: until for name, until in _parse(file.read()).items() if until > now}
             file.truncate(0)
-            file.write(json.dumps({**known, vendor: now + COOL_S}).encode())
+            file.write(json.dumps({**known, vendor: now + seconds}).encode())
 
 
 def _parse(content: bytes) -> dict[str, float]:

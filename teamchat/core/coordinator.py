@@ -7,7 +7,6 @@ together, so a process that is killed between two steps leaves a conversation th
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -91,7 +90,7 @@ class ConversationCoordinator:
         self.outside = outside
         self.manager = manager_of(team, db, session)
         self.collector = outside.collected(collector_of(team, db, session))
-        self.saying = Saying(team, db, session, self.manager, emit)
+        self.saying = Saying(team, db, session, self.manager, emit, outside.now)
         self.tally = Tally()
         self.state: State = load_state(db, session, rules_of(team))
         self.answering = Answering(
@@ -118,7 +117,7 @@ class ConversationCoordinator:
         clean_turns(self.db, self.session, self.answering.folder)
         for note in recover_turns(self.db, self.session):
             self.emit(Warned(note))
-        self._step(Recovered(time.time()))
+        self._step(Recovered(self.outside.now()))
 
     async def send(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Conclusion:
         """Store a person's message and follow the routing until nobody is left to speak, or something stops it.
@@ -157,7 +156,7 @@ class ConversationCoordinator:
         """Go on with what was held. Raises `NothingToResume` when the queue is empty."""
         if not self.state.queue:
             raise NothingToResume("nothing waits in this conversation", 'teamchat send "..."')
-        return await self._follow(self._step(Resumed(time.time(), mode)))
+        return await self._follow(self._step(Resumed(self.outside.now(), mode)))
 
     async def compact(self, name: str | None = None) -> Conclusion:
         """Have a member, the team's `compactor` where none is named, sum up what was said before the newest message.
@@ -221,8 +220,8 @@ class ConversationCoordinator:
             if not isinstance(last, RunTurn | RunGroup | Deliver):
                 return conclude(self.tally, self.state, last, len(self.team.humans))
             try:
-                stopped = self.stopper.asked and not isinstance(last, Deliver)
-                actions = self._step(Stopped(time.time())) if stopped else await self._perform(last)
+                stopped = self.answering.stopped() and not isinstance(last, Deliver)
+                actions = self._step(Stopped(self.outside.now())) if stopped else await self._perform(last)
             except NoRecording:
                 raise  # there is nothing to resume in a replay
             except TeamchatError as error:  # the store failed, or the team has changed: what ran is held
@@ -231,7 +230,7 @@ class ConversationCoordinator:
 
     def _hold_all(self) -> None:
         """Where the store can not be written, the next process finds what ran, and holds it in the same way."""
-        stopped = Stopped(time.time())
+        stopped = Stopped(self.outside.now())
         try:
             self._step(stopped)
         except StoreError:
@@ -264,11 +263,11 @@ class ConversationCoordinator:
         answer = await self.answering.answer(route)
         if isinstance(answer, NoAnswer):
             self.tally.fail(route, answer.error)
-            return self._step(TurnEnded(time.time(), route.number, None))
+            return self._step(TurnEnded(self.outside.now(), route.number, None))
         finished, left = answer.finished, trace_of(answer.finished)
         heard = None if finished.outcome.failure else self.saying.hear((answer.member, finished.text))[0]
         reply: Said[TurnEnded] | None = None
-        ended = TurnEnded(time.time(), route.number, None)
+        ended = TurnEnded(self.outside.now(), route.number, None)
         with self._transaction():
             if heard:
                 reply = self.saying.reply(heard, answer.turn, route)
@@ -292,8 +291,8 @@ class ConversationCoordinator:
 
     async def _group(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """The turns of a group at the same time; each is stored when it is over, the replies once all are."""
-        failed = await run_together(self.team, routes, self._member_of_group, self.stopper, self.emit)
-        return self._step(GroupRan(time.time(), failed))
+        failed = await run_together(self.team, routes, self._member_of_group, self.answering.pause, self.emit)
+        return self._step(GroupRan(self.outside.now(), failed))
 
     async def _member_of_group(self, route: Route) -> bool:
         """Whether the member has its reply, which its turn keeps."""
@@ -305,7 +304,7 @@ class ConversationCoordinator:
         with self._transaction():
             self.answering.end(answer, left, kept=not failed)
             if not failed:
-                self._decide(MemberAnswered(time.time(), route.number, answer.turn.id))
+                self._decide(MemberAnswered(self.outside.now(), route.number, answer.turn.id))
         self.answering.told(answer)
         return not failed
 
@@ -319,7 +318,7 @@ class ConversationCoordinator:
                 reply = self.saying.reply(one, turn, route)
                 deliver_turn(self.db, turn, reply.message.id)
                 replies.append((turn, reply))
-            actions = self._decide(GroupDelivered(time.time(), tuple(reply.event for _, reply in replies)))
+            actions = self._decide(GroupDelivered(self.outside.now(), tuple(reply.event for _, reply in replies)))
         for turn, reply in replies:
             self._tell_reply(turn, reply)
         return actions

@@ -10,7 +10,6 @@ from pathlib import Path
 from teamchat.core.engine.route import Route
 from teamchat.core.events import ConversationEvent, Warned
 from teamchat.core.team import Team
-from teamchat.runners.turn import Stopper
 
 # CLIs of one vendor that start together corrupt each other's state, or are refused as a burst
 STAGGER_S = 0.25
@@ -20,10 +19,13 @@ async def run_together(
     team: Team,
     routes: tuple[Route, ...],
     speak: Callable[[Route], Awaitable[bool]],
-    stopper: Stopper,
+    pause: Callable[[float], Awaitable[None]],
     emit: Callable[[ConversationEvent], None],
 ) -> tuple[int, ...]:
-    """Let all of them speak; the numbers of those that failed. One failing does not stop the others, an error does."""
+    """Let all of them speak; the numbers of those that failed. One failing does not stop the others, an error does.
+
+    `pause` lets seconds pass before a member begins.
+    """
     lines = in_lines(team, routes)
     for line in lines:
         if len(line) > 1:
@@ -32,7 +34,7 @@ async def run_together(
             emit(Warned(f"{together} may write in the same folder, so they speak one after the other"))
 
     async def in_turn(line: list[Route], wait: float) -> list[int]:
-        await stopper.sleep(wait)
+        await pause(wait)
         return [route.number for route in line if not await speak(route)]
 
     waits = staggered(team, lines)

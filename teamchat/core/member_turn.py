@@ -58,10 +58,14 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class FinishedTurn:
-    """What a turn came to: `text` is the reply, or the partial text when `outcome.failure` says why there is none."""
+    """What a turn came to: `text` is the reply, or the partial text when `outcome.failure` says why there is none.
+
+    `interrupted`: a person has ended it, whatever came of it.
+    """
 
     outcome: Outcome
     text: str
+    interrupted: bool = False
     vendor_session: str | None = None
     events: tuple[TimedEvent, ...] = ()
 
@@ -87,7 +91,8 @@ class Outside:
 
     `check` raises what is known to fail before anything is started; `exists` tells whether an `@path` names something.
     `scratch` says where a turn's own folder is to be. Where it is not `live`, the clocks have run and the pauses were
-    made already. `collected` may change what is gathered of files and lessons.
+    made already. `collected` may change what is gathered of files and lessons. `now` is the time in seconds; `stopped`
+    tells whether a person had stopped the recorded run before a turn of that member, or of anybody.
     """
 
     launcher: Launcher
@@ -97,6 +102,8 @@ class Outside:
     scratch: Callable[[Path], Path] = scratch_of
     live: bool = True
     collected: Callable[[ContextCollector], ContextCollector] = lambda collector: collector
+    now: Callable[[], float] = time.time
+    stopped: Callable[[str | None], bool] = lambda _: False
 
 
 def ready(
@@ -317,7 +324,8 @@ async def run(
         return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
     resumes, before = turn.setup.resumes, _used_before(turn)
     end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
-    return FinishedTurn(_outcome(turn, end, collector, before), end.text, end.vendor_session, tuple(collector.events))
+    outcome = _outcome(turn, end, collector, before)
+    return FinishedTurn(outcome, end.text, end.interrupted, end.vendor_session, tuple(collector.events))
 
 
 def _used_before(turn: ReadyTurn) -> Usage | None:

@@ -89,7 +89,8 @@ class Redactor:
     """Knows the secrets of one environment."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        values = {value for name, value in env.items() if SECRET_NAME.search(name) and len(value) >= SHORTEST}
+        secret = (value for name, value in env.items() if SECRET_NAME.search(name))
+        values = {value for value in secret if len(value) >= SHORTEST and not value.isspace()}
         # in the JSON that agents print a value may be escaped
         forms = {form for value in values for form in (value, *_escaped(value))}
         longest_first = sorted(forms, key=len, reverse=True)

@@ -5,7 +5,6 @@ All of it is part of the caller's transaction, and tells the engine what has hap
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -48,13 +47,17 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """Stores what is said in one session; `emit` is told of what could not be done as it was written."""
+    """Stores what is said in one session; `emit` is told of what could not be done as it was written.
+
+    `now` is the time in seconds.
+    """
 
     team: Team
     db: Database
     session: int
     manager: ContextManager
     emit: Callable[[ConversationEvent], None]
+    now: Callable[[], float]
 
     def person(self, addressed: Addressed) -> Said[HumanSpoke]:
         """Store a person's message, and the task that it sets."""
@@ -69,7 +72,7 @@ class Saying:
             self.manager.set_team_task(addressed.task)
         noted = note_todos(self.db, self.session, addressed.todos, addressed.speaker.name, message.id)
         spoke = HumanSpoke(
-            time.time(),
+            self.now(),
             message.id,
             addressed.speaker.name,
             addressed.requests,
@@ -107,7 +110,7 @@ class Saying:
             )
         )
         ended = TurnEnded(
-            time.time(), route.number, message.id, asks.requests, asks.drops, speaker=member.name, new=heard.new
+            self.now(), route.number, message.id, asks.requests, asks.drops, speaker=member.name, new=heard.new
         )
         return Said(message, ended, note_todos(self.db, self.session, asks.todos, member.name, message.id))
 

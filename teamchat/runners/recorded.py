@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from teamchat.runners.agent_events import Failure
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.running import Chunk, Cut, Exit, Identity, Launch, Launcher, Running, SpawnFailed
 
 STOPPED = -15  # the exit code of a replayed agent that was stopped: ended by SIGTERM
@@ -35,7 +35,8 @@ SPAWN = "spawn"  # the kind of `NotStarted` that the operating system gave
 class RecordedTurn:
     """One turn as it crossed the process boundary; `env_names` are the variables it was given.
 
-    `cut` is what ended it before its own end. `exit` is None where `error` says why it was not even started.
+    `at` is when it began, in seconds from the beginning of its run. `cut` is what ended it before its own end. `exit`
+    is None where `error` says why it was not even started.
     """
 
     identity: Identity
@@ -46,6 +47,7 @@ class RecordedTurn:
     exit: Exit | None
     cut: Cut | None = None
     error: NotStarted | None = None
+    at: float = 0.0
 
     @property
     def key(self) -> tuple[Identity, bytes]:
@@ -61,28 +63,29 @@ class NotRecorded(Exception):
 
 
 class Recorder:
-    """A launcher that hands every finished turn of another one to `keep`."""
+    """A launcher that hands every finished turn of another one to `keep`; its run begins now."""
 
     def __init__(self, launcher: Launcher, keep: Callable[[RecordedTurn], None]) -> None:
         self._launcher, self._keep = launcher, keep
+        self._began = time.monotonic()
 
     def __call__(self, what: Launch) -> Running:
+        started = time.monotonic()
+        turn = RecordedTurn(
+            what.identity, what.stdin, normalised(what), tuple(sorted(what.env)), (), None, at=started - self._began
+        )
         try:
-            return _Recording(self._launcher(what), what, self._keep)
+            return _Recording(self._launcher(what), what.cwd, turn, started, self._keep)
         except SpawnFailed as error:
-            self._keep(replace(of_launch(what), error=NotStarted(SPAWN, str(error))))
+            self._keep(replace(turn, error=NotStarted(SPAWN, str(error))))
             raise
 
 
-def of_launch(what: Launch) -> RecordedTurn:
-    """The recording of a turn that has not begun."""
-    return RecordedTurn(what.identity, what.stdin, normalised(what), tuple(sorted(what.env)), (), None)
-
-
 class _Recording:
-    def __init__(self, process: Running, what: Launch, keep: Callable[[RecordedTurn], None]) -> None:
-        self._process, self._what, self._keep = process, what, keep
-        self._started = time.monotonic()
+    def __init__(
+        self, process: Running, cwd: Path, turn: RecordedTurn, started: float, keep: Callable[[RecordedTurn], None]
+    ) -> None:
+        self._process, self._cwd, self._turn, self._started, self._keep = process, cwd, turn, started, keep
         self._cut: Cut | None = None
 
     @property
@@ -104,8 +107,8 @@ class _Recording:
                     seen.append(chunk)
                 yield chunk
         if end := self._process.exit:
-            exit_ = replace(end, cwd=end.cwd or self._what.cwd)
-            self._keep(replace(of_launch(self._what), chunks=tuple(seen), exit=exit_, cut=self._cut))
+            exit_ = replace(end, cwd=end.cwd or self._cwd)
+            self._keep(replace(self._turn, chunks=tuple(seen), exit=exit_, cut=self._cut))
 
 
 def normalised(what: Launch) -> tuple[str, ...]:
@@ -120,18 +123,28 @@ def normalised(what: Launch) -> tuple[str, ...]:
 class Player:
     """A launcher that starts nothing: it plays recordings, `speed` times as fast (infinity: without waiting).
 
+    `clock` is when the last of them ended, in seconds from the beginning of the recorded run.
+
     Raises `NotRecorded` for a turn that no recording is left for; there is never a live call.
     """
 
     def __init__(self, turns: Iterable[RecordedTurn], speed: float) -> None:
         self.waiting = list(turns)
+        self.clock = 0.0
         self._speed = speed
 
     def __call__(self, what: Launch) -> Running:
         turn = self.take(what.identity, what.stdin)
         if turn.exit is None:
             raise SpawnFailed(turn.error.text if turn.error else "it was not started")
-        return _Playback(turn, turn.exit, self._speed)
+        return _Playback(turn, turn.exit, self._speed, self._ended)
+
+    def _ended(self, turn: RecordedTurn, end: Exit) -> None:
+        self.clock = max(self.clock, turn.at + end.seconds)
+
+    def waits(self, member: str | None = None) -> bool:
+        """Whether a turn of that member, or of anybody, was not played yet."""
+        return any(member in (None, turn.identity.member) for turn in self.waiting)
 
     def take(self, identity: Identity, stdin: bytes) -> RecordedTurn:
         """The recording of that turn, which is played then. Raises `NotRecorded`."""
@@ -167,15 +180,18 @@ class LenientPlayer(Player):
 
 
 class _Playback:
-    def __init__(self, turn: RecordedTurn, end: Exit, speed: float) -> None:
-        self._turn, self._end, self._speed = turn, end, speed
+    def __init__(
+        self, turn: RecordedTurn, end: Exit, speed: float, ended: Callable[[RecordedTurn, Exit], None]
+    ) -> None:
+        self._turn, self._end, self._speed, self._ended = turn, end, speed, ended
         self._stopped = asyncio.Event()
         self.exit: Exit | None = None
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
-        """What ended the recorded turn does not end this one before its time."""
+        """What ended the recorded turn does not end this one before its time; whoever watches the replay does."""
         cut = self._turn.cut
-        if hard or why is None or cut is None or cut.why.kind is not why.kind:
+        again = cut and why and cut.why.kind is why.kind is not FailureKind.INTERRUPTED
+        if hard or not again:
             self._stopped.set()
 
     async def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
@@ -188,6 +204,7 @@ class _Playback:
             yield chunk
         stopped = await self._stopped_within(self._end.seconds - at)
         self.exit = Exit(STOPPED, seconds=at, cwd=self._end.cwd) if stopped else self._end
+        self._ended(self._turn, self._end)
 
     async def _stopped_within(self, seconds: float) -> bool:
         """Let recorded time pass; True when the turn was stopped meanwhile."""

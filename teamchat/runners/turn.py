@@ -78,13 +78,14 @@ class Stopper:
 class TurnEnd:
     """Everything known about a finished turn. `text` is the reply, or the partial text when it failed.
 
-    `cwd` is where it ran, if that was elsewhere: of a recording.
+    `cwd` is where it ran, if that was elsewhere: of a recording. `interrupted`: a person has ended it.
     """
 
     text: str
     failure: Failure | None
     exit_code: int
     seconds: float
+    interrupted: bool = False
     first_byte_s: float | None = None
     usage: Usage | None = None
     denied: tuple[Denied, ...] = ()
@@ -171,12 +172,9 @@ class _Turn:
         return end
 
     def _was_cut(self, why: Failure) -> None:
-        """A recorded turn was ended here; when a person did it, everything that runs with it was stopped."""
+        """Remember why it is ended here; of a recorded turn: why it was."""
         if self.cut is None:
             self.cut, self.failed_before_cut = why, self.facts.done is False
-        if why.kind is FailureKind.INTERRUPTED and not self.stopper.asked:
-            self.stopper.request()
-            self.stops_sent = self.stopper.asked
 
     def _take(self, chunk: Chunk) -> None:
         lines = self.framers[chunk.stream].push(chunk.data)
@@ -255,8 +253,7 @@ class _Turn:
         return None
 
     def _end_process(self, why: Failure, *, hard: bool = False) -> None:
-        if self.cut is None:
-            self.cut, self.failed_before_cut = why, self.facts.done is False
+        self._was_cut(why)
         self.process.stop(why, hard=hard)
 
     def _end(self) -> TurnEnd:
@@ -275,6 +272,7 @@ class _Turn:
             failure=failure,
             exit_code=code,
             seconds=ended.seconds if ended else time.monotonic() - self.started,
+            interrupted=self.cut is not None and self.cut.kind is FailureKind.INTERRUPTED,
             first_byte_s=self.first_byte,
             usage=self.facts.usage,
             denied=tuple(self.facts.denied),

@@ -118,7 +118,7 @@ def test_a_recording_that_can_not_go_on_is_refused_before_anything_is_said(casse
     before = cli("log", "--json").out
     ran = cli("send", "--record", cassette, "--to", "max", "More")
     assert (ran.code, cli("log", "--json").out) == (2, before)
-    assert "records another team or conversation" in ran.err
+    assert "does not end where this conversation stands" in ran.err
 
 
 def test_a_file_that_is_not_there_is_one_line() -> None:

@@ -78,7 +78,7 @@ def test_all_speak_and_those_that_failed_are_told(tmp_path: Path) -> None:
         spoke.append(f"{route.target} ends")
         return route.target != "b"
 
-    assert asyncio.run(run_together(given, routes(given), speak, Stopper(), events.append)) == (2,)
+    assert asyncio.run(run_together(given, routes(given), speak, Stopper().sleep, events.append)) == (2,)
     assert spoke.index("a ends") < spoke.index("b begins")
     assert spoke.index("c ends") < spoke.index("a ends")
     assert events == [Warned("a and b may write in the same folder, so they speak one after the other")]
@@ -98,5 +98,5 @@ def test_an_error_of_one_stops_the_others_and_is_raised(tmp_path: Path) -> None:
         return True
 
     with pytest.raises(ValueError, match="a broke"):
-        asyncio.run(run_together(given, routes(given), speak, Stopper(), lambda _: None))
+        asyncio.run(run_together(given, routes(given), speak, Stopper().sleep, lambda _: None))
     assert ended == ["b"]

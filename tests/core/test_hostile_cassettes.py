@@ -148,7 +148,7 @@ def test_damaged_bytes_are_one_line_with_its_number(
     [
         ('{"human": {"text": "a"', "not JSON"),
         ("", "not JSON"),
-        ("{}", "expected one of human, turn and end"),
+        ("{}", "line 3: expected one of human, resume, turn and end"),
         ('{"human": {"text": "a"}, "end": null, "x": 1}', "x: Extra inputs are not permitted"),
         ('{"human": {"text": "\\ud800"}}', "not JSON"),
         ("[" * 100_000, "not JSON"),

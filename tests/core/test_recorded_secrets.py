@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.core.cassette import read_cassette
+from teamchat.core.cassette.account import standing_of
 from teamchat.core.cassette.recording import CassetteWriter
 from teamchat.core.cassette.redact_cut import CutRedactor
 from teamchat.core.cassette.streamed import redact_streamed
@@ -21,9 +22,11 @@ from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.recorded import NotStarted, RecordedTurn
 from teamchat.runners.running import Chunk, Cut, Exit, Identity
 from tests.crew import crew
+from tests.program import run_here
 
 SECRET = 'hunter2-"quoted"-hunter2'  # in a variable
 OF_MEMBER = "correct horse battery staple"  # in a member's own variable
+NEW = standing_of(())
 KEY = "sk-ant-api03-" + "k3Y" * 12
 ALL = f"<{SECRET}|{OF_MEMBER}|{KEY}>"
 PIECES = (SECRET[:12], SECRET[-12:], OF_MEMBER[:12], OF_MEMBER[-12:], KEY[:16], KEY[-12:])
@@ -58,8 +61,8 @@ def clean(path: Path) -> None:
 def test_no_field_of_a_cassette_has_a_secret(tmp_path: Path, world: Path, data: str) -> None:
     path = tmp_path / "a.cassette"
     made = writer(path, world)
-    made.begin(())
-    made.human(ALL, ALL, ALL, [ALL])
+    made.begin((), NEW)
+    made.human(ALL, ALL, ALL, {ALL: 1.0})
     made.existing.add(ALL)
     chunks = (
         Chunk("out", data.encode() + b"\n", 0.1),
@@ -75,7 +78,9 @@ def test_no_field_of_a_cassette_has_a_secret(tmp_path: Path, world: Path, data: 
     message = {"id": "msg-1", "speaker": "max", "kind": "ai", "to": [ALL], "markers": [ALL], "text": ALL}
     turn = {"number": 1, "member": "max", "agent": ALL, "status": "done", "route": 1, "shown_through": "msg-1"}
     turn |= {"setup": {ALL: ALL}, "outcome": {"notes": [ALL]}, "partial": ALL, "events": [["Text", {"text": ALL}]]}
-    made.end(0, {"messages": [message], "turns": [turn], "routes": []}, [{"type": "x", "text": [ALL]}], [ALL])
+    todo = {"number": 1, "by": ALL, "text": ALL, "done": False}
+    stored = {"messages": [message], "turns": [turn], "routes": [], "task": ALL, "todos": [todo]}
+    made.end(0, None, stored, [{"type": "x", "text": [ALL]}], [ALL])
     clean(path)
     cassette = read_cassette(path)  # and it is one still
     assert cassette.header.team.members[0].name == "kailai"  # who is in a team is no secret, whatever has that value
@@ -124,11 +129,22 @@ def test_an_ordinary_cut_stays() -> None:
 def test_what_was_said_before_the_recording_goes_on_is_known(tmp_path: Path, world: Path) -> None:
     path = tmp_path / "a.cassette"
     made = writer(path, world)
-    made.begin(())
+    made.begin((), NEW)
     message = {"id": "msg-1", "speaker": "kailai", "kind": "human", "to": [], "markers": [], "text": KEY}
     made.human(KEY, None, None)
-    made.end(0, {"messages": [message], "turns": [], "routes": []}, [], [])
+    made.end(0, None, {"messages": [message], "turns": [], "routes": []}, [], [])
     again = writer(path, world)
-    again.begin((KEY,))
+    again.begin((KEY,), NEW | {"messages": 1})
     again.human(f"{KEY[:20]}…", None, None)
     clean(path)
+
+
+@pytest.mark.parametrize("word", ["system", "claude", "timeout", "interrupted", "cassette", "priority", "        "])
+def test_a_word_of_the_format_in_a_variable_takes_nothing_out(
+    world: Path, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crew(world, {"max": ["Hi,\n        you"]}, like={"max": "claude"})
+    monkeypatch.setenv("AUTH_TYPE", word)
+    assert run_here("send", "--record", "a.cassette", "Go").code == 0
+    ran = run_here("replay", "--speed", "0", "--verify", "a.cassette")
+    assert (ran.code, "Hi,\n        you" in ran.out) == (0, True), ran.err

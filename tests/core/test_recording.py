@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.cassette import parse_cassette, read_cassette
+from teamchat.core.cassette import HumanLine, parse_cassette, read_cassette
+from teamchat.core.cassette.account import standing_of
 from teamchat.core.cassette.recording import CassetteWriter, output_lines
 from teamchat.core.cassette.replay import recorded_team, recorded_turn
 from teamchat.core.errors import UsageError
@@ -18,6 +19,7 @@ from tests.crew import crew
 
 SECRET = "hunter2-hunter2"  # in variables, prompts and output of these tests
 NOTHING: dict[str, list[object]] = {"messages": [], "turns": [], "routes": []}
+NEW = standing_of(())
 KEY = "sk-ant-api03-" + "k3y" * 12
 PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----" + "MIIE" * 16 + "-----END PRIVATE KEY-----"
 
@@ -45,13 +47,13 @@ def gemini_delta(text: str) -> str:
 def test_a_cassette_reads_back_as_it_was_recorded(tmp_path: Path, world: Path) -> None:
     path = tmp_path / "a.cassette"
     made = writer(path, world)
-    made.begin(())
+    made.begin((), NEW)
     made.human("Hi", None, "max")
     chunks = (Chunk("out", b"one\ntw", 0.1), Chunk("err", b"\xff\xfe\n", 0.2), Chunk("out", b"o\nthree", 0.3))
     made.turn(turn(chunks, "plain"))
-    made.end(0, NOTHING, (), ())
+    made.end(0, None, NOTHING, (), ())
     cassette = read_cassette(path)
-    assert [human.text for human, _ in cassette.runs] == ["Hi"]
+    assert [run.input for run in cassette.runs] == [HumanLine(text="Hi", to="max")]
     played = recorded_turn(cassette.turns[0])
     for stream in ("out", "err"):
         assert joined(played.chunks, stream) == joined(chunks, stream)
@@ -70,7 +72,7 @@ def test_no_planted_secret_is_in_a_cassette(
 ) -> None:
     path = tmp_path / "a.cassette"
     made = writer(path, world)
-    made.begin(())
+    made.begin((), NEW)
     made.human(f"my key is {secret}", None, None)
     pieces = [secret[:5], secret[5:9], secret[9:]]
     streamed = "".join(delta(piece) for piece in ("It is ", *pieces, " indeed"))  # type: ignore[operator]  # a function
@@ -87,7 +89,7 @@ def test_no_planted_secret_is_in_a_cassette(
             stdin=f"the prompt with {secret}",
         )
     )
-    made.end(0, NOTHING, (), ())
+    made.end(0, None, NOTHING, (), ())
     text = path.read_text()
     for piece in (secret, pieces[2]):
         assert piece not in text
@@ -107,16 +109,16 @@ def test_lines_are_the_whole_output(pieces: list[tuple[str, bytes]]) -> None:
 
 def test_a_recording_goes_on_only_with_its_own_conversation(tmp_path: Path, world: Path) -> None:
     path = tmp_path / "a.cassette"
-    writer(path, world).begin(())
-    writer(path, world).begin(())  # nothing said so far: it is the same conversation
-    with pytest.raises(UsageError, match="another team or conversation"):
-        writer(path, world).begin(("a", "b", "c"))
+    writer(path, world).begin((), NEW)
+    writer(path, world).begin((), NEW)  # nothing said so far: it is the same conversation
+    with pytest.raises(UsageError, match="does not end where this conversation stands"):
+        writer(path, world).begin(("a", "b", "c"), NEW | {"messages": 3})
     assert len(path.read_text().splitlines()) == 1
 
 
 def test_a_recording_begins_with_a_new_conversation(tmp_path: Path, world: Path) -> None:
     with pytest.raises(UsageError, match="begins with a new conversation"):
-        writer(tmp_path / "a.cassette", world).begin(("a", "b"))
+        writer(tmp_path / "a.cassette", world).begin(("a", "b"), NEW | {"messages": 2})
     assert not (tmp_path / "a.cassette").exists()
 
 

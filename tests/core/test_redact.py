@@ -166,4 +166,4 @@ def test_a_secret_never_survives_and_lengths_and_lines_stay(before: str, secret:
     clean = Redactor({"MY_SECRET": secret})(before + secret + after)
     assert len(clean) == len(before + secret + after)
     assert clean.count("\n") == (before + secret + after).count("\n")
-    assert secret not in clean or not secret.strip("*\r\n")
+    assert secret not in clean or secret.isspace() or not secret.strip("*\r\n")

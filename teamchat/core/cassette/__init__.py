@@ -1,7 +1,8 @@
 """A cassette: a recorded conversation as JSON lines (docs/cassettes.md).
 
-The first line is the header with the team. Then come, in the order they happened, lines with one key each: `human` (an
-input), `turn` (what crossed the process boundary) and `end` (how that input's run ended, what it stored and printed).
+The first line is the header with the team. Then come, in the order they happened, lines with one key each: `human` and
+`resume` (an input), `turn` (what crossed the process boundary) and `end` (how the run of that input ended, and what it
+stored and printed).
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import base64
 import json
 import stat
-from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import UsageError
 from teamchat.core.printable import printable
 from teamchat.core.team import Like
@@ -43,13 +46,24 @@ class Header(Line):
     fence_key: str | None = Field(None, pattern=r"^[0-9a-f]*$")
 
 
-class HumanLine(Line):
-    """What a person said. `cooling` are the agents that were cooling down after a rate limit."""
+class InputLine(Line):
+    """What begins a run. `cooling` are the agents that were cooling down after a rate limit, for so many seconds."""
+
+    cooling: dict[str, Seconds] = {}
+
+
+class HumanLine(InputLine):
+    """What a person said."""
 
     text: str
     speaker: str | None = None
     to: str | None = None
-    cooling: list[str] = []
+
+
+class ResumeLine(InputLine):
+    """That a person let go on what had stopped."""
+
+    mode: ResumeMode = ResumeMode.RETRY
 
 
 class CutLine(Line):
@@ -79,8 +93,9 @@ class ToldLine(Line):
 class TurnLine(Line):
     """One turn. `output` is `[seconds, "out" or "err", text]` per line of output, with its line end.
 
-    A line that is no UTF-8 stands in base64, as "out64" or "err64". `existing` are the `@paths` that existed, `cwd` is
-    the folder of the agent where its output names it. `exit_code` is null where `error` says why it was not started.
+    A line that is no UTF-8 stands in base64, as "out64" or "err64". `at` is when it began, in seconds from its run's
+    beginning. `existing` are the `@paths` that existed, `cwd` is the folder of the agent where its output names it.
+    `exit_code` is null where `error` says why it was not started.
     """
 
     member: str
@@ -96,6 +111,7 @@ class TurnLine(Line):
     cut: CutLine | None = None
     exit_code: int | None = None
     over_limit: int | None = None
+    at: Seconds = 0.0
     seconds: Seconds = 0.0
     left: list[str] = []
     error: ErrorLine | None = None
@@ -157,16 +173,29 @@ class StoredRoute(Line):
     attempt: int
 
 
+class StoredTodo(Line):
+    """An item of the todo list."""
+
+    number: int
+    by: str
+    text: str
+    done: bool
+
+
 class EndLine(Line):
     """How the run of an input ended: what it stored, and what it printed, without what time and machine make of it.
 
+    `paused` is the guard that paused it, or "interrupted". `task` and `todos` are those of the conversation by then.
     `shown` are the lines of `--json --stream`, without text as it comes; `printed` those of a piped run.
     """
 
     code: int
+    paused: PauseKind | None = None
     messages: list[StoredMessage]
     turns: list[StoredTurn]
     routes: list[StoredRoute]
+    task: str | None = None
+    todos: list[StoredTodo] | None = None
     shown: list[dict[str, Any]]
     printed: list[str]
 
@@ -177,35 +206,34 @@ class Entry(Line):
     model_config = ConfigDict(json_schema_extra={**ONE_KEY})
 
     human: HumanLine | None = None
+    resume: ResumeLine | None = None
     turn: TurnLine | None = None
     end: EndLine | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Entry:
-        if sum(value is not None for value in (self.human, self.turn, self.end)) != 1:
-            raise ValueError("expected one of human, turn and end")
+        if sum(value is not None for value in (self.human, self.resume, self.turn, self.end)) != 1:
+            raise ValueError("expected one of human, resume, turn and end")
         return self
 
 
-class Cassette(Line):
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An input, the turns that it led to, and how it ended (None: the recording broke off)."""
+
+    input: HumanLine | ResumeLine
+    turns: list[TurnLine] = field(default_factory=list)
+    end: EndLine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cassette:
     header: Header
-    entries: tuple[Entry, ...]
+    runs: tuple[Run, ...]
 
     @property
     def turns(self) -> tuple[TurnLine, ...]:
-        return tuple(entry.turn for entry in self.entries if entry.turn)
-
-    @property
-    def runs(self) -> Iterator[tuple[HumanLine, EndLine | None]]:
-        """Each input with how its run ended (None: the recording broke off)."""
-        human: HumanLine | None = None
-        for entry in self.entries:
-            if human and (entry.human or entry.end):
-                yield human, entry.end
-                human = None
-            human = entry.human or human
-        if human:
-            yield human, None
+        return tuple(turn for run in self.runs for turn in run.turns)
 
 
 def read_cassette(path: Path) -> Cassette:
@@ -233,13 +261,25 @@ def parse_cassette(text: str, name: str) -> Cassette:
     try:
         first, *rest = text.removesuffix("\n").split("\n")
         header = Header.model_validate_json(first)
-        entries = []
+        runs: list[Run] = []
         for number, line in enumerate(rest, 2):  # noqa: B007 (named in the error below)
-            entries.append(Entry.model_validate_json(line))
-    except ValidationError as error:
-        wrong = printable(_told(error))[:300]
+            _add(runs, Entry.model_validate_json(line))
+    except ValueError as error:
+        wrong = printable(_told(error) if isinstance(error, ValidationError) else str(error))[:300]
         raise UsageError(f"{name} is no cassette of this version: line {number}: {wrong}") from error
-    return Cassette(header=header, entries=tuple(entries))
+    return Cassette(header, tuple(runs))
+
+
+def _add(runs: list[Run], entry: Entry) -> None:
+    """Raises ValueError for what belongs to no input that has not ended."""
+    if begins := entry.human or entry.resume:
+        runs.append(Run(begins))
+    elif not runs or runs[-1].end:
+        raise ValueError(f"{'a turn' if entry.turn else 'an end'} without an input before it")
+    elif entry.turn:
+        runs[-1].turns.append(entry.turn)
+    else:
+        runs[-1] = replace(runs[-1], end=entry.end)
 
 
 def _told(error: ValidationError) -> str:
@@ -247,7 +287,8 @@ def _told(error: ValidationError) -> str:
     if found["type"] == "json_invalid":
         return "not JSON"
     where = ".".join(str(part) for part in found["loc"])
-    return f"{where}: {found['msg']}" if where else found["msg"]
+    what = found["msg"].removeprefix("Value error, ")
+    return f"{where}: {what}" if where else what
 
 
 def dump_line(line: Line) -> str:

@@ -6,6 +6,7 @@ Two accounts of the same inputs and the same agents are equal, whenever and wher
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +16,9 @@ from teamchat.core.messages import ConversationMessage, well_formed
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes
+from teamchat.core.store.todos import todos_of
 from teamchat.core.store.turns import Turn, events_of, partial_of, turn_numbers, turns_of
+from teamchat.core.todos import Todo
 from teamchat.runners.turn import SILENT
 
 SETUP = (
@@ -47,12 +50,39 @@ def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]
     db, session = coordinator.db, coordinator.session
     numbers = turn_numbers(db, session)
     messages = coordinator.manager.get_messages()[since.messages :]
-    stored = {
+    stored: dict[str, Any] = {
         "messages": [_message(message, numbers) for message in messages],
         "turns": [_turn(db, turn) for turn in turns_of(db, session)[since.turns :]],
         "routes": [_route(route) for route in all_routes(db, session) if route.number not in since.over],
+        "task": coordinator.manager.get_team_task(),
+        "todos": [_todo(item) for item in todos_of(db, session).items.values()],
     }
     return {name: well_formed_json(values) for name, values in stored.items()}
+
+
+def standing(coordinator: ConversationCoordinator) -> dict[str, Any]:
+    """Where a conversation stands: as `standing_of` all its runs, if all of them were recorded."""
+    db, session, now = coordinator.db, coordinator.session, mark(coordinator)
+    stored = account(coordinator, now)
+    return {
+        "messages": now.messages,
+        "turns": now.turns,
+        "routes": {str(route.number): route.status.value for route in all_routes(db, session)},
+        "task": stored["task"],
+        "todos": stored["todos"],
+    }
+
+
+def standing_of(ends: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Where a conversation stands after runs with these accounts."""
+    last = ends[-1] if ends else {}
+    return {
+        "messages": sum(len(end["messages"]) for end in ends),
+        "turns": sum(len(end["turns"]) for end in ends),
+        "routes": {str(route["number"]): route["status"] for end in ends for route in end["routes"]},
+        "task": last.get("task"),
+        "todos": last.get("todos") or [],
+    }
 
 
 def well_formed_json(value: Any) -> Any:
@@ -106,6 +136,10 @@ def _facts(of: Setup | Outcome, names: tuple[str, ...]) -> dict[str, Any]:
 def _silent(text: object) -> bool:
     """Whether it is a note that nothing was heard for a while, which tells of time alone."""
     return isinstance(text, str) and text.startswith(SILENT)
+
+
+def _todo(item: Todo) -> dict[str, Any]:
+    return {"number": item.number, "by": item.added.by, "text": item.added.text, "done": item.done is not None}
 
 
 def _route(route: Route) -> dict[str, Any]:

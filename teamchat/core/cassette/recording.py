@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from teamchat.core.cassette import Entry, Header, Line, dump_line, read_cassette
-from teamchat.core.cassette.account import well_formed_json
+from teamchat.core.cassette.account import standing_of, well_formed_json
 from teamchat.core.cassette.redact_cut import CutRedactor
+from teamchat.core.cassette.schema import fixed_words
 from teamchat.core.cassette.streamed import redact_streamed
-from teamchat.core.errors import UsageError
+from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import ResumeMode
+from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.layers.collector import Occasion
+from teamchat.core.printable import printable
 from teamchat.core.redact import Redactor
 from teamchat.core.team import Team
 from teamchat.core.team.recorded import team_to_json
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.recorded import NotStarted, RecordedTurn
 from teamchat.runners.running import Chunk, Cut
+
+Cooling = Mapping[str, float]  # agents that were cooling down, for so many seconds
+NAME = re.compile(r"[a-z_]+")  # of a field
+NONE_COOLS: Cooling = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +59,15 @@ class CassetteWriter:
         header = self._clean({"cassette": 1, "team": team_to_json(team), "label": label})
         self.header = Header.model_validate({**header, "fence_key": fence_key if team.fence else None})
 
-    def begin(self, messages: Sequence[str]) -> None:
-        """Write the header, or see that the file goes on where this conversation stands: with `messages` so far.
+    def begin(self, messages: Sequence[str], stands: Mapping[str, Any]) -> None:
+        """Write the header, or see that the file ends where this conversation `stands`: with `messages` so far.
 
         Raises `UsageError` when it does not: a replay could never find the turns.
         """
         for text in messages:
             self.redact(text)  # a secret in it may come again, cut to a piece
         if self.path.exists() and self.path.stat().st_size:
-            self._check(len(messages))
+            self._check(stands)
         elif messages:
             raise UsageError(
                 "a recording begins with a new conversation: what was said before would be missing in it",
@@ -64,24 +76,57 @@ class CassetteWriter:
         else:
             self._append(self.header)
 
-    def _check(self, messages: int) -> None:
+    def _check(self, stands: Mapping[str, Any]) -> None:
         there = read_cassette(self.path)
-        recorded = sum(len(end.messages) for _, end in there.runs if end)
-        header = there.header.model_copy(update={"label": self.header.label})
-        if header != self.header or recorded != messages:
-            raise UsageError(
-                f"{self.path} records another team or conversation", "record into another file, or go on with that one"
-            )
+        ends = [run.end.model_dump(mode="json", exclude_unset=True) for run in there.runs if run.end]
+        if there.header.model_copy(update={"label": self.header.label}) != self.header:
+            wrong = "records another team or conversation"
+        elif len(ends) < len(there.runs):
+            wrong = "breaks off: teamchat was killed while it recorded"
+        elif standing_of(ends) != self._clean(stands):
+            wrong = "does not end where this conversation stands"
+        else:
+            return
+        raise UsageError(
+            f"the recording {printable(str(self.path))} {wrong}",
+            "record into another file: teamchat send --new --record FILE ...",
+        )
 
-    def human(self, text: str, speaker: str | None, to: str | None, cooling: Iterable[str] = ()) -> None:
-        said = {"text": text, "speaker": speaker, "to": to, "cooling": list(cooling)}
-        self._append(Entry.model_validate({"human": self._clean(said)}))
+    def human(self, text: str, speaker: str | None, to: str | None, cooling: Cooling = NONE_COOLS) -> None:
+        """What a person says."""
+        self._input("human", {"text": text, "speaker": speaker, "to": to}, cooling)
 
-    def end(self, code: int, stored: Mapping[str, Any], shown: Sequence[Any], printed: Sequence[str]) -> None:
+    def resume(self, mode: ResumeMode, cooling: Cooling = NONE_COOLS) -> None:
+        """That a person lets go on what has stopped."""
+        self._input("resume", {"mode": mode.value}, cooling)
+
+    def _input(self, kind: str, values: Mapping[str, Any], cooling: Cooling) -> None:
+        cools = {name: round(seconds, 3) for name, seconds in cooling.items()}
+        self._append(Entry.model_validate({kind: self._clean({**values, "cooling": cools})}))
+
+    def end(
+        self,
+        code: int,
+        paused: PauseKind | None,
+        stored: Mapping[str, Any],
+        shown: Sequence[Any],
+        printed: Sequence[str],
+    ) -> None:
         """How the run ended: the account of what it stored, and what it printed."""
         lines = self.redact("\n".join(printed)).split("\n") if printed else []  # a secret may go over several
-        end = {"code": int(code), **stored, "shown": shown, "printed": lines}
+        end = {"code": int(code), "paused": paused and paused.value, **stored, "shown": shown, "printed": lines}
         self._append(Entry.model_validate({"end": self._clean(end)}))
+
+    @contextlib.contextmanager
+    def whole(self) -> Iterator[None]:
+        """What is written meanwhile is taken out again after an error: the conversation has nothing of it either."""
+        size = self.path.stat().st_size
+        try:
+            yield
+        except TeamchatError:
+            with contextlib.suppress(OSError):
+                os.truncate(self.path, size)
+            raise
 
     def told(self, occasion: Occasion, layers: Mapping[str, str]) -> None:
         """What the turn that is being prepared for a member is told of files and lessons."""
@@ -101,6 +146,7 @@ class CassetteWriter:
             "stdin": turn.stdin.decode(errors="replace"),
             "argv": turn.argv,
             "env": turn.env_names,
+            "at": round(turn.at, 3),
             "existing": sorted(self.existing),
             "told": told if told and told["layers"] else None,
             "cut": turn.cut and _cut(turn.cut),
@@ -126,11 +172,15 @@ class CassetteWriter:
             case str():
                 return self.redact(value)
             case dict():
-                return {self.redact(key): self._redacted(item) for key, item in value.items()}
+                return {self._key(key): self._redacted(item) for key, item in value.items()}
             case list():
                 return [self._redacted(item) for item in value]
             case _:
                 return value
+
+    def _key(self, key: str) -> str:
+        """What a value is called in the format is no secret, whatever else has that value."""
+        return key if NAME.fullmatch(key) else self.redact(key)
 
     def _append(self, line: Line) -> None:
         try:
@@ -141,10 +191,11 @@ class CassetteWriter:
 
 
 def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
-    """The variables whose values may be secrets: the names in a team stand everywhere and are none."""
-    names = {name for member in team.members for name in (member.name, member.title, member.agent)} | {team.name}
+    """The variables whose values may be secrets: the names in a team and the words of the format are none."""
+    names = {name for member in team.members for name in (member.name, member.title, member.agent)}
+    no_secrets = names | {team.name} | fixed_words()
     variables = [env, *(member.env for member in team.members)]
-    known = [(name, value) for table in variables for name, value in table.items() if value not in names]
+    known = [(name, value) for table in variables for name, value in table.items() if value not in no_secrets]
     return {f"{number} {name}": value for number, (name, value) in enumerate(known)}
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import base64
 import difflib
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from teamchat.core.cassette import Cassette, TurnLine
+from teamchat.core.cassette import Cassette, Run, TurnLine
 from teamchat.core.cassette.compare import text_difference
+from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
 from teamchat.core.layers.recorded import Telling
 from teamchat.core.member_turn import Outside, ReadyTurn
@@ -39,6 +41,7 @@ def recorded_turn(line: TurnLine) -> RecordedTurn:
         exit=None if code is None else Exit(code, tuple(line.left), line.over_limit, line.seconds, cwd),
         cut=Cut(Failure(cut.kind, cut.reason, cut.hint), cut.at) if cut else None,
         error=NotStarted(error.kind, error.text, error.hint) if error else None,
+        at=line.at,
     )
 
 
@@ -62,8 +65,12 @@ def recorded_team(cassette: Cassette, root: Path) -> Team:
     return team_from_json(cassette.header.team, root)
 
 
-def recorded_outside(cassette: Cassette, player: Player, root: Path) -> Outside:
-    """The machine as the recording has it: its processes, and the `@paths` that existed. It writes below `root`."""
+def recorded_outside(cassette: Cassette, run: Run, player: Player, root: Path) -> Outside:
+    """The machine as the recording has it in that run: processes, `@paths` that existed. It writes below `root`.
+
+    Once all that was recorded of the run is played, the time is over or a person stops it, if that is how it ended.
+    """
+    paused = run.end and run.end.paused
 
     def missing(identity: Identity, stdin: bytes) -> NoRecording:
         return NoRecording(
@@ -99,6 +106,8 @@ def recorded_outside(cassette: Cassette, player: Player, root: Path) -> Outside:
         collected=lambda inner: Telling(inner, told),
         scratch=lambda folder: root / f"scratch-{folder.name}",
         live=False,
+        now=lambda: math.inf if paused is PauseKind.TIME and not player.waits() else 0.0,
+        stopped=lambda member: paused is PauseKind.INTERRUPTED and not player.waits(member),
     )
 
 
