@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from tests.program import ROOT
 # the same examples in every run, however slow the machine; others: pytest --hypothesis-profile=default
 settings.register_profile("steady", derandomize=True, database=None, deadline=None)
 settings.load_profile("steady")
+# where the tests run in the background of a script Ctrl-C is ignored, which every program here would inherit
+signal.signal(signal.SIGINT, signal.default_int_handler)
 pytest_plugins = ["tests.leftovers"]
 AGENTS = ("claude", "codex", "gemini")
 USERS_OWN = ("TEAMCHAT_SESSION", "TEAMCHAT_HOME", "CLAUDECODE", "GOOGLE_GEMINI_BASE_URL", "FORCE_COLOR")

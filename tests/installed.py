@@ -20,6 +20,29 @@ def install(world: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> Path:
     return folder
 
 
+KILLS_IN_TIME = """\
+shift 3
+"$@" &
+until grep -qrs --include=stdout "Half of the answer" "$TEAMCHAT_HOME"; do
+    kill -0 $! || exit 1
+    /bin/sleep 0.05
+done
+kill -KILL $!
+touch "$HOME/killed"
+wait $!
+"""
+
+
+def kills_in_time(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `timeout -s KILL 5` kill whoever runs `examples/slow` in the middle of its answer, whenever that is.
+
+    Its `sleep 6` lasts until then, and no longer.
+    """
+    folder = install(world, monkeypatch)
+    program(folder / "timeout", KILLS_IN_TIME)
+    program(folder / "sleep", '[ -e "$HOME/killed" ] || exec /bin/sleep 600')
+
+
 def program(path: Path, script: str) -> Path:
     """A shell script that can be run."""
     path.write_text(f"#!/bin/sh\n{script}\n")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,12 @@ def cli(
     return Result(done.returncode, _text(done.stdout), _text(done.stderr))
 
 
-def start(*args: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start the real program in a session of its own; the caller ends it."""
+def start(
+    *args: str | os.PathLike[str], env: Mapping[str, str] | None = None, program: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Start the real program, or another one of Python, in a session of its own; the caller ends it."""
     return subprocess.Popen(
-        argv(*args),
+        argv(*args) if program is None else [sys.executable, str(program), *argv(*args)[3:]],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

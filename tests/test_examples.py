@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.team.file import load
+from tests.installed import kills_in_time
 from tests.program import ROOT, cli
 
 EXAMPLES = ROOT / "examples"
@@ -35,7 +36,8 @@ def test_every_team_file_loads_and_can_be_looked_at(file: Path) -> None:
         assert member.name in shown.out
 
 
-def test_the_slow_member_can_be_killed_and_resumed(world: Path) -> None:
+def test_the_slow_member_can_be_killed_and_resumed(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kills_in_time(world, monkeypatch)
     shutil.copy(EXAMPLES / "slow" / "teamchat.toml", world / "work")
     killed = subprocess.run(
         ["timeout", "-s", "KILL", "5", "python", "-m", "teamchat", "send", "--trust", "[NEXT:sleeper] Hi"],

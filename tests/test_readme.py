@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import ROOT
+from tests.installed import kills_in_time
+from tests.program import ROOT, TIMEOUT_S
 
 VOLATILE = (  # what no two runs have in common
     (re.compile(r"\b\d+(\.\d+)?s\b"), "Ns"),
@@ -50,7 +51,7 @@ def check(document: str) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=TIMEOUT_S,
             check=False,
         )
         code = done.returncode
@@ -58,8 +59,9 @@ def check(document: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
-def test_the_readme_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_readme_is_true(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "kai")
+    kills_in_time(world, monkeypatch)
     shutil.copy(ROOT / "examples" / "slow" / "teamchat.toml", "slow.toml")
     subprocess.run(["git", "init", "-q"], check=True)
     Path("a.txt").write_text("one\n")

@@ -337,7 +337,7 @@ def _used_before(turn: ReadyTurn) -> Usage | None:
 
 
 def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector, before: Usage | None) -> Outcome:
-    notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)]
+    notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)][:20]
     if end.left:
         notes.append(f"ended what it left behind: {', '.join(end.left)}")
     return Outcome(
@@ -351,6 +351,6 @@ def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector, before: Usage
         files=collected.files(end.cwd or turn.member.cwd),
         tools=collected.count(ToolCall),
         left=end.left,
-        notes=tuple(notes[:20]),
+        notes=tuple(notes),
         stderr_tail=end.stderr_tail[-4000:],
     )

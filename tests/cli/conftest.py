@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runners.processes import Pids
+from tests.runners.processes import Pids, clocks_wait_for
 
 
 @pytest.fixture
@@ -17,3 +17,9 @@ def pids(world: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pids]:
     yield found
     for pid in found.alive():  # only when a test has failed
         os.kill(pid, 9)
+
+
+@pytest.fixture
+def _until_it_hangs(pids: Pids, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clocks of turns in this process wait until the agent hangs."""
+    clocks_wait_for(pids.hang, monkeypatch)

@@ -22,7 +22,7 @@ def test_sessions_of_one_workspace_run_at_the_same_time(world: Path) -> None:
             "max": [{"touch": here, "wait": there, "say": "Hi."}],
             "sarah": [{"touch": there, "wait": here, "say": "Me."}],
         },
-        members={name: {"timeout": "20s"} for name in ("max", "sarah")},
+        members={name: {"timeout": "1m"} for name in ("max", "sarah")},
     )
     both = [start("send", "--session", name, "--to", name, "Go") for name in ("max", "sarah")]
     assert [ended(process).code for process in both] == [0, 0]

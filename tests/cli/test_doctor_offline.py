@@ -18,7 +18,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.scripted.protocol import Vendor
 from tests.cli.scene import objects, refused
 from tests.installed import SAYS, install, program
-from tests.program import ROOT, Result, argv, cli, ended, run_here, start
+from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, run_here, start
 from tests.runners.processes import eventually, lives
 
 VENDOR = ROOT / "tests" / "fakes" / "vendor.py"
@@ -254,7 +254,9 @@ def test_a_signal_ends_it_with_everything_of_it(world: Path, put: Put, number: s
 def test_a_terminal_shows_what_is_going_on_and_then_the_rows(put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
     put("codex")
     monkeypatch.setenv("TERM", "xterm")
-    with pexpect.spawn(sys.executable, argv("doctor", "--offline")[1:], encoding="utf-8", timeout=60) as terminal:
+    with pexpect.spawn(
+        sys.executable, argv("doctor", "--offline")[1:], encoding="utf-8", timeout=TIMEOUT_S
+    ) as terminal:
         terminal.expect("codex: a large prompt")
         terminal.expect("✓ codex  stdin   prompts arrive")
         terminal.expect(pexpect.EOF)

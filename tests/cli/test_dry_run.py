@@ -13,7 +13,7 @@ from teamchat.cli.place import store_file
 from tests.cli.scene import FILE, actors, queue, refused, rows
 from tests.crew import SCRIPTED, Crew, crew
 from tests.program import Result, cli, ended, run_here, start
-from tests.runners.processes import Pids, eventually
+from tests.runners.processes import eventually
 
 
 @pytest.fixture
@@ -163,16 +163,18 @@ def test_a_team_file_can_not_repaint_what_is_shown_of_it() -> None:
     assert "\nBe brief\n" in shown
 
 
-def test_a_session_that_another_process_runs_is_looked_at_and_not_disturbed(pids: Pids) -> None:
-    actors({"max": ["reply", "half", "+", "sleep", "1", "+", "reply", "whole"]})
+def test_a_session_that_another_process_runs_is_looked_at_and_not_disturbed(world: Path) -> None:
+    began, looked = world / "began", world / "looked"
+    crew(world, {"max": [{"touch": str(began), "wait": str(looked), "say": "Whole."}]})
     running = start("send", "--quiet", "Hi")
-    pids.await_count(1)
-    assert eventually(lambda: queue() == [("max", "running")])
+    assert eventually(began.exists)
+    assert queue() == [("max", "running")]
     before = rows()
     ran = run_here("send", "--dry-run", "More")
     assert ran.code == 0
     assert rows() == before
-    assert ended(running) == Result(0, "half\nwhole\n", "")
+    looked.touch()
+    assert ended(running) == Result(0, "Whole.\n", "")
 
 
 def test_a_pager_does_not_keep_the_store_locked(made: Crew) -> None:

@@ -200,18 +200,18 @@ def test_a_failure_keeps_the_partial_text_apart(world: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("replies", "limits", "code", "expected"),
+    ("replies", "limits", "clock", "code", "expected"),
     [
-        (["May I? [NEXT: kailai]"], {}, 9, {"outcome": "human_asked", "waiting": "kailai", "paused": None}),
-        (["Ping [NEXT: sarah]"], {"turns": 1}, 7, {"outcome": "guard", "waiting": None, "paused": "turns"}),
-        ([{"hang": 9}], {}, 3, {"outcome": "timeout", "waiting": None, "paused": None}),
+        (["May I? [NEXT: kailai]"], {}, "1m", 9, {"outcome": "human_asked", "waiting": "kailai", "paused": None}),
+        (["Ping [NEXT: sarah]"], {"turns": 1}, "1m", 7, {"outcome": "guard", "waiting": None, "paused": "turns"}),
+        ([{"hang": 600}], {}, "0.3s", 3, {"outcome": "timeout", "waiting": None, "paused": None}),
     ],
 )
 def test_the_result_says_how_it_ended(
-    world: Path, replies: list[str], limits: dict[str, object], code: int, expected: dict[str, object]
+    world: Path, replies: list[str], limits: dict[str, object], clock: str, code: int, expected: dict[str, object]
 ) -> None:
     crew(world, {"max": replies, "sarah": []}, limits=limits)
-    ran = run_here("send", "--json", "--timeout", "0.3s", "[NEXT: max] Hi")
+    ran = run_here("send", "--json", "--timeout", clock, "[NEXT: max] Hi")
     result = settled(ran)[-1]
     assert (ran.code, result["code"]) == (code, code)
     assert {name: result[name] for name in expected} == expected

@@ -14,7 +14,7 @@ from teamchat.core.learning import keep_lessons
 from teamchat.core.store.lessons import add_lesson
 from tests.cli.scene import notes, objects, queue, refused, rows, said, steady
 from tests.crew import Crew, Reply, crew
-from tests.program import Result, argv, cli, run_here
+from tests.program import TIMEOUT_S, Result, argv, cli, run_here
 
 ASK = ("learn", "--from-session")
 KEY = "sk-ant-api03-" + "a1B2" * 10
@@ -153,7 +153,7 @@ def test_no_secret_is_kept(world: Path) -> None:
     ("answer", "args", "code", "reason"),
     [
         ({"say": "Run make lint.", "exit": 3}, [], 1, "sarah ended with exit code 3"),
-        ({"hang": 60}, ["--timeout", "1s"], 3, "sarah was still running after 1 s (its timeout)"),
+        ({"hang": 60}, ["--timeout", "0.3s"], 3, "sarah was still running after 0.3 s (its timeout)"),
     ],
 )
 def test_of_a_turn_that_failed_nothing_is_kept(
@@ -205,7 +205,9 @@ def test_a_failure_to_find_lessons_keeps_nobody_from_summing_up(world: Path) -> 
 def test_a_person_is_asked(world: Path, answer: str, kept: list[object]) -> None:
     talked(world, TWO)
     program, *rest = argv(*ASK)
-    child = pexpect.spawn(program, rest, env={**os.environ, "TERM": "dumb"}, timeout=20, echo=False, encoding="utf-8")
+    child = pexpect.spawn(
+        program, rest, env={**os.environ, "TERM": "dumb"}, timeout=TIMEOUT_S, echo=False, encoding="utf-8"
+    )
     child.expect_exact("found 2 new lessons: teamchat show 2\r\n  Run make lint.\r\n  Never push.\r\n")
     child.expect_exact("Keep 2 lessons? [y/N] ")
     child.sendline(answer)

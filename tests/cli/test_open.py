@@ -15,7 +15,7 @@ import pytest
 from teamchat.cli.place import trust_store
 from teamchat.core.team.file import load
 from tests.cli.scene import FILE, objects, refused, rows
-from tests.program import argv, cli, ended, run_here, start
+from tests.program import TIMEOUT_S, argv, cli, ended, run_here, start
 
 FAKE = Path(__file__).parent.parent / "fakes" / "terminal.py"
 MEMBERS = {"max": "claude", "sarah": "codex", "carol": "gemini"}
@@ -38,7 +38,13 @@ def team(extra: str = 'memory = "resume"', *, trusted: bool = True) -> None:
 def opened(*args: str, env: dict[str, str] | None = None) -> Iterator[pexpect.spawn]:
     program, *rest = argv("open", *args)
     child = pexpect.spawn(
-        program, rest, env={**os.environ, **(env or {})}, dimensions=(24, 200), timeout=20, echo=False, encoding="utf-8"
+        program,
+        rest,
+        env={**os.environ, **(env or {})},
+        dimensions=(24, 200),
+        timeout=TIMEOUT_S,
+        echo=False,
+        encoding="utf-8",
     )
     try:
         yield child
@@ -119,7 +125,7 @@ def test_a_cli_that_was_killed_is_told_as_a_shell_does() -> None:
 def test_a_stopped_cli_gives_the_terminal_back_and_goes_on() -> None:
     team()
     run_here("send", "--to", "max", "Hi")
-    shell = pexpect.spawn("/bin/bash", ["--norc", "--noprofile", "-i"], timeout=20, echo=False, encoding="utf-8")
+    shell = pexpect.spawn("/bin/bash", ["--norc", "--noprofile", "-i"], timeout=TIMEOUT_S, echo=False, encoding="utf-8")
     try:
         shell.sendline(" ".join(argv("open", "max")))
         shell.expect_exact("opened")

@@ -13,7 +13,7 @@ from tests.cli.scene import FILE, actors, notes, refused, rows, said, steady, tu
 from tests.crew import crew
 from tests.installed import install
 from tests.program import Result, cli, ended, run_here, start
-from tests.runners.processes import Pids, eventually
+from tests.runners.processes import Pids
 
 BEGINS = "session s1 begins"
 MEMBER = '[[members]]\nname = "z"\nagent = "{}"'
@@ -160,6 +160,7 @@ class TestTheAgent:
         actors({"max": steps})
         failing(run_here("send", "Hi"), 1, reason, half="half" in steps)
 
+    @pytest.mark.usefixtures("_until_it_hangs")
     @pytest.mark.parametrize(
         ("keys", "options", "steps", "reason"),
         [
@@ -318,14 +319,14 @@ class TestTheStore:
 
 
 def test_a_second_process_on_the_session_is_refused_and_told_of_the_first(pids: Pids) -> None:
-    actors({"max": ["reply", "half", "+", "sleep", "20"]})
-    assert cli("send", "--to", "nobody", "Hi").code == 4
+    actors({"max": ["reply", "half", "+", "hang"]})
+    assert run_here("send", "--to", "nobody", "Hi").code == 4
     first = start("send", "--to", "max", "Hi\nthere")
     try:
         pids.await_count(1)
         before = rows()
         for command in (("send", "Me, too"), ("resume",), ("send", "--json", "Me, too")):
-            ran = cli(*command, "--no-wait")
+            ran = run_here(*command, "--no-wait")
             assert (ran.code, ran.out) == (13, "")
             told = [line for line in ran.err.splitlines() if not line.startswith("· ")]
             holder = f"process {first.pid} (teamchat send --to max 'Hi\\nthere')"
@@ -334,7 +335,7 @@ def test_a_second_process_on_the_session_is_refused_and_told_of_the_first(pids: 
                 "  try: wait for it to end, teamchat stop, or begin another one: teamchat send --new ...",
             ]
         assert {**rows(), "sessions": []} == {**before, "sessions": []}  # when it was used last has changed
-        assert eventually(lambda: cli("log").out.startswith("msg-1 kailai -> max:"))
+        assert run_here("log").out.startswith("msg-1 kailai -> max:")
     finally:
         first.terminate()
         assert ended(first).code == 143

@@ -18,7 +18,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import TABLES, need_session
 from tests.cli.scene import notes, queue, refused, rows
 from tests.crew import Crew, crew
-from tests.program import Result, argv, cli, ended, run_here, start
+from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_script_has_to_say_yes() -> None:
 @pytest.mark.parametrize(("answer", "there"), [("n", True), ("", True), ("y", False)])
 def test_a_person_is_asked(answer: str, there: bool) -> None:
     program, *rest = argv("sessions", "delete", "s1")
-    child = pexpect.spawn(program, rest, env=dict(os.environ), timeout=20, echo=False, encoding="utf-8")
+    child = pexpect.spawn(program, rest, env=dict(os.environ), timeout=TIMEOUT_S, echo=False, encoding="utf-8")
     child.expect_exact("Delete session s1 (5 messages, 4 turns) for good? [y/N] ")
     child.sendline(answer)
     child.expect(pexpect.EOF)
@@ -151,7 +151,7 @@ def test_who_waited_for_it_is_told_that_it_is_gone(db: Database) -> None:
 
 
 def test_what_a_crash_has_left_goes_too(world: Path, db: Database) -> None:
-    crew(world, {"max": [{"say": "half", "hang": 30}]})
+    crew(world, {"max": [{"say": "half", "hang": 600}]})
     with start("send", "Hi") as running:
         while not (began := db.rows("SELECT folder FROM turns WHERE status = 'running'")):
             assert running.poll() is None

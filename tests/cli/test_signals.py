@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.scene import actors, notes, queue, said, steady, turn
-from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
+from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, run_here, start
 from tests.runners.processes import Pids, eventually, kill_with_guardians
 
 SAID_SO = "what max had said is in: teamchat show 1"
@@ -21,9 +21,9 @@ GOES_ON = "session s1 goes on"
 
 def begin(pids: Pids, *args: str) -> subprocess.Popen[bytes]:
     """Start a conversation; returns when max has said half of his answer and all his processes run."""
-    actors({"max": ["reply", "half", "+", "tool", "+", "sleep", "30"], "sarah": []})
+    actors({"max": ["reply", "half", "+", "tool", "+", "hang"], "sarah": []})
     process = start("send", *args, "[NEXT: max, sarah] Go")
-    pids.await_count(3)
+    pids.await_count(4)
     return process
 
 
@@ -61,13 +61,13 @@ def test_json_and_the_exit_agree_on_how_it_ended(pids: Pids) -> None:
 
 
 def test_a_second_ctrl_c_does_not_wait_for_an_agent_that_ignores_the_first(pids: Pids) -> None:
-    actors({"max": ["deaf", "+", "tool", "+", "sleep", "30"]})
-    process = start("send", "Hi")
-    pids.await_count(3)
+    actors({"max": ["deaf", "+", "tool", "+", "hang"]})
+    process = start("send", "Hi", program=ROOT / "tests" / "fakes" / "patient.py")
+    pids.await_count(4)
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)  # two at once are one to the system
     process.send_signal(signal.SIGINT)
-    assert eventually(lambda: pids.alive() == [], within=1.2)  # by itself it would take 2 s from the first
+    pids.await_end(lambda: process.send_signal(signal.SIGINT))
     ran = ended(process)
     assert ran.code == 130
     assert "Traceback" not in ran.err
@@ -142,13 +142,13 @@ def test_a_message_after_kill_9_leaves_what_was_running(pids: Pids) -> None:
 
 def test_a_closed_terminal_loses_nothing(pids: Pids) -> None:
     """The terminal that all three streams are is gone, and SIGHUP comes."""
-    actors({"max": ["reply", "half", "+", "tool", "+", "sleep", "30"], "sarah": []})
+    actors({"max": ["reply", "half", "+", "tool", "+", "hang"], "sarah": []})
     ours, theirs = os.openpty()
     process = subprocess.Popen(
         argv("send", "[NEXT: max, sarah] Go"), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
     )
     os.close(theirs)
-    pids.await_count(3)
+    pids.await_count(4)
     os.close(ours)
     process.send_signal(signal.SIGHUP)
     assert process.wait(TIMEOUT_S) == 143

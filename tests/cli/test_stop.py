@@ -1,25 +1,23 @@
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.crew import crew
-from tests.program import cli, ended, start
+from tests.program import cli, ended, run_here, start
+from tests.runners.processes import eventually
 
 
 @pytest.fixture
 def busy(world: Path) -> None:
     """A member that says something and then takes long, and one that is quick."""
-    crew(world, {"max": [{"say": "Half", "hang": 30}, "Whole"], "sarah": ["Hi"] * 3})
+    crew(world, {"max": [{"say": "Half", "hang": 600}, "Whole"], "sarah": ["Hi"] * 3})
 
 
 def running() -> None:
     """Wait until the first turn has begun."""
-    until = time.monotonic() + 15
-    while "running: max" not in cli("log").err:
-        assert time.monotonic() < until
+    assert eventually(lambda: "running: max" in run_here("log").err)
 
 
 @pytest.mark.usefixtures("busy")
@@ -40,13 +38,13 @@ def test_a_second_process_waits_and_says_for_whom() -> None:
     with start("send", "--to", "max", "Go") as first:
         running()
         with start("send", "--to", "sarah", "Me, too") as second:
-            time.sleep(1.0)
-            assert second.poll() is None
+            assert second.stderr
+            waits = f"waiting for process {first.pid} (teamchat send --to max Go)"
+            assert any(waits in line.decode() for line in second.stderr)
             assert cli("stop").code == 0
             ended(first)
             done = ended(second)
     assert (done.code, done.out) == (0, "sarah:\nHi\n\n")
-    assert f"waiting for process {first.pid} (teamchat send --to max Go)" in done.err
 
 
 @pytest.mark.usefixtures("busy")

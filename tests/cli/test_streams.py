@@ -27,7 +27,7 @@ def shell(redirect: str, *args: str) -> Result:
 
 @pytest.fixture
 def made(world: Path) -> Crew:
-    return crew(world, {"max": ["Hi."] * 3, "sarah": [{"say": "Me.", "hang": 0.2}], "carol": ["And me."]})
+    return crew(world, {"max": ["Hi."] * 3, "sarah": ["Me."], "carol": ["And me."]})
 
 
 pair = pytest.mark.usefixtures("made")
@@ -87,11 +87,19 @@ def test_no_command_minds_closed_streams(command: list[str]) -> None:
 # --- read by nobody any more
 
 
-def test_a_closed_pipe_ends_the_conversation_quietly_and_loses_nothing(made: Crew) -> None:
+@pytest.fixture
+def closed(made: Crew, world: Path) -> Path:
+    """The file for which sarah waits until she answers."""
+    made.say("sarah", {"say": "Me.", "wait": str(world / "closed")})
+    return world / "closed"
+
+
+def test_a_closed_pipe_ends_the_conversation_quietly_and_loses_nothing(made: Crew, closed: Path) -> None:
     process = start("send", "--to", "max,sarah,carol", "Go")
     assert process.stdout
     assert process.stdout.readline() == b"max:\n"
     process.stdout.close()
+    closed.touch()
     assert process.stderr
     err = process.stderr.read().decode()
     assert process.wait(TIMEOUT_S) == 130
@@ -104,12 +112,12 @@ def test_a_closed_pipe_ends_the_conversation_quietly_and_loses_nothing(made: Cre
     assert made.prompts("carol") == []
 
 
-@pair
-def test_a_closed_pipe_behind_json_ends_it_the_same() -> None:
+def test_a_closed_pipe_behind_json_ends_it_the_same(closed: Path) -> None:
     process = start("send", "--json", "--to", "max,sarah,carol", "Go")
     assert process.stdout
     process.stdout.readline()
     process.stdout.close()
+    closed.touch()
     assert process.wait(TIMEOUT_S) == 130
     assert process.stderr
     assert "Traceback" not in process.stderr.read().decode()

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.scene import FILE, actors, queue, said, steady
 from tests.crew import Crew, crew
-from tests.program import Result, argv, run_here
+from tests.program import TIMEOUT_S, Result, argv, run_here
 from tests.runners.processes import Pids
 
 WIDTH, HEIGHT = 80, 24
@@ -28,7 +28,9 @@ def terminal(*args: str, kind: str = "dumb", no_color: str = "") -> Iterator[pex
     """The program at a terminal of its own; one that is not dumb gets styles, and colours without NO_COLOR."""
     env = {**os.environ, "TERM": kind, "NO_COLOR": no_color}
     program, *rest = argv(*args)
-    child = pexpect.spawn(program, rest, env=env, dimensions=(HEIGHT, WIDTH), timeout=20, echo=False, encoding="utf-8")
+    child = pexpect.spawn(
+        program, rest, env=env, dimensions=(HEIGHT, WIDTH), timeout=TIMEOUT_S, echo=False, encoding="utf-8"
+    )
     try:
         yield child
     finally:
@@ -87,7 +89,7 @@ def test_text_tools_and_the_end_of_each_turn_are_lines_of_their_own() -> None:
 
 
 def test_text_is_shown_while_the_agent_still_speaks() -> None:
-    actors({"max": claude("claude-delta One ", "sleep 20", "claude-result One two.")}, like="claude")
+    actors({"max": claude("claude-delta One ", "hang")}, like="claude")
     with terminal("send", "Hi") as child:
         child.expect_exact("max\r\nOne ")
         child.sendintr()
@@ -126,7 +128,14 @@ def test_why_it_stopped_is_told_at_the_end(world: Path) -> None:
 
 
 def test_a_group_is_told_apart_by_the_beginning_of_each_line(world: Path) -> None:
-    crew(world, {"max": [{"say": "One\nline\n", "hang": 0.6}], "sarah": [{"say": "Two", "hang": 0.6}]})
+    max_, sarah = str(world / "max"), str(world / "sarah")
+    crew(
+        world,
+        {
+            "max": [{"touch": max_, "wait": sarah, "say": "One\nline\n"}],
+            "sarah": [{"touch": sarah, "wait": max_, "say": "Two"}],
+        },
+    )
     shown = at_terminal("send", "[NEXT: max + sarah] Hi")
     assert shown.code == 0
     lines = shown.out.splitlines()
@@ -272,10 +281,10 @@ def test_a_message_can_be_typed(world: Path) -> None:
 
 
 def test_ctrl_c_at_a_terminal_reaches_everything_and_stops_it_once(pids: Pids) -> None:
-    actors({"max": ["reply", "half", "+", "tool", "+", "sleep", "30"]})
+    actors({"max": ["reply", "half", "+", "tool", "+", "hang"]})
     with terminal("send", "Hi") as child:
         child.expect_exact("half\r\n")
-        pids.await_count(3)
+        pids.await_count(4)
         child.sendintr()
         assert seen(child).code == 130
     assert pids.alive() == []
@@ -283,10 +292,10 @@ def test_ctrl_c_at_a_terminal_reaches_everything_and_stops_it_once(pids: Pids) -
 
 
 def test_a_terminal_that_is_closed_stops_it_and_loses_nothing(pids: Pids) -> None:
-    actors({"max": ["reply", "half", "+", "tool", "+", "sleep", "30"]})
+    actors({"max": ["reply", "half", "+", "tool", "+", "hang"]})
     with terminal("send", "Hi") as child:
         child.expect_exact("half\r\n")
-        pids.await_count(3)
+        pids.await_count(4)
         child.kill(signal.SIGHUP)
         child.wait()
         assert child.exitstatus == 143

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.scene import objects
 from tests.crew import crew
 from tests.program import Result, cli, ended, run_here, start
-from tests.runners.processes import eventually
+from tests.runners.processes import clocks_wait_for, eventually
 
 FILE = Path("talk.cassette")
 Change = Callable[[list[dict[str, Any]]], None]
@@ -142,30 +142,34 @@ def test_a_recording_that_breaks_off_does_not_verify() -> None:
 # --- how turns end
 
 
-def test_a_turn_that_a_clock_has_ended_replays_as_a_timeout(world: Path) -> None:
-    crew(world, {"max": [{"say": "Half of it", "hang": 30}]}, members={"max": {"timeout": "1s"}})
-    assert record("[NEXT:max] Go").code == 3
+def test_a_turn_that_a_clock_has_ended_replays_as_a_timeout(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = crew(world, {"max": [{"say": "Half of it", "hang": 600}]}, members={"max": {"timeout": "0.3s"}})
+    with monkeypatch.context() as patch:
+        clocks_wait_for((made.scripts / "max.hangs").exists, patch)
+        assert run_here("send", "--record", FILE, "[NEXT:max] Go").code == 3
     ran = replay("--verify", "--json")
     assert ran.code == 0, ran.err
     (finished,) = [line for line in objects(ran) if line["type"] == "turn_finished"]
     assert finished["failure"] == {
         "kind": "timeout",
-        "reason": "was still running after 1 s (its timeout)",
+        "reason": "was still running after 0.3 s (its timeout)",
         "hint": None,
     }
     assert finished["partial"] == "Half of it"
     assert replay().code == 3
 
 
-def test_a_slow_replay_has_no_clocks_of_its_own(world: Path) -> None:
-    crew(world, {"max": [{"say": "Slow", "hang": 0.3}]}, members={"max": {"timeout": "1s"}})
-    assert record("[NEXT:max] Go").code == 0
-    ran = run_here("replay", "--speed", "0.2", "--verify", FILE)
+def test_a_slow_replay_has_no_clocks_of_its_own(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crew(world, {"max": [{"say": "Slow", "hang": 0.6}]}, members={"max": {"timeout": "0.3s"}})
+    with monkeypatch.context() as patch:
+        clocks_wait_for(lambda: False, patch)
+        assert run_here("send", "--record", FILE, "[NEXT:max] Go").code == 0
+    ran = run_here("replay", "--speed", "1", "--verify", FILE)
     assert ran.code == 0, ran.err
 
 
 def test_an_interrupted_run_replays_as_one_and_the_next_input_follows(world: Path) -> None:
-    crew(world, {"max": [{"say": "Well", "touch": str(world / "began"), "hang": 30}], "sarah": ["Hello."]})
+    crew(world, {"max": [{"say": "Well", "touch": str(world / "began"), "hang": 600}], "sarah": ["Hello."]})
     process = start("send", "--record", FILE, "[NEXT:max, sarah] Go")
     assert eventually((world / "began").exists)
     os.kill(process.pid, signal.SIGINT)
@@ -181,7 +185,7 @@ def test_an_interrupted_run_replays_as_one_and_the_next_input_follows(world: Pat
 
 def test_an_interrupted_group_replays_as_one(world: Path) -> None:
     began = [world / "one", world / "two"]
-    hanging = [{"say": "Well", "touch": str(file), "hang": 30} for file in began]
+    hanging = [{"say": "Well", "touch": str(file), "hang": 600} for file in began]
     crew(world, {"max": [hanging[0]], "sarah": [hanging[1]], "carol": ["Never"]})
     process = start("send", "--record", FILE, "[NEXT:max + sarah, carol] Go")
     assert eventually(lambda: all(file.exists() for file in began))

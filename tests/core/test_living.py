@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,10 +103,8 @@ def test_a_turn_is_interrupted_by_the_clis_own_request(stage: Stage) -> None:
 
 
 def test_a_turn_that_hears_no_interrupt_is_ended_by_signal(stage: Stage) -> None:
-    stage.member("max", first_byte_s=30.0, timeout_s=1.0)
-    began = time.monotonic()
+    stage.member("max", first_byte_s=30.0, timeout_s=0.3)
     assert talk(stage, "deaf").code is ExitCode.TIMEOUT
-    assert time.monotonic() - began < 20
     assert list((stage.folder / "turns").iterdir()) == []
 
 

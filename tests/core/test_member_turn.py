@@ -31,6 +31,7 @@ from teamchat.runners.running import Launch
 from teamchat.runners.turn import Stopper
 from tests.core.stage import Running, Stage, team_of
 from tests.fakes.scripted import spoken
+from tests.runners.processes import clocks_wait_for
 
 ENV = {
     "PATH": "/usr/bin:/bin",
@@ -219,12 +220,15 @@ def test_files_of_a_command_that_can_not_be_written_are_no_crash(stage: Stage) -
 @pytest.mark.parametrize(
     ("clock", "script", "reason"),
     [
-        ("timeout_s", "echo a; sleep 60", "was still running after 0.3 s (its timeout)"),
-        ("first_byte_s", "sleep 60", "wrote nothing in its first 0.3 s (first_byte)"),
-        ("stall_s", "echo a; sleep 60", "gave no sign of life for 0.3 s (stall)"),
+        ("timeout_s", "echo a; touch hangs; sleep 60", "was still running after 0.3 s (its timeout)"),
+        ("first_byte_s", "touch hangs; sleep 60", "wrote nothing in its first 0.3 s (first_byte)"),
+        ("stall_s", "echo a; touch hangs; sleep 60", "gave no sign of life for 0.3 s (stall)"),
     ],
 )
-def test_each_clock_says_that_it_ran_out(stage: Stage, clock: str, script: str, reason: str) -> None:
+def test_each_clock_says_that_it_ran_out(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, clock: str, script: str, reason: str
+) -> None:
+    clocks_wait_for((stage.folder / "hangs").exists, monkeypatch)
     runs(stage, "sh", "-c", script)
     end = finished(stage, nothing, **{clock: 0.3})
     assert end.outcome.failure is not None
@@ -232,12 +236,21 @@ def test_each_clock_says_that_it_ran_out(stage: Stage, clock: str, script: str, 
     assert end.text.strip() == ("" if clock == "first_byte_s" else "a")
 
 
+SLEEPER = "sleep 60 > /dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do :; done"
+
+
 def test_what_a_program_leaves_behind_is_ended_and_named(stage: Stage) -> None:
-    runs(stage, "sh", "-c", "sleep 60 > /dev/null 2>&1 & echo done")
+    runs(stage, "sh", "-c", f"{SLEEPER}; echo done")
     end = finished(stage)
     assert end.outcome.failure is None
     assert end.outcome.left == ("sleep",)
     assert end.outcome.notes == ("ended what it left behind: sleep",)
+
+
+def test_that_it_left_something_behind_is_told_however_much_else_is(stage: Stage) -> None:
+    runs(stage, "sh", "-c", f"{SLEEPER}; seq 100", like="codex")
+    notes = finished(stage).outcome.notes
+    assert (len(notes), notes[-1]) == (21, "ended what it left behind: sleep")
 
 
 # --- what is counted

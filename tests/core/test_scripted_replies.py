@@ -12,6 +12,7 @@ import pytest
 from teamchat.core.scripted.protocol import Vendor
 from teamchat.core.scripted.reply import Ending, Reply, Tokens, ToolUse
 from teamchat.core.scripted.server import ModelServer, prompt, system_text, tool_results
+from tests.runners.processes import PATIENCE_S
 
 PATHS: dict[Vendor, str] = {
     "claude": "/v1/messages?beta=true",
@@ -31,7 +32,7 @@ def server() -> Iterator[ModelServer]:
 class Client:
     """A client that has gone no further than the response's headers."""
 
-    def __init__(self, server: ModelServer, vendor: Vendor, body: object = None, timeout_s: float = 5) -> None:
+    def __init__(self, server: ModelServer, vendor: Vendor, body: object = None, timeout_s: float = PATIENCE_S) -> None:
         self.connection = HTTPConnection(urlsplit(server.url).netloc, timeout=timeout_s)
         self.connection.request("POST", PATHS[vendor], json.dumps({"stream": True} if body is None else body))
 
@@ -109,9 +110,10 @@ def test_a_stall_is_silence_with_or_without_text_before_it(server: ModelServer) 
     server.script("claude", [Reply(ending="stall"), Reply("half", ending="stall")])
     with Client(server, "claude", timeout_s=0.3) as connection, pytest.raises(TimeoutError):
         connection.getresponse()
-    with Client(server, "claude", timeout_s=0.3) as connection:
+    with Client(server, "claude") as connection:
         response = connection.getresponse()
         assert b"message_start" in response.read1()
+        connection.sock.settimeout(0.3)
         with pytest.raises(TimeoutError):
             response.read()
 

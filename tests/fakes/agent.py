@@ -2,7 +2,8 @@
 
 Steps run in order, and then it exits with 0. What it is given beyond a step's own arguments is ignored, so that flags
 of a real CLI may follow. A step is a function below, its arguments are the function's. With AGENT_PIDS set, its pid and
-those of all its children are appended to that file, so that a test can see that none survives.
+those of all its children are appended to that file, so that a test can see that none survives; beside it stands a file
+`.hangs` once it hangs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-FOREVER_S = 60.0  # long for any test, and short for a process that a failing test leaves behind
+FOREVER_S = 600.0  # longer than any test may take
+PATIENCE_S = 60.0
+TOLD = 9  # the descriptor on which a shell says what it has started
 MEGABYTE = 1_000_000
 Step = TypeVar("Step", bound=Callable[..., None])
 STEPS: dict[str, Callable[..., None]] = {}
@@ -139,6 +142,8 @@ def sleep(seconds: str) -> None:
 
 @step
 def hang() -> None:
+    if path := os.environ.get("AGENT_PIDS"):
+        Path(f"{path}.hangs").touch()
     until = time.monotonic() + FOREVER_S
     while time.monotonic() < until:
         time.sleep(1)
@@ -218,52 +223,86 @@ def read_slowly(delay: str) -> None:
     err(f"read {total}")
 
 
-# --- its children
+# --- its children; each step ends when they are what they are to be, so that nothing has to be waited for
 
 
-def spawn(script: str, *, own_session: bool) -> None:
-    child = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=own_session)
+def await_(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.005)
+
+
+def sleeps(pid: int) -> bool:
+    """Whether the child has become `sleep`: before, it is a copy of its parent."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_bytes() == b"sleep\n"
+    except OSError:
+        return False
+
+
+def spawn(script: str, *, own_session: bool, fds: tuple[int, ...] = ()) -> int:
+    child = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=own_session, pass_fds=fds)
     record(child.pid)
     child.returncode = 0  # nobody waits for it, on purpose
+    return child.pid
+
+
+def speaks() -> Callable[[], bool]:
+    """Whether stdout, a file, has grown since."""
+    size = os.fstat(1).st_size
+    return lambda: os.fstat(1).st_size > size
 
 
 @step
 def child() -> None:
     """A child in the agent's own process group."""
-    spawn(f"exec sleep {FOREVER_S:.0f}", own_session=False)
+    pid = spawn(f"exec sleep {FOREVER_S:.0f}", own_session=False)
+    await_(lambda: sleeps(pid))
 
 
 @step
 def grandchild() -> None:
     """A child in a session of its own that holds stdout, ignores polite signals and goes on."""
-    spawn("trap '' INT TERM HUP; echo from the child; exec sleep 60", own_session=True)
+    pid = spawn(f"trap '' INT TERM HUP; echo from the child; exec sleep {FOREVER_S:.0f}", own_session=True)
+    await_(lambda: sleeps(pid))
 
 
 @step
 def chatterer() -> None:
     """A child in a session of its own that goes on writing to stdout."""
+    spoken = speaks()
     spawn("while :; do echo still here; sleep 0.02; done", own_session=True)
+    await_(spoken)
 
 
 @step
 def tool() -> None:
     """What agent CLIs run for a shell command: a shell in its own session that has children itself."""
-    note = 'echo $! >> "${AGENT_PIDS:-/dev/null}"'
-    spawn(f"sleep 60 & {note}; (setsid sleep 60 & {note}); wait", own_session=True)
-    time.sleep(0.2)  # until the shell has started them
+    ours, theirs = os.pipe()
+    os.dup2(theirs, TOLD)
+    sleep = f"sleep {FOREVER_S:.0f} & echo $! >&{TOLD}"
+    spawn(f"{sleep}; (setsid {sleep}); wait", own_session=True, fds=(TOLD,))
+    with os.fdopen(ours) as lines:
+        pids = [int(lines.readline()) for _ in range(2)]
+    for pid in pids:
+        record(pid)
+    await_(lambda: all(map(sleeps, pids)))
 
 
 @step
 def daemon() -> None:
     """A child that cuts every tie: two forks, a session of its own, its parent gone."""
+    ours, theirs = os.pipe()  # which closes when the daemon is no longer a copy of this program
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
             record(os.getpid())
-            os.execv("/bin/sleep", ["sleep", "60"])  # noqa: S606 (it becomes the daemon)
+            os.execv("/bin/sleep", ["sleep", f"{FOREVER_S:.0f}"])  # noqa: S606 (it becomes the daemon)
         os._exit(0)
+    os.close(theirs)
     os.wait()
-    time.sleep(0.1)  # until it is no longer a copy of this program
+    os.read(ours, 1)
+    os.close(ours)
 
 
 # --- the agent CLIs' own events (cut down to the fields that matter)

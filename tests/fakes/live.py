@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-FOREVER_S = 60
+FOREVER_S = 600
 
 
 def write(**event: object) -> None:

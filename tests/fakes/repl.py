@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-FOREVER_S = 60.0
+FOREVER_S = 600.0
 
 
 def show(text: str | bytes) -> None:

@@ -2,7 +2,8 @@
 
 `FOLDER/MEMBER.json` has its replies, one a turn; a reply is the text alone, or an object of `say`, `err` (for stderr),
 `exit`, `hang` (seconds, after speaking), and before speaking `touch` (a file) and `wait` (until that file is there).
-The nth prompt that it got is `FOLDER/MEMBER.n`. LIKE (plain, claude, codex, gemini) says whose events it speaks in.
+The nth prompt that it got is `FOLDER/MEMBER.n`; `FOLDER/MEMBER.hangs` is there once it hangs. LIKE (plain, claude,
+codex, gemini) says whose events it speaks in.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def main(folder: Path, member: str, like: str) -> int:
     sys.stdout.flush()
     sys.stderr.write(step.get("err", ""))
     sys.stderr.flush()
-    time.sleep(float(step.get("hang", 0)))
+    if "hang" in step:
+        (folder / f"{member}.hangs").touch()
+        time.sleep(float(step["hang"]))
     return int(step.get("exit", 0))
 
 

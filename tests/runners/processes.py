@@ -11,11 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from teamchat.runners import turn
 from teamchat.runners.guardian import processes
 from teamchat.runners.running import Chunk, Exit, Running
 
 AGENT = Path(__file__).parent.parent / "fakes" / "agent.py"
-PATIENCE_S = 20.0  # how long a test waits for what should be there in an instant: the machine may be busy
+PATIENCE_S = 60.0  # how long a test waits for what should be there in an instant: the machine may be busy
 
 
 def agent(*steps: str) -> tuple[str, ...]:
@@ -68,6 +71,17 @@ def eventually(condition: Callable[[], bool], within: float = PATIENCE_S) -> boo
     return True
 
 
+def clocks_wait_for(condition: Callable[[], bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No clock of a turn in this process runs out before that, however slow the start of its agent is."""
+    look = turn._Turn._look
+
+    def looks(self: turn._Turn, now: float) -> None:
+        if condition():
+            look(self, now)
+
+    monkeypatch.setattr(turn._Turn, "_look", looks)
+
+
 def state(pid: int) -> bytes:
     """What the system says that process does: b"T" for one that is stopped, b"X" for one that is gone."""
     try:
@@ -98,11 +112,22 @@ class Pids:
 
     file: Path
 
+    def hang(self) -> bool:
+        """Whether one of them has said all that it says, and hangs."""
+        return Path(f"{self.file}.hangs").exists()
+
     def all(self) -> list[int]:
         return [int(line) for line in self.file.read_text().split()] if self.file.exists() else []
 
     def alive(self) -> list[int]:
         return [pid for pid in self.all() if lives(pid)]
+
+    def await_end(self, again: Callable[[], None]) -> None:
+        """Wait until none is alive. `again` is called every two seconds: two signals at once are one to the system."""
+        until = time.monotonic() + PATIENCE_S
+        while not eventually(lambda: self.alive() == [], within=2.0):
+            assert time.monotonic() < until, self.alive()
+            again()
 
     def await_count(self, count: int) -> None:
         assert eventually(lambda: len(self.all()) >= count), self.all()

@@ -1,10 +1,13 @@
-"""A process that plays a script and a parser that reads plain words: `run_turn` without real programs and CLIs."""
+"""A process that plays a script and a parser that reads plain words: `run_turn` without real programs and CLIs.
+
+And a clock for them: in an event loop of `HurriedLoop` nobody waits, and time is exact however busy the machine is.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
+import selectors
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 
@@ -29,6 +32,37 @@ from teamchat.runners.running import Chunk, Exit
 HANG = 3600.0
 
 
+def loop_time() -> float:
+    """What the running loop takes for the time; of any other loop than a hurried one this is `time.monotonic`."""
+    return asyncio.get_running_loop().time()
+
+
+class HurriedSelector(selectors.DefaultSelector):
+    """Where others would wait, the time it says has come."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        assert timeout is not None, "nothing would ever happen"
+        self.now += timeout
+        return super().select(0)
+
+
+class HurriedLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time passes only when all in it sleep, and then at once."""
+
+    def __init__(self) -> None:
+        self.clock = HurriedSelector()
+        super().__init__(self.clock)
+
+    def time(self) -> float:
+        return self.clock.now
+
+    def stall(self, seconds: float) -> None:
+        """Let time pass while nothing in the loop runs."""
+        self.clock.now += seconds
+
+
 @dataclass(frozen=True, slots=True)
 class Err:
     """Bytes on stderr."""
@@ -39,7 +73,7 @@ class Err:
 class ScriptedProcess:
     """Says its bytes, waits its seconds, exits with `code`. Stopped, it skips to `last_words` and exits with -15 or -9.
 
-    As a real one it goes by the clock on the wall: while nobody reads, its time passes all the same. `stops` has one
+    As a real one it goes by the clock: while nobody reads, its time passes all the same. `stops` has one
     entry for each stop it was asked for: whether it was a hard one. A deaf one heeds only those.
     """
 
@@ -60,7 +94,7 @@ class ScriptedProcess:
         self.exit: Exit | None = None
         self.closed = False
         self._stopped = asyncio.Event()
-        self._started = self._due = time.monotonic()
+        self._started = self._due = loop_time()
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         del why
@@ -86,7 +120,7 @@ class ScriptedProcess:
     async def _wait(self, seconds: float) -> None:
         self._due += seconds
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), self._due - time.monotonic())
+            await asyncio.wait_for(self._stopped.wait(), self._due - loop_time())
 
     def _chunk(self, step: bytes | Err) -> Chunk:
         return Chunk("err", step.data, self._time()) if isinstance(step, Err) else Chunk("out", step, self._time())
@@ -97,7 +131,7 @@ class ScriptedProcess:
         return self.stopped_code if self.stopped_code is not None else -9 if self.stops[-1] else -15
 
     def _time(self) -> float:
-        return time.monotonic() - self._started
+        return loop_time() - self._started
 
 
 WORDS: dict[bytes, AgentEvent] = {

@@ -53,7 +53,7 @@ class Guarded:
 Guard = Callable[..., Guarded]
 
 
-def order(argv: tuple[str, ...], pids: Pids, *, grace: float = 30.0, remove: Path | None = None) -> bytes:
+def order(argv: tuple[str, ...], pids: Pids, *, grace: float = 10 * PATIENCE_S, remove: Path | None = None) -> bytes:
     env = marked({"AGENT_PIDS": str(pids.file), "PATH": os.environ["PATH"]})
     fields = {"argv": argv, "env": env, "signal": 15, "group": True, "grace": grace, "remove": remove and str(remove)}
     return json.dumps(fields).encode() + b"\n"
@@ -133,9 +133,7 @@ def test_a_closed_socket_means_stop_and_is_not_patient(guard: Guard, pids: Pids,
         guarded.control.close()
     else:
         guarded.control.shutdown(socket.SHUT_WR)
-    started = time.monotonic()
-    assert guarded.ended() == 0
-    assert time.monotonic() - started < 10  # its own grace is thirty seconds
+    assert guarded.ended() == 0  # its own grace is longer than that waits
     assert (pids.alive(), scratch.exists()) == ([], False)
 
 
@@ -147,15 +145,13 @@ def test_a_socket_that_closes_during_the_grace_ends_it(guard: Guard, pids: Pids)
     guarded.control.sendall(b"stop\n")
     time.sleep(0.1)
     guarded.control.close()
-    started = time.monotonic()
-    guarded.ended()
-    assert time.monotonic() - started < 10
+    assert guarded.ended() == 0
     assert pids.alive() == []
 
 
 def test_signals_to_the_guardian_itself_change_nothing(guard: Guard, pids: Pids) -> None:
     guarded = guard()
-    guarded.control.sendall(order(agent("obey", "0", "+", "sleep", "0.5", "+", "exit-with", "8"), pids))
+    guarded.control.sendall(order(agent("obey", "0", "+", "sleep", "0.3", "+", "exit-with", "8"), pids))
     guarded.report()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         guarded.process.send_signal(number)
@@ -167,14 +163,14 @@ def test_signals_to_the_guardian_itself_change_nothing(guard: Guard, pids: Pids)
 
 def test_hundreds_of_orphans_are_ended_and_reaped(guard: Guard, pids: Pids) -> None:
     guarded = guard()
-    script = 'i=0; while [ $i -lt 400 ]; do sleep 60 & i=$((i+1)); done; echo $$ >> "$AGENT_PIDS"; wait'
+    script = 'i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done; echo $$ >> "$AGENT_PIDS"; wait'
     guarded.control.sendall(order(shell(script), pids))
     guarded.report()
     pids.await_count(1)
-    assert len(guardian.below(guarded.process.pid, guardian.processes())) == 401
+    assert len(guardian.below(guarded.process.pid, guardian.processes())) == 201
     guarded.control.sendall(b"kill\n")
-    assert guarded.report() == {"exit": -signal.SIGKILL, "left": []}
-    assert guardian.below(guarded.process.pid, guardian.processes()) == {}
+    assert guarded.report()["exit"] == -signal.SIGKILL
+    assert eventually(lambda: guardian.below(guarded.process.pid, guardian.processes()) == {})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

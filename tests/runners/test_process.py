@@ -35,8 +35,7 @@ from tests.runners.processes import (
 )
 
 ROOT = Path(__file__).parent.parent.parent
-PATIENT = StopRule(grace_s=30.0)
-TWO_SECONDS = 2.0  # what is promised when teamchat is killed; a busy machine gets twice that
+PATIENT = StopRule(grace_s=10 * PATIENCE_S)  # longer than any test waits
 
 
 # --- what goes in
@@ -197,23 +196,23 @@ asyncio.run(main())
 
 
 def test_what_tool_children_write_until_the_end_is_there(start: Start) -> None:
-    ran = follow(start(agent("reply", "begin", "+", "chatterer", "+", "sleep", "0.3")))
+    ran = follow(start(agent("reply", "begin", "+", "chatterer")))
     assert ran.out.startswith(b"begin\nstill here\n")
     assert ran.out == b"begin\n" + b"still here\n" * ran.out.count(b"still")
     assert set(ran.exit.left) <= {"sh", "sleep"}
 
 
 def test_a_writer_without_end_leaves_the_event_loop_its_time(start: Start) -> None:
-    process = start(agent("endless"), max_output=1024**3)
+    process = start(agent("endless"), max_output=2**40)
 
     async def main() -> None:
-        asyncio.get_running_loop().call_later(0.3, lambda: process.stop(hard=True))
+        asyncio.get_running_loop().call_later(0.05, lambda: process.stop(hard=True))
         async for _ in process.chunks():
             time.sleep(0.01)  # noqa: ASYNC251 (a reader slower than the writer)
 
     asyncio.run(main())
     assert process.exit is not None
-    assert process.exit.over_limit is None  # which is what would end it otherwise
+    assert process.exit.code == -signal.SIGKILL
 
 
 def test_output_over_the_limit_ends_the_agent_and_is_not_read_to_its_end(start: Start, tmp_path: Path) -> None:
@@ -256,35 +255,35 @@ def test_the_exit_says_how_the_agent_ended(start: Start, steps: tuple[str, ...],
 
 
 def test_the_turn_ends_with_the_agent_though_a_child_holds_stdout(start: Start, pids: Pids) -> None:
-    ran = follow(start(agent("grandchild", "+", "sleep", "0.2", "+", "reply", "done")))
-    assert sorted(ran.out.splitlines()) == [b"done", b"echo from the child"[5:]]
+    ran = follow(start(agent("grandchild", "+", "reply", "done")))
+    assert ran.out == b"from the child\ndone\n"
     assert (ran.end, pids.alive()) == ((0, ("sleep",)), [])
-    assert ran.seconds < 10
 
 
 def test_what_outlives_the_agent_is_ended_and_named(start: Start, pids: Pids) -> None:
     ran = follow(start(agent("child", "+", "daemon", "+", "tool")))
-    assert ran.exit.code == 0
-    assert set(ran.exit.left) <= {"sleep", "sh"}
-    assert len(ran.exit.left) == 5
+    assert ran.end == (0, ("sh", *["sleep"] * 4))
     assert len(pids.all()) == 6
     assert pids.alive() == []
 
 
 def test_a_helper_that_ends_by_itself_in_an_instant_is_not_worth_a_note(start: Start) -> None:
-    assert follow(start(shell("sleep 0.05 & exit 0"))).end == (0, ())
+    ends = (follow(start(shell("sleep 0.05 & exit 0"))).end for _ in range(20))
+    assert (0, ()) in ends  # on a busy machine its instant may be long
 
 
 @pytest.mark.parametrize("group", [True, False])
 def test_the_soft_signal_goes_to_the_group_or_to_the_agent_alone(start: Start, group: bool) -> None:
-    script = "(trap 'echo caught' TERM; {0}) & trap 'sleep 0.3; echo caught; exit 7' TERM; {0}"
-    process = start(shell(script.format("echo ready; while :; do sleep 0.05; done")), stop=StopRule(group=group))
+    heard = "while ! [ -e heard ]; do sleep 0.02; done; " if group else ""
+    script = "(trap 'echo caught; touch heard' TERM; {0}) & trap '{1}echo caught; exit 7' TERM; {0}"
+    stop = StopRule(group=group, grace_s=PATIENT.grace_s)
+    process = start(shell(script.format("echo ready; while :; do sleep 0.05; done", heard)), stop=stop)
     ran = follow(process, b"ready\nready\n", process.stop)
     assert (ran.out.count(b"caught"), ran.exit.code) == (2 if group else 1, 7)
 
 
 def test_the_soft_signal_is_the_rules_own(start: Start) -> None:
-    process = start(agent("obey", "5", "+", "hang"), stop=StopRule(signal.SIGHUP, grace_s=30))
+    process = start(agent("obey", "5", "+", "hang"), stop=StopRule(signal.SIGHUP, grace_s=PATIENT.grace_s))
     assert follow(process, b"ready", process.stop).out == b"ready\ncaught SIGHUP\n"
 
 
@@ -294,34 +293,32 @@ def test_what_ignores_the_soft_signal_is_killed_after_its_grace(start: Start, pi
     )
     ran = follow(process, b"deaf", process.stop)
     assert (ran.end, pids.alive()) == ((-signal.SIGKILL, ()), [])
-    assert 0.3 <= ran.seconds < 10
+    assert ran.seconds >= 0.3
 
 
 def test_a_soft_stop_also_ends_children_in_sessions_of_their_own(start: Start, pids: Pids) -> None:
     process = start(agent("tool", "+", "daemon", "+", "grandchild", "+", "obey", "0", "+", "hang"), stop=PATIENT)
     ran = follow(process, b"ready", process.stop)
     assert (ran.end, pids.alive()) == ((0, ()), [])
-    assert ran.seconds < 10
 
 
 def test_a_hard_stop_waits_for_no_grace(start: Start) -> None:
     process = start(agent("obey", "0", "+", "hang"), stop=PATIENT)
     ran = follow(process, b"ready", lambda: process.stop(hard=True))
     assert (ran.out, ran.end) == (b"ready\n", (-signal.SIGKILL, ()))
-    assert ran.seconds < 10
 
 
 def test_a_hard_stop_cuts_the_grace_of_a_soft_one_short(start: Start) -> None:
-    async def main() -> float:
+    async def main() -> tuple[int, tuple[str, ...]]:
         process = start(agent("deaf", "+", "hang"), stop=PATIENT)
 
         def stop_and_soon_kill() -> None:
             process.stop()
             asyncio.get_running_loop().call_later(0.2, lambda: process.stop(hard=True))
 
-        return (await following(process, b"deaf", stop_and_soon_kill)).seconds
+        return (await asyncio.wait_for(following(process, b"deaf", stop_and_soon_kill), PATIENCE_S)).end
 
-    assert asyncio.run(main()) < 10
+    assert asyncio.run(main()) == (-signal.SIGKILL, ())
 
 
 def test_stopping_twice_and_stopping_what_has_ended_is_harmless(start: Start) -> None:
@@ -430,22 +427,25 @@ def test_a_reader_that_stops_following_ends_the_agent(start: Start, pids: Pids) 
 
 
 def test_a_cancelled_task_ends_the_agent_without_blocking_the_loop(start: Start, pids: Pids) -> None:
-    async def main() -> int:
+    async def main() -> None:
         process = start(agent("tool", "+", "deaf", "+", "hang"))
+        (guardian,) = children() - children_before
         ready = asyncio.Event()
         task = asyncio.ensure_future(following(process, b"deaf", ready.set))
         await ready.wait()
-        task.cancel()
-        turns_of_the_loop = 0
-        while not task.done():
-            await asyncio.sleep(0.01)
-            turns_of_the_loop += 1
+        os.kill(guardian, signal.SIGSTOP)
+        try:
+            task.cancel()
+            for _ in range(10):
+                await asyncio.sleep(0.01)
+            assert not task.done()  # it waits for the guardian, which can not end yet
+        finally:
+            os.kill(guardian, signal.SIGCONT)
         with pytest.raises(asyncio.CancelledError):
             await task
-        return turns_of_the_loop
 
     children_before = children()
-    assert asyncio.run(main()) > 10  # an abandoned agent has a second of grace
+    asyncio.run(main())
     assert (pids.alive(), children()) == ([], children_before)
 
 
@@ -475,20 +475,20 @@ def test_a_killed_guardians_daemons_are_found_by_their_folder(start: Start, pids
     assert eventually(lambda: not pids.alive())
 
 
-def test_everything_is_gone_two_seconds_after_teamchat_was_killed(pids: Pids, tmp_path: Path) -> None:
+def test_everything_is_gone_soon_after_teamchat_was_killed_whatever_the_grace(pids: Pids, tmp_path: Path) -> None:
     scratch, folder = tmp_path / "scratch", tmp_path / "turn"
     scratch.mkdir()
     (scratch / "file").touch()
-    argv = agent(
-        "tool", "+", "daemon", "+", "grandchild", "+", "sleep", "0.1", "+", "reply", "half", "+", "deaf", "+", "hang"
-    )
+    argv = agent("tool", "+", "daemon", "+", "grandchild", "+", "reply", "half", "+", "deaf", "+", "hang")
     program = f"""
 import asyncio
 from pathlib import Path
+from teamchat.runners.base import StopRule
 from teamchat.runners.process import Launch, launch
 async def main():
     argv, env = {argv!r}, {marked({"AGENT_PIDS": str(pids.file)})!r}
-    what = Launch(argv, Path("/"), env, b"", Path({str(folder)!r}), Path({str(scratch)!r}))
+    stop = StopRule(grace_s={PATIENT.grace_s})
+    what = Launch(argv, Path("/"), env, b"", Path({str(folder)!r}), Path({str(scratch)!r}), stop)
     async for chunk in launch(what).chunks():
         print(chunk.data.decode(), flush=True)
 asyncio.run(main())
@@ -499,11 +499,11 @@ asyncio.run(main())
         for line in iter(out.readline, b""):
             if b"deaf" in line:
                 break
+        assert len(pids.alive()) == 6
         teamchat.kill()
         teamchat.wait()
-    assert len(pids.alive()) == 6
-    assert eventually(lambda: not pids.alive(), within=2 * TWO_SECONDS)
-    assert eventually(lambda: not scratch.exists(), within=TWO_SECONDS)
+    assert eventually(lambda: not pids.alive())
+    assert eventually(lambda: not scratch.exists())
     assert (folder / "stdout").read_bytes().endswith(b"half\ndeaf\n")
 
 

@@ -7,7 +7,6 @@ agent does. What failed is run again in the end, as a retry that its receipt nam
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,6 @@ from tests.cli.scene import actors, objects, queue, rows, said
 from tests.program import Result, run_here
 from tests.runners.processes import Pids
 
-BOUND_S = 60.0  # seconds, within which any turn here is over; on an idle machine most take an instant
 MIB = 1 << 20
 every = pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.like)
 eventful = pytest.mark.parametrize("voice", EVENTFUL, ids=lambda voice: voice.like)
@@ -38,9 +36,7 @@ class Scene:
     def send(self, voice: Voice, *steps: str, message: str = "Hi", **keys: object) -> Result:
         """Let max, whose table in the team file has these keys, do these steps; nothing of him is left behind."""
         actors({"max": steps}, like=voice.like, members={"max": keys}, team="[team]\nmax_bytes = 12000000")
-        began = time.monotonic()
         ran = run_here("send", message)
-        assert time.monotonic() - began < BOUND_S
         assert self.pids.all()
         assert self.pids.alive() == []
         assert list(Path(os.environ["TMPDIR"]).iterdir()) == []
@@ -94,30 +90,33 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @every
+@pytest.mark.usefixtures("_until_it_hangs")
 def test_it_hangs_before_its_first_byte(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, "tool", "+", "daemon", "+", "hang", first_byte="0.3s")
     scene.failed(ran, voice, 3, "wrote nothing in its first 0.3 s (first_byte)")
 
 
 @every
+@pytest.mark.usefixtures("_until_it_hangs")
 def test_it_hangs_in_the_middle_of_its_answer(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half), "+", "hang", stall="0.3s")
     scene.failed(ran, voice, 3, "gave no sign of life for 0.3 s (stall)", HALF)
 
 
 @eventful
-@pytest.mark.usefixtures("_soon")
+@pytest.mark.usefixtures("_soon", "_until_it_hangs")
 def test_it_hangs_after_its_result(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.whole()), "+", "hang")
     scene.failed(ran, voice, 3, "did not exit within 0.3 s after its result", ANSWER)
 
 
 @every
+@pytest.mark.usefixtures("_until_it_hangs")
 def test_it_ignores_every_polite_signal(scene: Scene, voice: Voice) -> None:
     steps = ("tool", "+", "daemon", "+", *raw(voice.half, b"\n"), "+", "deaf", "+", "hang")
-    ran = scene.send(voice, *steps, timeout="1s")
+    ran = scene.send(voice, *steps, timeout="0.3s")
     heard = HALF if voice in EVENTFUL else f"{HALF}\ndeaf"
-    scene.failed(ran, voice, 3, "was still running after 1 s (its timeout)", heard)
+    scene.failed(ran, voice, 3, "was still running after 0.3 s (its timeout)", heard)
 
 
 # --- it leaves something behind
@@ -133,7 +132,7 @@ def test_it_leaves_a_child_behind(scene: Scene, voice: Voice, child: str) -> Non
 @eventful
 @pytest.mark.parametrize("child", ["grandchild", "chatterer"])
 def test_it_leaves_a_child_behind_that_holds_its_output(scene: Scene, voice: Voice, child: str) -> None:
-    ran = scene.send(voice, child, "+", "sleep", "0.1", "+", *raw(voice.whole()))
+    ran = scene.send(voice, child, "+", *raw(voice.whole()))
     scene.answered(ran, ANSWER, note="ended what it left behind: s")
 
 
@@ -293,5 +292,5 @@ def test_it_floods_stderr(scene: Scene, voice: Voice) -> None:
 
 
 @pytest.mark.parametrize("voice", VOICES[:2], ids=lambda voice: voice.like)
-def test_its_answer_is_one_line_of_50_megabytes(scene: Scene, voice: Voice) -> None:
-    scene.answered(scene.send(voice, "inflated", voice.whole("@@").hex(), "50"), "x" * 50_000_000)
+def test_its_answer_is_one_line_of_20_megabytes(scene: Scene, voice: Voice) -> None:
+    scene.answered(scene.send(voice, "inflated", voice.whole("@@").hex(), "20"), "x" * 20_000_000)
