@@ -10,6 +10,7 @@ import pytest
 from teamchat.cli.place import trust_store
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.file import load
+from tests.cli.scene import refused
 from tests.installed import install
 from tests.program import Result, cli, run_here
 
@@ -88,6 +89,21 @@ def test_force_without_a_cli_writes_nothing() -> None:
     FILE.write_text("# mine")
     assert run_here("init", "--force").code == ExitCode.AGENT_UNAVAILABLE
     assert FILE.read_text() == "# mine"
+
+
+def test_a_team_whose_scripts_can_not_be_written_is_not_written_either() -> None:
+    Path("agents").write_text("mine")
+    ran = run_here("init", "--template", "offline")
+    assert ran.code == 2
+    assert refused(ran).endswith("can not be written: File exists")
+    assert [path.name for path in Path().iterdir()] == ["agents"]
+
+
+def test_a_folder_may_have_the_longest_name(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = world / ("a" * 255)
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert run_here("init", "--template", "offline").code == 0
 
 
 def test_a_template_that_is_none_is_a_usage_error() -> None:

@@ -79,7 +79,7 @@ def test_the_files_own_tables(text: str, said: str, tmp_path: Path) -> None:
         ("context_window = 99999999999999999999", f"team: context_window: {MOST}"),
         ("limits.turns = 99999999999999999999", f"team.limits: turns: {MOST}"),
         ("limits.similarity = 2", "team.limits: similarity: expected at most 1, got 2"),
-        (f'name = "{"x" * 201}"', "team: name: expected at most 200 characters, got 201"),
+        (f'name = "{"x" * 256}"', "team: name: expected at most 255 characters, got 256"),
         ('lead = "zoe"', "team: lead: no AI member 'zoe', expected one of max"),
     ],
 )
@@ -94,7 +94,7 @@ def test_the_team_table(line: str, said: str, tmp_path: Path) -> None:
         ('access = "write"', "access: expected 'read', 'edit' or 'full', got 'write'"),
         ('type = "robot"', "type: expected 'ai' or 'human', got 'robot'"),
         ('title = "\\u202e"', "title: expected one line of text, got '\\u202e'"),
-        (f'title = "{"x" * 201}"', "title: expected at most 200 characters, got 201"),
+        (f'title = "{"x" * 256}"', "title: expected at most 255 characters, got 256"),
         ("retries = 11", "retries: expected at most 10, got 11"),
         ('fallback = ["max"]', "fallback: no other AI member 'max', there is none"),
         ('model = "-x"', "model: expected letters, digits and ._:/@[]- not beginning with -, got '-x'"),

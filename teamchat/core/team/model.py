@@ -19,7 +19,7 @@ from teamchat.runners.base import Access, Memory
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LONGEST_HEADING = 200  # characters of a name or title that every prompt repeats
+LONGEST_HEADING = 255  # characters that every prompt repeats; a team may be called as its folder, which has no more
 _MODEL = re.compile(r"[A-Za-z0-9._:/@\[\]][A-Za-z0-9._:/@\[\]-]*")
 
 
