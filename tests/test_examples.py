@@ -95,6 +95,15 @@ def test_the_hook_lets_a_push_through_or_says_why_not(world: Path, says: str, co
     assert (says in done.stderr) == (code == 1)
 
 
+def test_the_hook_hears_every_reviewer(world: Path) -> None:
+    folder = repository(world, "There is a bug.")
+    with (folder / "teamchat.toml").open("a") as file:
+        file.write(REVIEWER.format(name="sarah", says="OK").replace("reviewer", "another"))
+    assert cli("trust", cwd=folder).code == 0
+    done = script("hooks/pre-push", folder)
+    assert (done.returncode, "There is a bug." in done.stderr) == (1, True), done.stderr
+
+
 def step(path: str, name: str) -> str:
     """The script of a step of a CI job."""
     text = (EXAMPLES / path).read_text().partition(f"- name: {name}\n")[2].partition("run: |\n")[2]
