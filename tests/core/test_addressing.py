@@ -28,6 +28,9 @@ TEAM = Team(
 STATE = State(Rules(("max", "sarah", "carol"), ("kailai", "bob"), lead="sarah"))
 
 
+NOBODIES = " ".join(f"[NEXT: nobody{number}]" for number in range(1_000))
+
+
 def targets(text: str, **options: Any) -> list[str]:
     return [request.target for request in address(text, TEAM, STATE, **options).requests]
 
@@ -210,3 +213,12 @@ def test_no_mistake_in_a_reply_is_an_error() -> None:
         "max: 'Tester' is the title of several members: sarah or carol?",
         "max: nobody is called 'zed'",
     )
+
+
+def test_many_names_that_nobody_has_are_told_in_a_few_lines() -> None:
+    assert address(f"[NEXT: max] {NOBODIES} Hi", TEAM, STATE).problems == (
+        *(f"nobody is called 'nobody{number}'" for number in range(5)),
+        "995 more like these",
+    )
+    assert address_reply(NOBODIES, TEAM, TEAM.member("max")).problems[-1] == "max: 995 more like these"
+    assert str(error(f"{NOBODIES} Hi")).endswith("nobody is called 'nobody4'; 995 more like these")

@@ -145,7 +145,7 @@ def test_many_near_misses_are_told_in_a_few_short_lines() -> None:
     reply = address_reply("NEXT: max\n" * 1_000, TEAM, TEAM.member("sarah"))
     assert reply.problems == ("sarah: 'NEXT: max' is no marker and does nothing: did you mean [NEXT: max]?",)
     many = address("\n".join(f"［NEXT: {number}{'x' * 999}］" for number in range(1_000)), TEAM, STATE)
-    assert many.problems[-1] == "995 more are like these"
+    assert many.problems[-1] == "995 more like these"
     assert len(many.problems) == 6
     assert all(len(problem) < 200 for problem in many.problems)
 

@@ -80,7 +80,7 @@ def check_free(folder: Path, template: Template | None) -> None:
 
 def write(new: NewTeam, folder: Path) -> None:
     """Write the team's files into `folder`, over what is there. Raises `UsageError`."""
-    for name, text in reversed(new.files.items()):  # the team file last: what it names is there then
+    for name, text in reversed(tuple(new.files.items())):  # the team file last: what it names is there then
         path = folder / name
         try:
             path.parent.mkdir(exist_ok=True)

@@ -10,7 +10,7 @@ from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.hints import hints, in_words
 from teamchat.core.routing.markers import Marker, MarkerKind, scan, strip_markers
-from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, parse_to, resolve
+from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
 from teamchat.core.team import Member, Team
 from teamchat.core.todos import Wish
 
@@ -91,7 +91,7 @@ def address(
         todos=resolution.todos,
         markers=_raw(markers),
         problems=(
-            *(problem.message for problem in resolution.problems),
+            *few(problem.message for problem in resolution.problems),
             *(f"{who.name} is who speaks: ignored" for request in resolution.requests if request.target == who.name),
             *_near_misses(text, markers, team, who, resolution, mentions=not named),
         ),
@@ -123,7 +123,7 @@ def _refuse_unknown(resolution: Resolution, requests: tuple[RouteRequest, ...], 
     if named and not requests and unknown:
         errors = [*unknown, *errors]
     if errors:
-        raise UnknownName("; ".join(problem.message for problem in errors), "teamchat team  # lists who is there")
+        raise UnknownName("; ".join(few(problem.message for problem in errors)), "teamchat team  # lists who is there")
 
 
 def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
@@ -148,7 +148,7 @@ def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
     resolution = resolve(markers, team.members, member.name, "ai")
     mentions = not _names_anyone(markers)
     problems = (
-        *(problem.message for problem in resolution.problems),
+        *few(problem.message for problem in resolution.problems),
         *_near_misses(text, markers, team, member, resolution, mentions=mentions),
     )
     return AddressedReply(

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from teamchat.core.names import fold
 from teamchat.core.routing.markdown import Places
 from teamchat.core.routing.markers import HUMANS_ONLY, SPACE, Author, Marker, MarkerKind, WhyNot
-from teamchat.core.routing.requests import quoted, shortened
+from teamchat.core.routing.requests import few, quoted, shortened
 
 _NAME = r"@?+[^\s,，、+＋!！#＃@:：()\[\]{}［］【】<>*`'\"]++"
 # How many names a suggestion repeats is bounded, so that a line of them costs no more than its length.
 _NAMES = rf"(?P<names>{_NAME}(?:{SPACE}*+[,，、+＋]{SPACE}*+{_NAME}){{0,9}}+)"
 _ONE_NAME = re.compile(_NAME)
-MOST_SHOWN = 5
 _PUNCTUATION = ".;?…。"
 _FULL_WIDTH = re.compile(
     rf"[［【]{SPACE}*+(?P<kind>NEXT|FROM|TEAM_TASK|DROP|TODO|DONE){SPACE}*+[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]",
@@ -45,12 +44,10 @@ class Hint:
 
 def in_words(found: Iterable[Hint]) -> list[str]:
     """A line for a person on each near miss, and none on what comes again; a pasted log has hundreds."""
-    lines = dict.fromkeys(
+    return few(
         f"{quoted(hint.text)} is no marker and does nothing: did you mean {shortened(hint.suggestion)}?"
         for hint in found
     )
-    first, more = [*lines][:MOST_SHOWN], len(lines) - MOST_SHOWN
-    return [*first, f"{more} more are like these"] if more > 0 else first
 
 
 def hints(

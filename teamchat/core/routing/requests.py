@@ -19,6 +19,7 @@ from teamchat.core.routing.targets import Priority, Target, parse_targets
 from teamchat.core.todos import Add, Finish, Wish, todo_number
 
 _LONGEST_SHOWN = 60  # characters
+_MOST_SHOWN = 5  # lines on what one message has wrong
 _BETWEEN = re.compile(r"\s*[;/&|]\s*|\s+and\s+|\s+", re.IGNORECASE)
 
 
@@ -214,6 +215,13 @@ class _Reader:
 def quoted(name: str) -> str:
     """The name as a message shows it: what can not be seen is spelt out, and a whole paragraph is cut."""
     return repr(shortened(name))
+
+
+def few(lines: Iterable[str]) -> list[str]:
+    """The first lines, each once, and how many more there are."""
+    lines = list(dict.fromkeys(lines))
+    more = len(lines) - _MOST_SHOWN
+    return [*lines[:_MOST_SHOWN], f"{more} more like these"] if more > 0 else lines
 
 
 def shortened(text: str) -> str:
