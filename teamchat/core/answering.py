@@ -23,7 +23,7 @@ from teamchat.core.errors import AgentMissing, BudgetUsedUp, Interrupted, NoReco
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.living import Living
-from teamchat.core.member_turn import FinishedTurn, Outside, ReadyTurn, ready, run
+from teamchat.core.member_turn import FinishedTurn, Outside, ReadyTurn, ready, run, wait_to_start
 from teamchat.core.memory import past_of
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import pack
@@ -162,6 +162,7 @@ class Answering:
             )
             self.outside.check(prepared)
             prepared, stays = await self.living.take(prepared)
+            await wait_to_start(prepared, self.outside, self.stopper)
             turn = self._begin(route, prepared, folder)
             self.emit(TurnStarted(turn, route))
 

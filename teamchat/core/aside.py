@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from teamchat.core.answering import Answering, new_turn, spent, trace_of, turn_status
 from teamchat.core.conclusion import Failed
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted
-from teamchat.core.member_turn import Errand, FinishedTurn, ReadyTurn, run, settle
+from teamchat.core.member_turn import Errand, FinishedTurn, ReadyTurn, run, settle, wait_to_start
 from teamchat.core.prompting import BuiltPrompt
 from teamchat.core.store.turns import Turn, begin_turn, end_turn
 from teamchat.core.team import Member
@@ -55,6 +55,7 @@ async def ask_aside(of: Answering, aside: Aside[T]) -> T | Failed:
             of.team, aside.member, aside.prompt, aside.errand, of.outside, scratch=scratch, budget_usd=of.budget()
         )
         of.outside.check(prepared)
+        await wait_to_start(prepared, of.outside, of.stopper)
         new = new_turn(of.session, None, prepared, folder)
         with of.transaction():
             turn = begin_turn(of.db, new)

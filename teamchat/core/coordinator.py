@@ -291,7 +291,7 @@ class ConversationCoordinator:
 
     async def _group(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """The turns of a group at the same time; each is stored when it is over, the replies once all are."""
-        failed = await run_together(self.team, routes, self._member_of_group, self.answering.pause, self.emit)
+        failed = await run_together(self.team, routes, self._member_of_group, self.emit)
         return self._step(GroupRan(self.outside.now(), failed))
 
     async def _member_of_group(self, route: Route) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
@@ -11,21 +10,14 @@ from teamchat.core.engine.route import Route
 from teamchat.core.events import ConversationEvent, Warned
 from teamchat.core.team import Team
 
-# CLIs of one vendor that start together corrupt each other's state, or are refused as a burst
-STAGGER_S = 0.25
-
 
 async def run_together(
     team: Team,
     routes: tuple[Route, ...],
     speak: Callable[[Route], Awaitable[bool]],
-    pause: Callable[[float], Awaitable[None]],
     emit: Callable[[ConversationEvent], None],
 ) -> tuple[int, ...]:
-    """Let all of them speak; the numbers of those that failed. One failing does not stop the others, an error does.
-
-    `pause` lets seconds pass before a member begins.
-    """
+    """Let all of them speak; the numbers of those that failed. One failing does not stop the others, an error does."""
     lines = in_lines(team, routes)
     for line in lines:
         if len(line) > 1:
@@ -33,12 +25,10 @@ async def run_together(
             together = f"{', '.join(names)} and {last}"
             emit(Warned(f"{together} may write in the same folder, so they speak one after the other"))
 
-    async def in_turn(line: list[Route], wait: float) -> list[int]:
-        await pause(wait)
+    async def in_turn(line: list[Route]) -> list[int]:
         return [route.number for route in line if not await speak(route)]
 
-    waits = staggered(team, lines)
-    tasks = [asyncio.create_task(in_turn(line, wait)) for line, wait in zip(lines, waits, strict=True)]
+    tasks = [asyncio.create_task(in_turn(line)) for line in lines]
     try:
         return tuple(number for failed in await asyncio.gather(*tasks) for number in failed)
     finally:
@@ -75,15 +65,3 @@ def _written(team: Team, route: Route) -> list[Path]:
     target = team.member(route.target)
     everybody = (target, *map(team.member, target.fallback))
     return [member.cwd.resolve() for member in everybody if member.access != "read"]
-
-
-def staggered(team: Team, lines: list[list[Route]]) -> list[float]:
-    """How many seconds each line waits before it starts: those of one vendor start a little apart."""
-    started: dict[str, int] = {}
-    waits = []
-    for line in lines:
-        like = team.agent_of(team.member(line[0].target)).like
-        before = started.get(like, 0) if like != "plain" else 0
-        started[like] = before + 1
-        waits.append(before * STAGGER_S * random.uniform(1.0, 1.5))  # noqa: S311 (no secret)
-    return waits

@@ -13,11 +13,12 @@ from pathlib import Path
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine.route import Route
-from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, UsageError
+from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, UsageError
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, own_share
 from teamchat.core.prompting import BuiltPrompt, build_prompt, exists
 from teamchat.core.receipt import Outcome, Purpose, Setup
+from teamchat.core.starts import take_moment
 from teamchat.core.store.turns import TimedEvent
 from teamchat.core.team import INSTALL, AgentSpec, Member, Team
 from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Note, TextDelta, ToolCall, ToolResult, Usage
@@ -91,8 +92,9 @@ class Outside:
 
     `check` raises what is known to fail before anything is started; `exists` tells whether an `@path` names something.
     `scratch` says where a turn's own folder is to be. Where it is not `live`, the clocks have run and the pauses were
-    made already. `collected` may change what is gathered of files and lessons. `now` is the time in seconds; `stopped`
-    tells whether a person had stopped the recorded run before a turn of that member, or of anybody.
+    made already. `collected` may change what is gathered of files and lessons. `now` is the time in seconds, `moment`
+    the one at which a CLI of that vendor may start; `stopped` tells whether a person had stopped the recorded run
+    before a turn of that member, or of anybody.
     """
 
     launcher: Launcher
@@ -103,6 +105,7 @@ class Outside:
     live: bool = True
     collected: Callable[[ContextCollector], ContextCollector] = lambda collector: collector
     now: Callable[[], float] = time.time
+    moment: Callable[[str], float] = lambda _vendor: 0.0
     stopped: Callable[[str | None], bool] = lambda _: False
 
 
@@ -259,7 +262,17 @@ def find_program(member: Member, program: str, env: Mapping[str, str]) -> str:
     return found
 
 
-REAL = Outside(launch, check_runnable)
+REAL = Outside(launch, check_runnable, moment=take_moment)
+
+
+async def wait_to_start(turn: ReadyTurn, outside: Outside, stopper: Stopper) -> None:
+    """Wait while others start CLIs of the same vendor. Raises `Interrupted` when a stop is requested meanwhile."""
+    if not outside.live or turn.runner.vendor is None or turn.setup.same_process:
+        return
+    if (left := outside.moment(turn.runner.vendor) - outside.now()) > 0:
+        await stopper.sleep(left)
+        if stopper.asked:
+            raise Interrupted(f"{turn.member.name} was interrupted before its turn began")
 
 
 @dataclass(slots=True)

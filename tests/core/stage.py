@@ -105,6 +105,7 @@ class Stage:
     events: list[ConversationEvent] = field(default_factory=list)
     stopper: Stopper = field(default_factory=Stopper)
     make: Callable[[Path], Database] = Database
+    moment: Callable[[str], float] = lambda _: 0.0
     hear: Callable[[ConversationEvent], None] = lambda _: None
     answers: Callable[[Launch], Reply | None] = lambda _: None
     session_of: Callable[[Launch], str | None] = lambda _: None
@@ -117,7 +118,7 @@ class Stage:
 
     def open_real(self) -> ConversationCoordinator:
         """The same with real processes."""
-        return self.open(replace(REAL, env={"PATH": os.environ["PATH"]}))
+        return self.open(replace(REAL, env={"PATH": os.environ["PATH"]}, moment=self.moment))
 
     def open(self, outside: Outside | None = None) -> ConversationCoordinator:
         """The conversation as a new process finds it."""
@@ -130,7 +131,13 @@ class Stage:
             stopper=self.stopper,
             emit=self._emit,
             outside=outside
-            or Outside(self._launch, self.check, exists=lambda _folder, _path: False, env={"PATH": "/bin"}),
+            or Outside(
+                self._launch,
+                self.check,
+                exists=lambda _folder, _path: False,
+                env={"PATH": "/bin"},
+                moment=self.moment,
+            ),
         )
         coordinator.recover()
         return coordinator

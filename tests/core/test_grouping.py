@@ -8,10 +8,9 @@ import pytest
 
 from teamchat.core.engine.route import Route
 from teamchat.core.events import ConversationEvent, Warned
-from teamchat.core.grouping import in_lines, run_together, staggered
+from teamchat.core.grouping import in_lines, run_together
 from teamchat.core.team import AgentSpec, Member, Team
 from teamchat.runners.base import Access
-from teamchat.runners.turn import Stopper
 
 
 def team(tmp_path: Path, **members: tuple[str, Access]) -> Team:
@@ -56,17 +55,6 @@ def test_a_link_to_the_folder_is_the_folder(tmp_path: Path) -> None:
     assert lines(replace(given, members=(given.members[0], linked))) == [["a", "b"]]
 
 
-@pytest.mark.parametrize(("like", "apart"), [("plain", False), ("claude", True)])
-def test_members_of_one_vendor_start_apart_and_programs_on_a_pipe_do_not(
-    tmp_path: Path, like: str, *, apart: bool
-) -> None:
-    given = team(tmp_path, a=("x", "read"), b=("x", "read"), c=("x", "read"))
-    spec = AgentSpec("hi", ("true",), "claude" if like == "claude" else "plain")
-    first, second, third = staggered(replace(given, agents={"hi": spec}), in_lines(given, routes(given)))
-    assert first == 0
-    assert (0 < second < third) if apart else (second == third == 0)
-
-
 def test_all_speak_and_those_that_failed_are_told(tmp_path: Path) -> None:
     given = team(tmp_path, a=("x", "edit"), b=("x", "edit"), c=("y", "edit"))
     events: list[ConversationEvent] = []
@@ -78,7 +66,7 @@ def test_all_speak_and_those_that_failed_are_told(tmp_path: Path) -> None:
         spoke.append(f"{route.target} ends")
         return route.target != "b"
 
-    assert asyncio.run(run_together(given, routes(given), speak, Stopper().sleep, events.append)) == (2,)
+    assert asyncio.run(run_together(given, routes(given), speak, events.append)) == (2,)
     assert spoke.index("a ends") < spoke.index("b begins")
     assert spoke.index("c ends") < spoke.index("a ends")
     assert events == [Warned("a and b may write in the same folder, so they speak one after the other")]
@@ -98,5 +86,5 @@ def test_an_error_of_one_stops_the_others_and_is_raised(tmp_path: Path) -> None:
         return True
 
     with pytest.raises(ValueError, match="a broke"):
-        asyncio.run(run_together(given, routes(given), speak, Stopper().sleep, lambda _: None))
+        asyncio.run(run_together(given, routes(given), speak, lambda _: None))
     assert ended == ["b"]

@@ -54,10 +54,18 @@ def alive(pid: str) -> bool:
 
 
 def test_turns_of_a_run_share_one_process_that_ends_with_it(stage: Stage) -> None:
+    started: list[str] = []
+
+    def moment(vendor: str) -> float:
+        started.append(vendor)
+        return 0.0
+
+    stage.moment = moment
     talk(stage, "pid", "pid")
     first, second = (message.content for message in stage.log if message.speaker.type == "ai")
     assert first == second
     assert not alive(first)
+    assert started == ["claude"], "only a start keeps apart from others"
     assert [turn.setup.same_process for turn in stage.turns] == [False, True]
     assert stage.turns[1].setup.argv == stage.turns[0].setup.argv
     assert list((stage.folder / "turns").iterdir()) == []
