@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import re
 import shlex
 import signal
 import sys
@@ -34,6 +35,7 @@ Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
 LONGEST_COMMAND = 200  # characters that another process is shown of the one that runs a session
+GOES_ON = re.compile(r"\bteamchat (?:send|resume)\b")  # what a hint says to type, which needs --team where this did
 NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 
@@ -92,10 +94,15 @@ def converse(
     Where another process runs it, it is waited for, or with `wait` off refused (`SessionBusy`). `listen` is told
     everything that happens, whether or not it can be shown.
     """
+
+    async def typed(coordinator: ConversationCoordinator) -> Conclusion:
+        done = await work(coordinator)
+        return replace(done, hint=done.hint and GOES_ON.sub(lambda found: found[0] + team.typed, done.hint))
+
     with held(team.root, db, session, wait=wait):
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")
         folder = store_file(team.root).parent
-        return run_conversation(team, db, session, output, work, folder, outside, cooldowns, listen)
+        return run_conversation(team, db, session, output, typed, folder, outside, cooldowns, listen)
 
 
 @contextlib.contextmanager

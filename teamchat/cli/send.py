@@ -86,7 +86,7 @@ def send(
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
             if held := coordinator.state.held:
                 waiting = ", ".join(route.target for route in held)
-                note(f"still held from before: {waiting} (teamchat resume goes on with them)")
+                note(f"still held from before: {waiting} (teamchat resume{found.typed} goes on with them)")
             return await coordinator.send(message, speaker=as_, to=to)
 
         if record is None:

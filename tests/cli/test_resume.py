@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,23 @@ def test_it_runs_what_failed_again_and_then_what_waited(made: Crew) -> None:
     )
     assert made.prompts("max")[0] == made.prompts("max")[1]
     assert said() == [("kailai", "Go"), ("max", "Whole."), ("sarah", "Hi.")]
+
+
+def test_what_is_to_be_typed_names_the_team_that_was_named(world: Path) -> None:
+    made = crew(world, {"max": [{"say": "half", "exit": 3}, "[NEXT: kailai]", {"exit": 3}]})
+    Path("a team").mkdir()
+    file = made.file.rename(Path("a team/other.toml").absolute())
+    with file.open("a") as more:
+        more.write("# moved\n")
+    named = ["--team", "a team/other.toml"]
+    ran = run_here("send", *named, "--trust", "[NEXT: max] Go")
+    assert f"· try: teamchat resume --team '{file}'\n" in ran.err
+    hint = ran.err.splitlines()[-1].removeprefix("· try: teamchat ")
+    asked = run_here(*shlex.split(hint))
+    assert asked.code == 9
+    assert f"· answer: teamchat send --team '{file}' \"...\"\n" in asked.err
+    assert objects(run_here("send", *named, "--json", "Yes"))[-1]["hint"] == f"teamchat resume --team '{file}'"
+    assert f"(teamchat resume --team '{file}' goes on with them)" in run_here("send", *named, "x").err
 
 
 @failed

@@ -5,6 +5,7 @@ Plain data, checked when the team file was read (`file.py`); a command that read
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -150,6 +151,11 @@ class Team:
     @property
     def humans(self) -> tuple[Member, ...]:
         return tuple(member for member in self.members if member.type == "human")
+
+    @property
+    def typed(self) -> str:
+        """What stands behind a command that is typed to get this team: nothing, or ` --team X`."""
+        return "" if self.option is None else f" --team {shlex.quote(self.option)}"
 
     def member(self, name: str) -> Member:
         """The member of that name, whatever its case, spaces, `-` and `_`. Raises `UnknownName`."""

@@ -37,7 +37,7 @@ def require(team: Team, store: TrustStore) -> None:
 
 def trust_command(team: Team) -> str:
     """What to type to trust the team."""
-    return "teamchat trust" + ("" if team.option is None else f" --team {shlex.quote(team.option)}")
+    return f"teamchat trust{team.typed}"
 
 
 class TrustStore:
