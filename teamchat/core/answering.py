@@ -89,7 +89,8 @@ class Answering:
         everybody = [target, *map(self.team.member, target.fallback)]
         member, *others = sorted(everybody, key=self._cools)  # in their order, those that cool down last
         if member is not target:
-            self.emit(Warned(f"{target.name}'s vendor cools down after a rate limit; {_instead(member, target)}"))
+            cools = f"{target.name}'s vendor cools down after a rate limit"
+            self.emit(Warned(f"{cools}; {_instead(member, target)}", route.number))
         while True:
             result = await self._tries(route, member, replaceable=not all(map(self._cools, others)))
             kind = _kind(result)
@@ -103,16 +104,11 @@ class Answering:
                 return NoAnswer(result.route, BudgetUsedUp(f"{_reason(result)}, and {reason}"))
             route = result.route
             member, *others = sorted(others, key=self._cools)
-            self.emit(Warned(f"{_reason(result)}; {_instead(member, target)}"))
+            self.emit(Warned(f"{_reason(result)}; {_instead(member, target)}", route.number))
 
     def stopped(self, member: str | None = None) -> bool:
         """Whether a person wants no turn of that member, or of anybody, to begin."""
         return bool(self.stopper.asked) or self.outside.stopped(member)
-
-    async def pause(self, seconds: float) -> None:
-        """Let them pass, or as many as there are until a stop is asked for; in a replay they have."""
-        if self.outside.live:
-            await self.stopper.sleep(seconds)
 
     def _cools(self, member: Member) -> bool:
         """Whether the member's vendor asked to be left alone; then it is asked when all others could not answer."""
@@ -129,7 +125,7 @@ class Answering:
             if isinstance(result, Answer) and _lost(result):
                 self._end_failed(result)
                 route = result.route  # after a turn that failed the next one is a fresh one
-                self.emit(Warned(f"{_reason(result)}; begins a fresh one with the full context"))
+                self.emit(Warned(f"{_reason(result)}; begins a fresh one with the full context", route.number))
                 continue
             if _kind(result) not in RETRYABLE or tries >= member.retries or _interrupted(result):
                 return result
@@ -139,8 +135,9 @@ class Answering:
                 return NoAnswer(result.route, BudgetUsedUp(f"{_reason(result)}, and {reason}"))
             route = result.route
             pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
-            self.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s"))
-            await self.pause(pause * random.uniform(0.75, 1.25))  # noqa: S311 (no secret)
+            self.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s", route.number))
+            if self.outside.live:
+                await self.stopper.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 (no secret)
             tries += 1
 
     async def _turn(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:

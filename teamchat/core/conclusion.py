@@ -62,7 +62,9 @@ class Tally:
             input_tokens=_plus(used.input_tokens, more.input_tokens),
             cached_tokens=_plus(used.cached_tokens, more.cached_tokens),
             output_tokens=_plus(used.output_tokens, more.output_tokens),
-            cost_usd=None if used.cost_usd is None or more.cost_usd is None else used.cost_usd + more.cost_usd,
+            cost_usd=None
+            if used.cost_usd is None or more.cost_usd is None
+            else round(used.cost_usd + more.cost_usd, 9),  # the same in whichever order a group's turns end
         )
 
     def conclusion(

@@ -99,9 +99,10 @@ class TodoChanged:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """Something a person should know that stops nothing."""
+    """Something a person should know that stops nothing; `route` is whose turn it is about, if it is of one."""
 
     text: str
+    route: int | None = None
 
 
 ConversationEvent = (

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -86,6 +86,10 @@ def scratch_of(folder: Path) -> Path:
     return parent / f"teamchat-{folder.name}"
 
 
+async def at_once(_member: str) -> None:
+    """A live turn begins when it is wanted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """What a turn touches of the machine; a replay puts recordings in its place.
@@ -94,7 +98,7 @@ class Outside:
     `scratch` says where a turn's own folder is to be. Where it is not `live`, the clocks have run and the pauses were
     made already. `collected` may change what is gathered of files and lessons. `now` is the time in seconds, `moment`
     the one at which a CLI of that vendor may start; `stopped` tells whether a person had stopped the recorded run
-    before a turn of that member, or of anybody.
+    before a turn of that member, or of anybody, and `comes` waits for the member's place among those of its group.
     """
 
     launcher: Launcher
@@ -107,6 +111,7 @@ class Outside:
     now: Callable[[], float] = time.time
     moment: Callable[[str], float] = lambda _vendor: 0.0
     stopped: Callable[[str | None], bool] = lambda _: False
+    comes: Callable[[str], Awaitable[None]] = at_once
 
 
 def ready(
@@ -267,6 +272,7 @@ REAL = Outside(launch, check_runnable, moment=take_moment)
 
 async def wait_to_start(turn: ReadyTurn, outside: Outside, stopper: Stopper) -> None:
     """Wait while others start CLIs of the same vendor. Raises `Interrupted` when a stop is requested meanwhile."""
+    await outside.comes(turn.member.name)
     if not outside.live or turn.runner.vendor is None or turn.setup.same_process:
         return
     if (left := outside.moment(turn.runner.vendor) - outside.now()) > 0:

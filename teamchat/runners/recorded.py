@@ -16,6 +16,7 @@ from pathlib import Path
 from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.running import Chunk, Cut, Exit, Identity, Launch, Launcher, Running, SpawnFailed
 
+LOOK_S = 0.005  # how often a turn looks whether it is its turn
 STOPPED = -15  # the exit code of a replayed agent that was stopped: ended by SIGTERM
 
 
@@ -132,15 +133,36 @@ class Player:
         self.waiting = list(turns)
         self.clock = 0.0
         self._speed = speed
+        self._coming: list[RecordedTurn] = []
+        self._playing = 0
 
     def __call__(self, what: Launch) -> Running:
         turn = self.take(what.identity, what.stdin)
         if turn.exit is None:
             raise SpawnFailed(turn.error.text if turn.error else "it was not started")
+        self._playing += 1
         return _Playback(turn, turn.exit, self._speed, self._ended)
 
     def _ended(self, turn: RecordedTurn, end: Exit) -> None:
+        self._playing -= 1
         self.clock = max(self.clock, turn.at + end.seconds)
+
+    async def comes(self, member: str) -> None:
+        """Wait until those that began before the member's next turn have begun, as far as they are to be expected."""
+        mine = next((turn for turn in self.waiting if turn.identity.member == member), None)
+        if mine is None:
+            return
+        self._coming.append(mine)
+        try:
+            await asyncio.sleep(0)  # the rest of its group comes, too
+            while self._waits_for_another(mine):  # noqa: ASYNC110 (all that another turn does may be it)
+                await asyncio.sleep(LOOK_S)
+        finally:
+            self._coming.remove(mine)
+
+    def _waits_for_another(self, mine: RecordedTurn) -> bool:
+        """Whether another one is earlier, and there is somebody yet who may ask for it."""
+        return _earlier(mine, self.waiting) and (self._playing > 0 or _earlier(mine, self._coming))
 
     def waits(self, member: str | None = None) -> bool:
         """Whether a turn of that member, or of anybody, was not played yet."""
@@ -196,15 +218,17 @@ class _Playback:
 
     async def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
         at = 0.0
-        for chunk in _in_time(self._turn):
-            if await self._stopped_within(chunk.at - at):
-                self.exit = Exit(STOPPED, seconds=at, cwd=self._end.cwd)
-                return
-            at = chunk.at
-            yield chunk
-        stopped = await self._stopped_within(self._end.seconds - at)
-        self.exit = Exit(STOPPED, seconds=at, cwd=self._end.cwd) if stopped else self._end
-        self._ended(self._turn, self._end)
+        try:
+            for chunk in _in_time(self._turn):
+                if await self._stopped_within(chunk.at - at):
+                    self.exit = Exit(STOPPED, seconds=at, cwd=self._end.cwd)
+                    return
+                at = chunk.at
+                yield chunk
+            stopped = await self._stopped_within(self._end.seconds - at)
+            self.exit = Exit(STOPPED, seconds=at, cwd=self._end.cwd) if stopped else self._end
+        finally:
+            self._ended(self._turn, self._end)
 
     async def _stopped_within(self, seconds: float) -> bool:
         """Let recorded time pass; True when the turn was stopped meanwhile."""
@@ -217,6 +241,10 @@ class _Playback:
         except TimeoutError:
             return False
         return True
+
+
+def _earlier(mine: RecordedTurn, turns: Iterable[RecordedTurn]) -> bool:
+    return any(turn.at < mine.at for turn in turns)
 
 
 def _in_time(turn: RecordedTurn) -> list[Chunk | Cut]:

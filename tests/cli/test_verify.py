@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.scene import objects
-from tests.crew import crew
+from tests.crew import Reply, crew
 from tests.program import Result, cli, ended, run_here, start
 from tests.runners.processes import clocks_wait_for, eventually
 
@@ -258,3 +258,22 @@ def test_members_in_folders_of_their_own_write_at_the_same_time_in_a_replay_too(
     ran = replay("--verify")
     assert ran.code == 0, ran.err
     assert "one after the other" not in ran.err
+
+
+def test_a_group_with_retries_and_stand_ins_replays_in_the_order_in_which_its_turns_began(world: Path) -> None:
+    limited = {"err": "rate limit reached, try again later\n", "exit": 1}
+    replies: dict[str, list[Reply]] = {
+        "max": [limited, "Mine."],
+        "sarah": [{**limited, "hang": 0.3}],
+        "carol": ["Hers.\n[NEXT: nobody]"],
+    }
+    crew(
+        world,
+        replies,
+        like={"max": "codex", "sarah": "claude", "carol": "gemini"},
+        members={"max": {"retries": 1}, "sarah": {"fallback": ["carol"]}},
+    )
+    assert record("[NEXT:max + sarah] Go").code == 0
+    assert sorted(turn["member"] for turn in the("end")["turns"]) == ["carol", "max", "max", "sarah"]
+    ran = replay("--verify")
+    assert ran.code == 0, ran.err

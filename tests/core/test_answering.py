@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Trace, Turn, partial_of, turns_of
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Team
-from teamchat.runners.agent_events import FailureKind
+from teamchat.runners.agent_events import FailureKind, Usage
 from teamchat.runners.running import Launch
 from teamchat.runners.turn import Stopper
 from tests.core.stage import Fails, Hangs, Reply, Running, Stage, team_of
@@ -531,3 +532,16 @@ def test_no_attempt_leaves_a_folder_behind(scene: Scene, world: Path) -> None:
     answers.end(result, Trace())
     answers.told(result)
     assert list((scene.folder / "turns").iterdir()) == []
+
+
+def test_the_cost_of_a_group_is_the_same_in_whichever_order_its_turns_end(scene: Scene) -> None:
+    scene.says = {"max": ["There."]}
+    answer = scene.answer()
+    assert isinstance(answer, Answer)
+    sums = set()
+    for costs in permutations((0.1, 0.2, 0.3)):
+        tally = Tally()
+        for cost in costs:
+            tally.add(answer.turn, replace(answer.finished.outcome, usage=Usage(0, 0, 0, cost)))
+        sums.add(tally.usage.cost_usd)
+    assert sums == {0.6}

@@ -1,7 +1,7 @@
 """What a run prints, without what time and machine make of it: for a cassette, and for a replay to be held against it.
 
-Members of a group speak at the same time, so their lines come in another order each time; here each turn of a group has
-its lines together.
+Members of a group speak at the same time, so their lines come in another order each time; here each of them has its
+lines together.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput
 from teamchat.core.events import (
     AgentSpoke,
-    Compacted,
     Conclusion,
     ConversationEvent,
-    Replied,
     TurnFinished,
     TurnStarted,
+    Warned,
 )
 from teamchat.runners.agent_events import Note, TextDelta
 from teamchat.runners.turn import SILENT
@@ -32,17 +32,11 @@ CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one event printed; `turn` is whose it is, if it is of a turn."""
+    """What one event printed; `route` is whose turn it is of, if it is of one."""
 
-    turn: int | None
+    route: int | None
     shown: list[dict[str, Any]]
     printed: list[str]
-    starts: bool = False
-    ends: bool = False
-
-    @property
-    def place(self) -> tuple[bool, int, list[str]]:
-        return self.turn is None, self.turn or 0, self.printed if self.turn is None else []
 
 
 class Transcript:
@@ -51,6 +45,7 @@ class Transcript:
     def __init__(self) -> None:
         self._json, self._plain = JsonOutput("", stream=True), PlainOutput()
         self._parts: list[_Part] = []
+        self._routes: dict[int, int | None] = {}  # of turns by their numbers
 
     def __call__(self, event: ConversationEvent) -> None:
         if isinstance(event, AgentSpoke) and _passing(event):
@@ -59,30 +54,29 @@ class Transcript:
             setup = replace(event.turn.setup, redacted=0)  # a recording has no secrets that a replay could take out
             turn = replace(event.turn, setup=setup)
             event = replace(event, turn=turn, outcome=replace(event.outcome, seconds=0.0, first_byte_s=None))
-        self._keep(
-            lambda: self._json(event),
-            lambda: self._plain(event),
-            _turn_of(event),
-            starts=isinstance(event, TurnStarted),
-            ends=isinstance(event, TurnFinished),
-        )
+        if isinstance(event, TurnStarted):
+            self._routes[event.turn.number] = event.turn.route
+        self._keep(lambda: self._json(event), lambda: self._plain(event), self._route_of(event))
 
     def finish(self, conclusion: Conclusion) -> None:
         self._keep(lambda: self._json.finish(conclusion), lambda: self._plain.finish(conclusion), None)
 
-    def _keep(
-        self,
-        as_json: Callable[[], None],
-        plain: Callable[[], None],
-        turn: int | None,
-        *,
-        starts: bool = False,
-        ends: bool = False,
-    ) -> None:
+    def _keep(self, as_json: Callable[[], None], plain: Callable[[], None], route: int | None) -> None:
         shown = [json.loads(line) for line in _printed_by(as_json).split("\n") if line]
         kept = [{key: value for key, value in line.items() if key not in CHANGING} for line in shown]
         printed = _printed_by(plain).removesuffix("\n")
-        self._parts.append(_Part(turn, kept, printed.split("\n") if printed else [], starts, ends))
+        self._parts.append(_Part(route, kept, printed.split("\n") if printed else []))
+
+    def _route_of(self, event: ConversationEvent) -> int | None:
+        match event:
+            case AgentSpoke(turn=number):
+                return self._routes.get(number)
+            case TurnStarted(turn=turn) | TurnFinished(turn=turn):
+                return turn.route
+            case Warned(route=route):
+                return route
+            case _:
+                return None
 
     @property
     def shown(self) -> list[dict[str, Any]]:
@@ -98,16 +92,6 @@ def _passing(spoke: AgentSpoke) -> bool:
     return isinstance(spoke.event, TextDelta) or (isinstance(spoke.event, Note) and spoke.event.text.startswith(SILENT))
 
 
-def _turn_of(event: ConversationEvent) -> int | None:
-    match event:
-        case AgentSpoke(turn=turn):
-            return turn
-        case TurnStarted(turn=turn) | TurnFinished(turn=turn) | Replied(turn=turn) | Compacted(turn=turn):
-            return turn.number
-        case _:
-            return None
-
-
 def _printed_by(show: Callable[[], None]) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(printed):
         show()
@@ -115,14 +99,10 @@ def _printed_by(show: Callable[[], None]) -> str:
 
 
 def _in_order(parts: list[_Part]) -> list[_Part]:
-    """Where turns are under way, what they print turn by turn, and what else there was behind it."""
+    """Where routes are under way, what is printed of each of them together, in the order in which they began."""
     result: list[_Part] = []
-    together: list[_Part] = []
-    running: set[int | None] = set()
-    for part in parts:
-        together.append(part)
-        running = (running | {part.turn} if part.starts else running) - ({part.turn} if part.ends else set())
-        if not running:
-            result += sorted(together, key=lambda part: part.place)
-            together = []
-    return result + together
+    for of_route, together in groupby(parts, lambda part: part.route is not None):
+        several = list(together)
+        began = list(dict.fromkeys(part.route for part in several))
+        result += sorted(several, key=lambda part: began.index(part.route)) if of_route else several
+    return result

@@ -108,6 +108,7 @@ def recorded_outside(cassette: Cassette, run: Run, player: Player, root: Path) -
         live=False,
         now=lambda: math.inf if paused is PauseKind.TIME and not player.waits() else 0.0,
         stopped=lambda member: paused is PauseKind.INTERRUPTED and not player.waits(member),
+        comes=player.comes,
     )
 
 
