@@ -72,9 +72,9 @@ class Compacting:
     async def when_due(self, up_to: str | None) -> None:
         """Sum up what came before the message that the next prompt answers, where that has grown too long.
 
-        A failure is told and stops nothing. Raises `StoreError` and `NoRecording`.
+        A failure is told and stops nothing; a budget that is used up ends it. Raises `StoreError` and `NoRecording`.
         """
-        while not self._of.stopped() and (member := self.due(up_to)):
+        while not (self._of.stopped() or self._of.used_up()) and (member := self.due(up_to)):
             if isinstance(done := await self.sum_up(member, up_to), Failed):
                 self._of.emit(Warned(f"the conversation was not summed up: {done.reason}"))
                 return

@@ -19,6 +19,7 @@ from teamchat.core.engine.actions import (
     Action,
     Deliver,
     Dropped,
+    Paused,
     Queued,
     Refused,
     RunGroup,
@@ -239,13 +240,21 @@ class ConversationCoordinator:
     async def _perform(self, action: RunTurn | RunGroup | Deliver) -> tuple[Action, ...]:
         match action:
             case RunTurn(route=route):
-                await self.compacting.when_due(route.as_of)
-                return await self._turn(route)
+                paused = await self._sum_up(route.as_of)
+                return (paused,) if paused else await self._turn(route)
             case RunGroup(routes=routes):
-                await self.compacting.when_due(routes[0].as_of)
-                return await self._group(routes)
+                paused = await self._sum_up(routes[0].as_of)
+                return (paused,) if paused else await self._group(routes)
             case Deliver(routes=routes):
                 return self._deliver(routes)
+
+    async def _sum_up(self, up_to: str | None) -> Paused | None:
+        """What has grown too long, before a prompt; the budget which that used up, if it did, what was to run held."""
+        await self.compacting.when_due(up_to)
+        paused = budget_guard(self.state)
+        if paused:
+            self._step(Stopped(self.outside.now()))
+        return paused
 
     def _tell(self, action: Action) -> None:
         match action:

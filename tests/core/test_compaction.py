@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.compaction import KEPT_TOKENS, come_to, recent_people
+from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
 from teamchat.core.events import Compacted, Conclusion, TurnFinished, TurnStarted
 from teamchat.core.history import Said, Summarised, read_context
@@ -215,6 +216,22 @@ class TestTheTurn:
         assert (after.tokens - before.tokens, after.cost_usd - before.cost_usd) == (240, 0.25)
         assert conclusion.usage.input_tokens == 200
         assert conclusion.turns == 1
+
+    def test_a_budget_that_it_uses_up_holds_what_comes_after_it(self, stage: Stage) -> None:
+        change(stage, compactor=None)
+        grow(stage, 12)
+        spent = stage.open().state.tokens
+        limits = replace(stage.team.limits, tokens=spent + 100)
+        change(stage, compactor="sarah", max_prompt_tokens=400, limits=limits)  # there is room for a part at a time
+        conclusion = stage.send("Go on.", to="max")
+        assert (conclusion.code, conclusion.paused) == (ExitCode.BUDGET, PauseKind.TOKENS)
+        assert len(asked(stage)) == 1, "one piece, and no further"
+        assert stage.queue == ["max held"]
+        assert stage.spoke[-1] == "sarah"
+        change(stage, limits=replace(limits, tokens=None))
+        assert stage.resume().code is ExitCode.DONE
+        assert "SUMMARY TWO" in of_max(stage)[-1]
+        assert of_max(stage)[-1].endswith("Go on.")
 
     def test_what_is_told_of_it(self, stage: Stage) -> None:
         grow(stage, 4)
