@@ -235,6 +235,7 @@ def _setup(
         opened=thread is not None and thread.opened,
         fresh_bytes=prompt.fresh_bytes,
         shown_from=prompt.shown_from,
+        beside=prompt.beside if member.memory != "fresh" else (),
         thread_key=prompt.key,
         edits=errand.edits,
         sources=prompt.sources,

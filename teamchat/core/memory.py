@@ -28,13 +28,15 @@ from teamchat.runners.agent_events import Usage
 class Thread:
     """A vendor session that a turn goes on with.
 
-    It has had every message from `shown_from` on that `since` leaves out. `usage` is what its turns have used so far;
-    `opened`: a person went on with it by hand since the last one, `by_hand`: since any of them.
+    It has had every message from `shown_from` on that `since` leaves out, and those `beside`, which may be older:
+    requests, and what a summary keeps. `usage` is what its turns have used so far; `opened`: a person went on with it
+    by hand since the last one, `by_hand`: since any of them.
     """
 
     session: str
     shown_from: str
     since: Since
+    beside: frozenset[str]
     usage: Usage
     opened: bool = False
     by_hand: bool = False
@@ -109,6 +111,7 @@ def _thread(
         session=turn.vendor_session,
         shown_from=turn.setup.shown_from or turn.shown_through,
         since=Since(turn.shown_through, own),
+        beside=frozenset(had for done in turns for had in (done.setup.request, *done.setup.beside)),
         usage=total(done.outcome.usage for done in turns if done.outcome),
         opened=turn.opened,
         by_hand=any(done.opened for done in turns),

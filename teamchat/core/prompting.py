@@ -27,8 +27,9 @@ class BuiltPrompt:
     """What a member is given: `stdin` exactly, the system text apart from it, and the message that it answers.
 
     `thread` is the vendor session that it is for, or why that is a fresh one, which is then bound to `key`. All from
-    `shown_from` on has been shown there; a fresh turn would have been sent `fresh_bytes` in all. `redacted` is how many
-    secrets were taken out of what it shows; `gathered` what the layers are made of, those without room included.
+    `shown_from` on has been shown there, and what is `beside` that; a fresh turn would have been sent `fresh_bytes` in
+    all. `redacted` is how many secrets were taken out of what it shows; `gathered` what the layers are made of, those
+    without room included.
     """
 
     assembled: AssemblerOutput
@@ -40,6 +41,7 @@ class BuiltPrompt:
     fresh_bytes: int
     redacted: int
     gathered: Mapping[str, Told]
+    beside: tuple[str, ...] = ()
 
     @property
     def system_text(self) -> str | None:
@@ -73,11 +75,15 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Assembled:
-    """A prompt, the oldest message that its vendor session has had without a gap since, and what was taken out."""
+    """A prompt, the oldest message that its vendor session has had without a gap since, and what was taken out.
+
+    `beside` are the messages in it that are older than that one.
+    """
 
     output: AssemblerOutput
     shown_from: str
     redacted: int
+    beside: tuple[str, ...]
 
 
 def build_prompt(
@@ -125,6 +131,7 @@ def build_prompt(
         fresh_bytes=byte_length(fresh.output.prompt) + byte_length(fresh.output.system_flag or ""),
         redacted=built.redacted,
         gathered=gathered,
+        beside=built.beside,
     )
 
 
@@ -142,11 +149,13 @@ def _assemble(asked: _Asked, thread: Thread | None) -> _Assembled:
             f"{asked.member.name}: {error}", "shorten the task or the instructions, or raise max_bytes"
         ) from error
     gap = assembled.trimmed.history_messages
-    quoted = (*shown[gap:], *((asked.request.id,) if given.request else ()))
+    begin = max(gap, unbroken)
+    request = (asked.request.id,) if given.request else ()
     return _Assembled(
         assembled,
-        thread.shown_from if thread and not gap else shown[max(gap, unbroken)],
-        redacted=asked.quote.count(quoted),
+        thread.shown_from if thread and not gap else shown[begin],
+        redacted=asked.quote.count((*shown[gap:], *request)),
+        beside=(*shown[gap:begin], *request),
     )
 
 
@@ -155,7 +164,7 @@ def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[
     member, manager, request = asked.member, asked.manager, asked.request
     since = thread.since if thread else None
     history = manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote)
-    had = thread is not None and not manager.is_after(thread.shown_from, request.id)
+    had = thread and (request.id in thread.beside or not manager.is_after(thread.shown_from, request.id))
     sessions = asked.kind.runner.sessions
     told = thread is not None and sessions is not None and not sessions.system_each_time
     had_before = (COMPRESSION, *((FRAMEWORK,) if told else ())) if thread else ()

@@ -39,8 +39,8 @@ class Setup:
 
     `resumes` is the vendor session that the turn goes on with, else `fresh_because` says why it begins one; `opened`:
     a person went on with it by hand meanwhile; `same_process`: in the process of an earlier turn. `fresh_bytes` is what
-    a fresh turn would have been sent in all. `shown_from`, `thread_key` and `edits` are what the next turn's memory is
-    judged by. `sources` names what layers are made of (files, lessons), by the layer's name.
+    a fresh turn would have been sent in all. `shown_from`, `beside`, `thread_key` and `edits` are what the next turn's
+    memory is judged by. `sources` names what layers are made of (files, lessons), by the layer's name.
     """
 
     argv: tuple[str, ...]
@@ -66,6 +66,7 @@ class Setup:
     same_process: bool = False
     fresh_bytes: int = 0
     shown_from: str | None = None
+    beside: tuple[str, ...] = ()
     thread_key: str = ""
     edits: int = 0
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -171,6 +172,17 @@ def test_the_request_is_quoted_only_where_the_session_has_not_had_it(stage: Stag
     assert stage.prompts[2].endswith("Code.")
 
 
+def test_a_request_that_was_quoted_is_not_quoted_again(stage: Stage) -> None:
+    """It stands before the window that the session began with: that the session has had it shows nowhere else."""
+    stage.team = replace(stage.team, context_window=1)
+    stage.says = {"carol": ["C"], "sarah": ["S", "S 2\n[NEXT: max]"], "max": ["M\n[NEXT: sarah]", "M 2"]}
+    stage.send("[NEXT: carol, sarah, max] Build the very thing")
+    assert stage.spoke == ["carol", "sarah", "max", "sarah", "max"]
+    of_max = [prompt for prompt, name in zip(stage.prompts, stage.spoke, strict=True) if name == "max"]
+    assert ["Build the very thing" in prompt for prompt in of_max] == [True, False]
+    assert resumed(stage.launched[-1]) is not None
+
+
 def test_a_member_that_is_asked_twice_about_the_same_begins_a_fresh_session(stage: Stage) -> None:
     stage.says["sarah"][0] = "Code.\n[NEXT: max]"
     stage.send("[NEXT: sarah, max] Go")
@@ -241,20 +253,32 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("window", [30, 1], ids=["the whole", "a window of one, and summaries"])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEP, max_size=12))
 def test_every_session_is_shown_every_message_exactly_once(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str]]
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str]], window: int
 ) -> None:
-    """Over any interleaving of members, groups, failures and messages that are taken back."""
+    """Over any interleaving of members, groups, failures and messages that are taken back.
+
+    A session that begins with a window is shown what comes after that.
+    """
     folder = tmp_path_factory.mktemp("memory")
-    stage = Stage(folder, team_of(folder, {"max": "claude", "sarah": "codex", "carol": "gemini"}))
+    team = team_of(folder, {"max": "claude", "sarah": "codex", "carol": "gemini", "al": "plain"})
+    compactor = "al" if window == 1 else None
+    stage = Stage(folder, replace(team, context_window=window, compactor=compactor, compact_at_tokens=15))
     for name in ("max", "sarah", "carol"):
         stage.member(name, memory="resume")
     failing: set[str] = set()
-    stage.answers = lambda launch: (
-        Fails("half") if launch.identity.member in failing else f"word-{1000 + len(stage.launched)} said"
-    )
+
+    def answer(launch: Launch) -> str | Fails:
+        if launch.identity.member == "al":
+            return "A summary."
+        number = 1000 + len(stage.launched)
+        hand_over = "\n[NEXT: max, sarah]" if number % 3 else ""
+        return Fails("half") if launch.identity.member in failing else f"word-{number} said{hand_over}"
+
+    stage.answers = answer
     for number, (what, who) in enumerate(steps):
         if what == "undo" and not stage.queue:
             stage.db.execute(
@@ -268,7 +292,10 @@ def test_every_session_is_shown_every_message_exactly_once(
             stage.send(f"word-{number} please", to=who)
         failing = set()
     shown: dict[str, Counter[str]] = {}
+    begins: dict[str, list[str]] = {}
     for turn, launch in zip(stage.turns, stage.launched, strict=True):
+        if turn.setup.purpose != "reply":
+            continue
         session = turn.setup.resumes or turn.vendor_session or f"turn {turn.number}"
         seen = shown.setdefault(session, Counter())
         seen.update(WORD.findall(launch.stdin.decode()))
@@ -280,7 +307,9 @@ def test_every_session_is_shown_every_message_exactly_once(
             if before.vendor_session == session and before.number < turn.number and before.outcome
             for word in WORD.findall(spoken_in(stage, before.outcome.reply))
         }
-        visible = {word for text in visible_then(stage, turn) for word in WORD.findall(text)}
+        there = visible_then(stage, turn)
+        before = begins.setdefault(session, there[:-1] if window == 1 else [])
+        visible = {word for text in there[len(before) :] for word in WORD.findall(text)}
         assert visible <= told | own, (session, visible, told, own)
     stage.db.close()
 
