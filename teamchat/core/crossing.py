@@ -16,8 +16,8 @@ from teamchat.core.team import Member, Team
 class Crossing:
     """Quotes messages to one member, and remembers how many secrets it took out of each.
 
-    A vendor is an agent of the team file: two programs that a team names apart are two. Who is not in the team (any
-    more) is of none. Where the team does not `redact`, everything is quoted as it is.
+    A vendor is an agent of the team file: two programs that a team names apart are two. Who spoke was of the vendor of
+    that turn, whatever its member's is now. Where the team does not `redact`, everything is quoted as it is.
     """
 
     def __init__(self, team: Team, receiver: Member) -> None:
@@ -39,6 +39,6 @@ class Crossing:
 
     def _knowing(self, message: ConversationMessage) -> set[str | None]:
         """The vendors that have the whole message."""
-        by_human = message.speaker.type == "human"
-        names = message.routing.resolved_addressees if by_human else (message.speaker.role_name,)
-        return {self._vendors.get(name) for name in names}
+        if message.speaker.type == "human":
+            return {self._vendors.get(name) for name in message.routing.resolved_addressees}
+        return {message.agent}

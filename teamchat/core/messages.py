@@ -34,7 +34,7 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message that no log has given an id yet; `turn_id` is the turn that it came from, if any.
+    """A message that no log has given an id yet; `turn_id` is the turn that it came from, if any, of that `agent`.
 
     `stands_for` is the member in whose place the speaker answered.
     """
@@ -45,6 +45,7 @@ class NewMessage:
     timestamp: int = field(default_factory=now_ms)
     turn_id: int | None = None
     stands_for: str | None = None
+    agent: str | None = None
 
     def stored_as(self, message_id: str) -> ConversationMessage:
         return ConversationMessage(
@@ -55,6 +56,7 @@ class NewMessage:
             timestamp=self.timestamp,
             turn_id=self.turn_id,
             stands_for=self.stands_for,
+            agent=self.agent,
         )
 
 

@@ -106,6 +106,7 @@ class Saying:
                 Speaker(member.name, member.name, member.title, type="ai"),
                 Routing(asks.names, asks.markers),
                 turn_id=turn.id,
+                agent=turn.agent,
                 stands_for=None if member.name == route.target else route.target,
             )
         )

@@ -84,12 +84,23 @@ def test_what_the_budget_left_out_is_not_counted(stage: Stage) -> None:
     assert redacted(stage) == [0, 0, 0]
 
 
-def test_the_words_of_who_has_left_the_team_are_of_no_vendor_in_it(stage: Stage) -> None:
+@pytest.mark.parametrize(("asked", "taken"), [("twin", 0), ("sarah", 1)])
+def test_the_words_of_who_has_left_the_team_stay_those_of_its_vendor(stage: Stage, asked: str, taken: int) -> None:
     stage.says = {"max": [f"It is {KEY}"]}
     stage.send("[NEXT: max] Find the key")
     stage.team = replace(stage.team, members=tuple(m for m in stage.team.members if m.name != "max"))
-    stage.send("[NEXT: twin] And you?")
-    assert redacted(stage) == [0, 1]
+    stage.send(f"[NEXT: {asked}] And you?")
+    assert redacted(stage) == [0, taken]
+
+
+def test_the_words_of_who_has_another_vendor_now_stay_those_of_the_one_it_had(stage: Stage) -> None:
+    stage.says = {"max": [f"It is {KEY}", "Hm.", "Hm."]}
+    stage.send("[NEXT: max] Find the key")
+    stage.member("max", agent="sarah-agent")
+    stage.send("[NEXT: max, sarah, twin] And now?")
+    assert stage.spoke == ["max", "max", "sarah", "twin"]
+    assert [KEY in prompt for prompt in stage.prompts[1:]] == [False, False, True]
+    assert redacted(stage) == [0, 1, 1, 0]
 
 
 def test_it_can_be_switched_off(stage: Stage) -> None:

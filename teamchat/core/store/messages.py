@@ -11,7 +11,10 @@ from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Spe
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
 
-SHOWN = "SELECT * FROM messages WHERE session = ? AND NOT hidden"
+SHOWN = (
+    "SELECT *, (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent FROM messages"
+    " WHERE session = ? AND NOT hidden"
+)
 
 
 class SqliteLog:
@@ -100,4 +103,5 @@ def _message(row: sqlite3.Row) -> ConversationMessage:
         timestamp=row["timestamp"],
         turn_id=row["turn"],
         stands_for=row["stands_for"],
+        agent=row["agent"],
     )
