@@ -25,7 +25,7 @@ from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Note
 from teamchat.runners.base import Command, Job, Runner
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.process import launch
-from teamchat.runners.running import Identity, Launch, Launcher, SpawnFailed, Stays
+from teamchat.runners.running import Identity, Launch, Launcher, SpawnFailed, Stays, in_words
 from teamchat.runners.turn import NO_CLOCKS, NO_LIMITS, Clocks, Stopper, TurnEnd, run_turn
 
 SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
@@ -340,7 +340,8 @@ async def run(
             path.write_bytes(content)
         process = launcher(what)
     except (SpawnFailed, OSError) as error:
-        failure = Failure(FailureKind.MISSING, f"could not be started: {error}")
+        words = str(error) if isinstance(error, SpawnFailed) else in_words(error)
+        failure = Failure(FailureKind.MISSING, f"could not be started: {words}")
         return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
     resumes, before = turn.setup.resumes, _used_before(turn)
     end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)

@@ -20,7 +20,7 @@ from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import LiveRule
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import Process
-from teamchat.runners.running import BEGINS, LIVE, Chunk, Exit, Launch, SpawnFailed
+from teamchat.runners.running import BEGINS, LIVE, Chunk, Exit, Launch, SpawnFailed, in_words
 
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
 
@@ -39,7 +39,7 @@ class LiveAgent:
 
     def runs(self) -> bool:
         """Whether a turn may still be had of it; where a recording is played there is no process to ask."""
-        if self.process:
+        if self.process and not self._ended:
             self.process.poll()
         return not self._ended and (self.process is None or self.process.exit is None)
 
@@ -47,9 +47,10 @@ class LiveAgent:
         """A turn in this process, which is started if there is none. Raises `SpawnFailed`."""
         if self.process is None:
             folder = what.folder.with_suffix(LIVE)
-            self.scratch = what.scratch
             self.process = Process(replace(what, stdin=b"", folder=folder))
+            self.scratch = what.scratch
             self._chunks = self.process.chunks()
+        self.process.begin_turn()
         self._share(what.folder)
         return LiveTurn(self, what)
 
@@ -61,7 +62,7 @@ class LiveAgent:
             (folder / BEGINS).write_text(str(self._read))
             (folder / "stdout").hardlink_to(self.process.folder / "stdout")
         except OSError as error:
-            raise SpawnFailed(f"{error.strerror}: {error.filename}") from error
+            raise SpawnFailed(in_words(error)) from error
 
     async def next(self) -> Chunk | None:
         """The next piece of output; None when the process has ended."""
@@ -71,14 +72,16 @@ class LiveAgent:
         return chunk
 
     def feed(self, data: bytes) -> None:
-        """Write to its standard input, as it takes it; nobody waits for that."""
+        """Write to its standard input, as it takes it; nobody waits for that, nor for one that has ended meanwhile."""
         self._pending.append(memoryview(data))
         self._pump()
 
     def _pump(self) -> None:
         loop = asyncio.get_running_loop()
         assert self.process is not None
-        assert self.process.stdin is not None
+        if self.process.stdin is None:
+            self._pending.clear()
+            return
         loop.remove_writer(self.process.stdin)
         try:
             while self._pending:

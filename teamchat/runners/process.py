@@ -25,7 +25,7 @@ from typing import BinaryIO, Literal
 
 from teamchat.runners import guardian
 from teamchat.runners.agent_events import Failure
-from teamchat.runners.running import Chunk, Exit, Launch, Running, SpawnFailed
+from teamchat.runners.running import Chunk, Exit, Launch, Running, SpawnFailed, in_words
 
 POLL_S = 0.01
 READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
@@ -43,6 +43,7 @@ class Process:
         self.folder = launch.folder
         self.stdin: int | None = None  # to be written by whoever has started a process that stays
         self._launch = launch
+        self._limit = launch.max_output
         self._buffer = b""
         self._hurried = False
         self._left = launch.max_output  # to be read
@@ -56,7 +57,7 @@ class Process:
             self.pid = self._first_report()
         except (OSError, ValueError) as error:
             self._abort()
-            raise SpawnFailed(_words(error)) from error
+            raise SpawnFailed(in_words(error)) from error
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         folder = self._launch.folder
@@ -129,6 +130,12 @@ class Process:
         self._hurried = self._hurried or hard
         with contextlib.suppress(OSError):  # it may have ended by itself
             self._control.send(b"kill\n" if hard else b"stop\n")
+        self._wake()
+
+    def _wake(self) -> None:
+        """A guardian that somebody has stopped (SIGSTOP) would hear nothing of its orders, or of their end."""
+        if self._guardian:
+            self._guardian.send_signal(signal.SIGCONT)
 
     async def chunks(self) -> AsyncGenerator[Chunk, None]:
         try:
@@ -153,7 +160,7 @@ class Process:
         """Take the guardian's last report, or notice that the guardian itself was killed; look at the output's size."""
         if self.exit:
             return
-        flooded = sum(os.fstat(reader.fileno()).st_size for reader in self._readers.values()) > self._launch.max_output
+        flooded = self._written() > self._limit
         if flooded:
             self.stop(hard=True)
         try:
@@ -171,15 +178,25 @@ class Process:
             self._kill_unguarded()
             self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)
 
+    def _written(self) -> int:
+        return sum(os.fstat(reader.fileno()).st_size for reader in self._readers.values())
+
+    def begin_turn(self) -> None:
+        """Of a process that stays each turn may write `max_output`, whatever was written before."""
+        self._limit = self._written() + self._launch.max_output
+
     def _kill_unguarded(self) -> None:
         """The guardian was killed: end what can still be found of the agent's tree."""
         tree = guardian.below(self.pid, guardian.processes())
         guardian.send_signal(self.pid, signal.SIGKILL, group=True)
         for pid in tree:
             guardian.send_signal(pid, signal.SIGKILL)
+        self._sweep()
+        self._remove_scratch()
+
+    def _sweep(self) -> None:
         if self._launch.scratch:
             sweep(self._launch.scratch)
-        self._remove_scratch()
 
     def _remove_scratch(self) -> None:
         if self._launch.scratch:
@@ -188,14 +205,17 @@ class Process:
     def _release(self) -> None:
         """Closing the control socket ends whatever still runs."""
         self._control.close()
+        self._wake()
         self.close_stdin()
         for reader in self._readers.values():
             reader.close()
 
     def _abort(self) -> None:
+        """Nothing is left of the start, whatever the guardian came to."""
         self._release()
         if self._guardian:
             self._guardian.wait()
+            self._sweep()  # it may have been killed when it had just started the agent
         self._remove_scratch()
 
 
@@ -212,13 +232,6 @@ def _read(reader: BinaryIO, most: int) -> bytes:
     return data
 
 
-def _words(error: OSError | ValueError) -> str:
-    if isinstance(error, ConnectionError):
-        return "the guardian process ended before it could start the agent"
-    words = getattr(error, "strerror", None) or str(error)
-    return f"{words}: {error.filename}" if isinstance(error, OSError) and error.filename else words
-
-
 def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: float) -> tuple[int | None, bytes]:
     """Run a short command to its end: its exit code and what it wrote to stdout. Blocks; threads may call it.
 
@@ -231,7 +244,7 @@ def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: f
                 argv, cwd=cwd, env=env, stdin=nowhere, stdout=out, stderr=nowhere, start_new_session=True
             )
         except (OSError, ValueError) as error:
-            raise SpawnFailed(_words(error)) from error
+            raise SpawnFailed(in_words(error)) from error
         code: int | None = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = child.wait(timeout_s)
@@ -266,7 +279,7 @@ def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:
             os.kill(os.getpid(), signal.SIGSTOP)
             guardian.send_signal(pid, signal.SIGCONT)
     except (OSError, ValueError) as error:
-        raise SpawnFailed(_words(error)) from error
+        raise SpawnFailed(in_words(error)) from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -90,6 +90,14 @@ class SpawnFailed(Exception):
     """The operating system refused to start the program; the message says why."""
 
 
+def in_words(error: OSError | ValueError) -> str:
+    """Why something could not be started, for people."""
+    if isinstance(error, ConnectionError):
+        return "the guardian process ended before it could start the agent"
+    words = getattr(error, "strerror", None) or str(error)
+    return f"{words}: {error.filename}" if isinstance(error, OSError) and error.filename else words
+
+
 class Running(Protocol):
     """A process that runs, really or from a recording."""
 

@@ -174,7 +174,7 @@ def test_a_turn_whose_private_folder_can_not_be_made_fails(stage: Stage) -> None
     scratch_of(stage.folder / "turn").write_text("in its place")
     end = finished(stage)
     assert end.outcome.failure is not None
-    assert end.outcome.failure.reason.startswith("could not be started: [Errno 17] File exists")
+    assert end.outcome.failure.reason.startswith("could not be started: File exists")
 
 
 def test_a_program_gets_its_prompt_its_folder_and_its_environment(stage: Stage) -> None:
@@ -214,7 +214,7 @@ def test_files_of_a_command_that_can_not_be_written_are_no_crash(stage: Stage) -
     turn = replace(turn, command=replace(turn.command, files={stage.folder / "gone" / "x": b"x"}))
     end = asyncio.run(run(turn, stage.folder / "turn", REAL.launcher, Stopper(), nothing))
     assert end.outcome.failure is not None
-    assert end.outcome.failure.reason.startswith("could not be started: [Errno 2] No such file or directory")
+    assert end.outcome.failure.reason.startswith("could not be started: No such file or directory")
 
 
 @pytest.mark.parametrize(

@@ -1,50 +1,63 @@
-"""What is written to a process that stays: all of it, as it takes it, and without a copy of what is still to come."""
+"""A process for many turns, of a small program that answers lines."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import tracemalloc
-from dataclasses import dataclass
-from typing import cast
+import signal
+from pathlib import Path
 
-from teamchat.runners.claude import LIVE
+import pytest
+
+from teamchat.runners.base import LiveRule
 from teamchat.runners.live import LiveAgent
-from teamchat.runners.process import Process
+from teamchat.runners.running import Launch
+from tests.leftovers import marked
+from tests.runners.processes import PATIENCE_S, Ran, following, shell
 
-SIZE = 24_000_000
-
-
-@dataclass
-class Pipe:
-    """A process, as far as it is written to."""
-
-    stdin: int
+RULE = LiveRule(lambda prompt: prompt + b"\n", b"end".__eq__, b"interrupt\n")
+LIMIT = 3_000_000
+WRITES = 'while read -r size; do head -c "$size" /dev/zero; echo; echo end; done'
 
 
-def test_a_prompt_of_many_megabytes_is_written_as_it_is_taken_and_never_copied() -> None:
-    first, second = os.urandom(1000) * (SIZE // 1000), b"stop\n"
+class Talk:
+    """Turns with one process."""
 
-    async def run() -> tuple[bytes, int]:
-        theirs, ours = os.pipe()
-        os.set_blocking(ours, False)
-        agent = LiveAgent(LIVE)
-        agent.process = cast("Process", Pipe(ours))
-        got = bytearray(SIZE + len(second))
-        tracemalloc.start()
-        agent.feed(first)
-        agent.feed(second)
-        with open(theirs, "rb", buffering=0) as reader:  # noqa: ASYNC230, PTH123 (a descriptor)
-            at = 0
-            while at < len(got):
-                at += reader.readinto(memoryview(got)[at : at + 50_000])
-                await asyncio.sleep(0)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        asyncio.get_running_loop().remove_writer(ours)
-        os.close(ours)
-        return bytes(got), peak
+    def __init__(self, folder: Path, script: str) -> None:
+        self.folder, self.argv, self.agent, self.number = folder, shell(script), LiveAgent(RULE), 0
+        self.env = marked({"PATH": os.environ["PATH"]})
 
-    got, peak = asyncio.run(run())
-    assert got == first + second
-    assert peak < SIZE / 4
+    async def turn(self, prompt: bytes) -> Ran:
+        self.number += 1
+        folder = self.folder / f"turn{self.number}"
+        what = Launch(self.argv, self.folder, self.env, prompt, folder, max_output=LIMIT, stays=self.agent)
+        self.last = self.agent.turn(what)
+        return await asyncio.wait_for(following(self.last), PATIENCE_S)
+
+
+def test_its_limit_of_output_is_that_of_a_turn_and_not_of_all_turns(tmp_path: Path) -> None:
+    async def main() -> list[tuple[int, int, int | None]]:
+        talk = Talk(tmp_path, WRITES)
+        try:
+            ran = [await talk.turn(b"2000000") for _ in range(3)]
+            ran.append(await talk.turn(b"100000000"))
+        finally:
+            await talk.agent.close()
+        return [(len(turn.out) if not turn.exit.code else 0, turn.exit.code, turn.exit.over_limit) for turn in ran]
+
+    whole = 2_000_000 + len(b"\nend\n")
+    assert asyncio.run(main()) == [(whole, 0, None)] * 3 + [(0, -signal.SIGKILL, LIMIT)]
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_stop_that_crosses_its_end_is_harmless(tmp_path: Path, *, hard: bool) -> None:
+    async def main() -> int:
+        talk = Talk(tmp_path, "read -r line; exit 3")
+        try:
+            ran = await talk.turn(b"Hi")
+            talk.last.stop(hard=hard)
+        finally:
+            await talk.agent.close()
+        return ran.exit.code
+
+    assert asyncio.run(main()) == 3

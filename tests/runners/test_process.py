@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.runners import guardian
 from teamchat.runners.base import StopRule
 from teamchat.runners.process import Process, launch
 from teamchat.runners.running import Launch, SpawnFailed
@@ -32,6 +33,7 @@ from tests.runners.processes import (
     following,
     lives,
     shell,
+    state,
 )
 
 ROOT = Path(__file__).parent.parent.parent
@@ -454,8 +456,8 @@ def test_a_killed_guardian_is_noticed_and_its_agents_tree_killed(start: Start, p
     scratch.mkdir()
     before = children()
     process = start(agent("child", "+", "grandchild", "+", "reply", "half", "+", "hang"), scratch=scratch)
-    (guardian,) = children() - before
-    ran = follow(process, b"half", lambda: os.kill(guardian, signal.SIGKILL))
+    (keeper,) = children() - before
+    ran = follow(process, b"half", lambda: os.kill(keeper, signal.SIGKILL))
     assert ran.end == (-signal.SIGKILL, ())
     assert b"half\n" in ran.out
     assert eventually(lambda: not pids.alive())
@@ -469,10 +471,55 @@ def test_a_killed_guardians_daemons_are_found_by_their_folder(start: Start, pids
     before = children()
     env = marked({"PATH": os.environ["PATH"], "AGENT_PIDS": str(pids.file), "TMPDIR": str(scratch)})
     process = start(agent("daemon", "+", "reply", "half", "+", "hang"), env=env, scratch=scratch)
-    (guardian,) = children() - before
-    ran = follow(process, b"half", lambda: os.kill(guardian, signal.SIGKILL))
+    (keeper,) = children() - before
+    ran = follow(process, b"half", lambda: os.kill(keeper, signal.SIGKILL))
     assert ran.end == (-signal.SIGKILL, ())
     assert eventually(lambda: not pids.alive())
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_guardian_that_somebody_has_stopped_goes_on_when_it_gets_an_order(start: Start, *, hard: bool) -> None:
+    before = children()
+    process = start(agent("reply", "half", "+", "hang"))
+    (keeper,) = children() - before
+
+    def stop_both() -> None:
+        os.kill(keeper, signal.SIGSTOP)
+        assert eventually(lambda: state(keeper) == b"T")
+        process.stop(hard=hard)
+
+    assert follow(process, b"half", stop_both).exit.code == (-signal.SIGKILL if hard else -signal.SIGTERM)
+
+
+def test_a_guardian_that_somebody_has_stopped_sees_the_end_of_its_reader(start: Start, pids: Pids) -> None:
+    before = children()
+    process = start(agent("reply", "x", "+", "hang"))
+    (keeper,) = children() - before
+
+    async def main() -> None:
+        async with aclosing(process.chunks()) as chunks:
+            async for _ in chunks:
+                os.kill(keeper, signal.SIGSTOP)
+                assert eventually(lambda: state(keeper) == b"T")
+                break
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
+    assert (pids.alive(), children()) == ([], before)
+
+
+def test_a_guardian_that_is_killed_before_it_can_say_so_leaves_no_agent(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Path(guardian.__file__).read_text()
+    mortal = tmp_path / "guardian.py"
+    mortal.write_text(source.replace("self.report(pid=self.pid)", "os.kill(os.getpid(), signal.SIGKILL)"))
+    monkeypatch.setattr(guardian, "__file__", str(mortal))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with pytest.raises(SpawnFailed, match="the guardian process ended"):
+        start(agent("hang"), env=marked({"TMPDIR": str(scratch)}), scratch=scratch)
+    assert guardian.started_with(f"TMPDIR={scratch}".encode()) == []
+    assert not scratch.exists()
 
 
 def test_everything_is_gone_soon_after_teamchat_was_killed_whatever_the_grace(pids: Pids, tmp_path: Path) -> None:
