@@ -17,6 +17,9 @@ from hypothesis import settings
 from teamchat.runners.environment import KEYS
 from tests.program import ROOT
 
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:  # of a pytest under nohup or behind &: teamchat would ignore it, too
+        signal.signal(number, signal.SIG_DFL)
 # the same examples in every run, however slow the machine; others: pytest --hypothesis-profile=default
 settings.register_profile("steady", derandomize=True, database=None, deadline=None)
 settings.load_profile("steady")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import re
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +35,8 @@ from teamchat.runners.turn import Stopper
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
 LONGEST_COMMAND = 200  # characters that another process is shown of the one that runs a session
 GOES_ON = re.compile(r"\bteamchat (?:send|resume)\b")  # what a hint says to type, which needs --team where this did
@@ -154,12 +158,13 @@ class _Run:
         self.stopper = Stopper()
         self.stopped_by: signal.Signals | None = None
         self.deaf = False
+        self.showing_since = math.inf
 
     async def __call__(self, begin: Callable[[], ConversationCoordinator], work: Work) -> ExitCode:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._stop, number)
-        coordinator = begin()
+        with self._signals():
+            return await self._run(begin(), work)
+
+    async def _run(self, coordinator: ConversationCoordinator, work: Work) -> ExitCode:
         coordinator.recover()
         try:
             conclusion = await work(coordinator)
@@ -170,9 +175,24 @@ class _Run:
         self._show(lambda: self.output.finish(conclusion))
         return conclusion.code
 
-    def _stop(self, number: signal.Signals) -> None:
-        self.stopped_by = self.stopped_by or number
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Hear the signals that mean the end, but for those that the caller has us ignore (`nohup`, a script's `&`)."""
+        before = {number: signal.getsignal(number) for number in ENDS}
+        heard = [number for number in ENDS if before[number] is not signal.SIG_IGN]
+        for number in heard:
+            signal.signal(number, self._stop)  # and not the event loop's, which waits for a write that nobody takes
+        try:
+            yield
+        finally:
+            for number in heard:
+                signal.signal(number, before[number])
+
+    def _stop(self, number: int, _frame: object) -> None:
+        self.stopped_by = self.stopped_by or signal.Signals(number)
         self.stopper.request()
+        if time.monotonic() - self.showing_since > STUCK_S:
+            raise BrokenPipeError(errno.EPIPE, "nobody takes the output")
 
     def emit(self, event: ConversationEvent) -> None:
         if self.listen:
@@ -183,11 +203,15 @@ class _Run:
         """A closed pipe or terminal ends the turn quietly, a full disk with a word; nothing is lost."""
         if self.deaf:
             return
+        self.showing_since = time.monotonic()
         try:
             show()
         except OSError as error:
             self.deaf = True
             silence(sys.stdout)
-            self.stopper.request()
+            if not self.stopper.asked:
+                self.stopper.request()
             if error.errno not in NOBODY_READS:
                 complain(f"the output can not be written: {error.strerror}", None, ExitCode.STORE)
+        finally:
+            self.showing_since = math.inf

@@ -74,6 +74,21 @@ def test_a_second_ctrl_c_does_not_wait_for_an_agent_that_ignores_the_first(pids:
     assert queue() == [("max", "held")]
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT], ids=str)
+def test_a_signal_that_the_caller_has_it_ignore_ends_nothing(pids: Pids, number: signal.Signals) -> None:
+    """As `nohup` does with SIGHUP, and a script with SIGINT for what it starts behind `&`."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        process = begin(pids)
+    finally:
+        signal.signal(number, before)
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (ignored,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigIgn:"))
+    assert ignored & 1 << (number - 1)
+    process.terminate()
+    assert ended(process).code == 143
+
+
 def test_many_signals_at_once_are_as_good_as_one(pids: Pids) -> None:
     process = begin(pids)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGTERM):

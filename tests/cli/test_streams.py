@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import notes, objects, refused, said, steady, turn
+from tests.cli.scene import actors, notes, objects, queue, refused, said, steady, turn
 from tests.crew import Crew, crew
-from tests.program import TIMEOUT_S, Result, argv, cli, run_here, start
+from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
+from tests.runners.processes import Pids, eventually
 
 BEGINS = "session s1 begins"
 LIKE_A_USER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
@@ -122,6 +125,24 @@ def test_a_closed_pipe_behind_json_ends_it_the_same(closed: Path) -> None:
     assert process.stderr
     assert "Traceback" not in process.stderr.read().decode()
     process.stderr.close()
+
+
+def test_a_reader_that_takes_nothing_does_not_keep_it_from_being_stopped(pids: Pids) -> None:
+    """As a pager that waits for its user: what the pipe has no room for is being written until then."""
+    actors({"max": ["child", "+", "flood", "1", "+", "hang"]})
+    process = start("send", "--json", "--stream", "Go")
+
+    def asked_again() -> bool:
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+        return process.poll() is not None
+
+    pids.await_count(2)
+    assert eventually(asked_again)
+    assert "Traceback" not in ended(process).err
+    assert process.returncode in {143, -signal.SIGTERM}  # one may come when all is over but for the exit
+    assert pids.alive() == []
+    assert queue() == [("max", "held")]
 
 
 @pytest.mark.parametrize("command", [["log"], ["log", "--json"]])
