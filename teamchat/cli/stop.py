@@ -7,6 +7,7 @@ PATIENCE_S = 15.0
 
 def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     """Stop a conversation that runs in another terminal: its turn ends cleanly, and the queue is kept."""
+    import contextlib
     import os
     import signal
     import time
@@ -26,7 +27,9 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     if holder is None:
         note(f"nobody runs session {chosen.name}")
         return
-    os.kill(holder[0], signal.SIGTERM)
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        os.kill(holder[0], signal.SIGTERM)
+        os.kill(holder[0], signal.SIGCONT)  # what Ctrl-Z has stopped hears nothing else
     until = time.monotonic() + PATIENCE_S
     while (still := holder_of(lock)) and still[0] == holder[0]:
         if time.monotonic() > until:

@@ -187,6 +187,7 @@ class Guardian:
         self.tree()
         if soft:
             send_signal(self.pid, self.stop_signal, group=self.stop_group)
+            send_signal(self.pid, signal.SIGCONT, group=self.stop_group)  # what somebody has stopped hears nothing else
             until = time.monotonic() + grace
             while self.status is None and time.monotonic() < until:
                 if self.abandoned:

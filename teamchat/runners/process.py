@@ -43,10 +43,9 @@ class Process:
         self.folder = launch.folder
         self.stdin: int | None = None  # to be written by whoever has started a process that stays
         self._launch = launch
-        self._limit = launch.max_output
         self._buffer = b""
         self._hurried = False
-        self._left = launch.max_output  # to be read
+        self._limit = self._left = launch.max_output  # to be written at most, and to be read still
         self._readers: dict[Literal["out", "err"], BinaryIO] = {}
         self._guardian: subprocess.Popen[bytes] | None = None
         self._control, theirs = socket.socketpair()
@@ -160,7 +159,7 @@ class Process:
         """Take the guardian's last report, or notice that the guardian itself was killed; look at the output's size."""
         if self.exit:
             return
-        flooded = self._written() > self._limit
+        flooded = sum(os.fstat(reader.fileno()).st_size for reader in self._readers.values()) > self._limit
         if flooded:
             self.stop(hard=True)
         try:
@@ -178,12 +177,10 @@ class Process:
             self._kill_unguarded()
             self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)
 
-    def _written(self) -> int:
-        return sum(os.fstat(reader.fileno()).st_size for reader in self._readers.values())
-
     def begin_turn(self) -> None:
-        """Of a process that stays each turn may write `max_output`, whatever was written before."""
-        self._limit = self._written() + self._launch.max_output
+        """Of a process that stays each turn may write `max_output`, whatever was read before."""
+        self._left = self._launch.max_output
+        self._limit = self._left + sum(reader.tell() for reader in self._readers.values())
 
     def _kill_unguarded(self) -> None:
         """The guardian was killed: end what can still be found of the agent's tree."""

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from teamchat.cli.conversation import lock_file
+from teamchat.core.lock import session_lock
+from tests.cli.scene import refused
 from tests.crew import crew
 from tests.program import cli, ended, run_here, start
-from tests.runners.processes import eventually
+from tests.runners.processes import eventually, state
 
 
 @pytest.fixture
@@ -31,6 +36,30 @@ def test_stop_ends_a_conversation_of_another_terminal_and_keeps_the_queue() -> N
     assert "held: max" in cli("log").err
     resumed = cli("resume")
     assert (resumed.code, resumed.out) == (0, "max:\nWhole\n\nsarah:\nHi\n\n")
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_conversation_that_ctrl_z_has_stopped_is_ended_too() -> None:
+    with start("send", "--to", "max", "Go") as first:
+        running()
+        first.send_signal(signal.SIGSTOP)
+        assert eventually(lambda: state(first.pid) == b"T")
+        assert cli("stop").code == 0
+        assert ended(first).code == 143
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_process_that_is_gone_or_out_of_sight_is_no_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in another container that shares the state folder: the lock is held, and nobody here has that number."""
+    assert cli("send", "--to", "sarah", "Hi").code == 0
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    monkeypatch.setattr("teamchat.cli.stop.PATIENCE_S", 0.1)
+    lock = lock_file(Path.cwd(), 1)
+    with session_lock(lock, "send"):
+        lock.write_text(f"process {gone.pid} (send)")
+        ran = run_here("stop")
+    assert (ran.code, refused(ran)) == (1, f"process {gone.pid} (send) has not ended 0.1 s after it was asked to")
 
 
 @pytest.mark.usefixtures("busy")

@@ -304,6 +304,17 @@ def test_a_soft_stop_also_ends_children_in_sessions_of_their_own(start: Start, p
     assert (ran.end, pids.alive()) == ((0, ()), [])
 
 
+def test_an_agent_that_somebody_has_stopped_hears_its_soft_signal(start: Start) -> None:
+    process = start(agent("obey", "7", "+", "hang"), stop=PATIENT)
+
+    def stop_it() -> None:
+        os.kill(process.pid, signal.SIGSTOP)
+        assert eventually(lambda: state(process.pid) == b"T")
+        process.stop()
+
+    assert follow(process, b"ready", stop_it).end == (7, ())
+
+
 def test_a_hard_stop_waits_for_no_grace(start: Start) -> None:
     process = start(agent("obey", "0", "+", "hang"), stop=PATIENT)
     ran = follow(process, b"ready", lambda: process.stop(hard=True))
