@@ -132,6 +132,11 @@ class Tty:
             state[6][termios.VMIN], state[6][termios.VTIME] = 1, 0
         termios.tcsetattr(self._fd, termios.TCSANOW, state)
 
+    @property
+    def edits_itself(self) -> bool:
+        """Whether the program has switched the system's line editing off, and shows itself what is typed."""
+        return self._edited is None and not termios.tcgetattr(self._fd)[3] & termios.ICANON
+
     def relimit(self) -> bool:
         """Give the system its line editing back, without which there is no end of file; False if it always had it."""
         if self._edited is None:

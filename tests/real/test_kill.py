@@ -11,7 +11,7 @@ import pytest
 
 from teamchat.core.scripted.protocol import Vendor
 from teamchat.core.scripted.reply import Reply, ToolUse
-from tests.real.world import MEMBERS, World, alive, kill, tree, wait_until
+from tests.real.world import MEMBERS, TIMEOUT_S, World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
@@ -57,12 +57,11 @@ def test_kill_9_leaves_no_process_and_loses_nothing(user: World, vendor: Vendor)
     name = busy(user, vendor)
     with user.start("send", "--trust", "Go") as process:
         seen: set[int] = set()
-        wait_until(lambda: sleeping(tree(process.pid)), 40)
+        wait_until(lambda: sleeping(tree(process.pid)))
         time.sleep(0.5)  # whatever else the CLI starts beside its tool
         seen |= tree(process.pid)
         kill(process)
-    time.sleep(2.0)
-    assert [pid for pid in seen if alive(pid)] == []
+    wait_until(lambda: not any(alive(pid) for pid in seen))
     assert "Go" in user("log").out
     user.server.script(vendor, [Reply("Whole again.")])
     ran = user.json("resume")
@@ -78,10 +77,10 @@ def test_kill_9_leaves_no_process_and_loses_nothing(user: World, vendor: Vendor)
 def test_a_signal_stops_the_turn_cleanly(user: World, vendor: Vendor, number: signal.Signals, code: int) -> None:
     name = busy(user, vendor)
     with user.start("send", "--trust", "Go") as process:
-        wait_until(lambda: sleeping(tree(process.pid)), 40)
+        wait_until(lambda: sleeping(tree(process.pid)))
         seen = tree(process.pid)
         process.send_signal(number)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == code, err
     assert [pid for pid in seen if alive(pid)] == []
     assert f"{name} was interrupted" in err.decode()
@@ -119,12 +118,11 @@ def test_kill_9_over_three_agents_with_daemons_leaves_no_process(user: World) ->
         (folder / "tool.sh").chmod(0o755)
         user.server.script(vendor, [Reply("Let me wait.", tools=(shell(vendor, "./tool.sh"),)), Reply("Done.")])
     with user.start("send", "--trust", "[NEXT: max + sarah + carol] Go") as process:
-        wait_until(lambda: [commands(tree(process.pid)).count(f"sleep {n}") for n in (286, 287)] == [3, 3], 60)
+        wait_until(lambda: [commands(tree(process.pid)).count(f"sleep {n}") for n in (286, 287)] == [3, 3])
         time.sleep(0.5)  # whatever else the CLIs start beside their tools
         seen = tree(process.pid)
         kill(process)
-    time.sleep(2.0)
-    assert [pid for pid in seen if alive(pid)] == []
+    wait_until(lambda: not any(alive(pid) for pid in seen))
     for vendor in VENDORS:
         user.server.script(vendor, [Reply(f"{vendor} again.")])
     ran = user.json("resume")

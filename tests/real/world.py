@@ -20,7 +20,7 @@ from teamchat.core.scripted.server import ModelServer, prompt, system_text
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import Turn, turns_of
 
-TIMEOUT_S = 90
+TIMEOUT_S = 180.0  # for what takes seconds where nothing else runs
 PANEL = """
 [team]
 name = "panel"
@@ -140,7 +140,7 @@ class World:
         return system_text(self.last(vendor))
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = TIMEOUT_S) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "it did not happen in time"

@@ -20,7 +20,7 @@ from teamchat.runners.recorded import Player, RecordedTurn, Recorder
 from teamchat.runners.running import Launch, Running
 from teamchat.runners.terminal import TerminalRunner
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
-from tests.runners.processes import PATIENCE_S, Pids, eventually
+from tests.runners.processes import PATIENCE_S, Pids, clocks_wait_for, eventually
 
 REPL = Path(__file__).parent.parent / "fakes" / "repl.py"
 PROMPT = Terminal(">>> ")
@@ -59,8 +59,11 @@ def repl(way: str) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def take(tmp_path: Path, pids: Pids) -> Take:
-    """Run one turn of a program: `say` is the prompt; `stop_on` is text at which Ctrl-C is pressed."""
+def take(tmp_path: Path, pids: Pids, monkeypatch: pytest.MonkeyPatch) -> Take:
+    """Run one turn of a program: `say` is the prompt; `stop_on` is text at which Ctrl-C is pressed.
+
+    The clocks wait for the text `clocks_from`.
+    """
 
     def run(
         argv: tuple[str, ...],
@@ -71,6 +74,7 @@ def take(tmp_path: Path, pids: Pids) -> Take:
         first_byte_s: float = PATIENCE_S,
         env: dict[str, str] | None = None,
         stop_on: str | None = None,
+        clocks_from: str = "",
     ) -> Taken:
         job = Job(argv, tmp_path, tmp_path, terminal=terminal, first_byte_s=first_byte_s)
         command = RUNNER.command(job)
@@ -94,6 +98,8 @@ def take(tmp_path: Path, pids: Pids) -> Take:
             if stop_on and isinstance(event, TextDelta) and stop_on in event.text:
                 stopper.request()
 
+        if clocks_from:
+            clocks_wait_for(lambda: any(clocks_from in str(event) for event in events), monkeypatch)
         process = Recorder(launch, recorded.append)(what)
         end = asyncio.run(run_turn(process, RUNNER.parser(), clocks, stopper, emit))
         return Taken(end, events, recorded, what)
@@ -147,9 +153,16 @@ def test_several_lines_are_pasted_whole_where_the_program_asked_for_that(take: T
     assert (taken.end.text, taken.notes) == ("one\n two\tthree", [])
 
 
-def test_an_echo_that_comes_late_is_no_answer(take: Take) -> None:
-    taken = take(repl("paste"), "one\n\ttwo, three and four")
-    assert (taken.end.text, taken.notes) == (r"pasted: 'one\r\ttwo, three and four'", [])
+@pytest.mark.parametrize(
+    ("way", "say", "answer"),
+    [
+        ("paste", "one\n\ttwo, three and four", r"pasted: 'one\r\ttwo, three and four'"),
+        ("late", "one two", "you said: one two"),
+    ],
+)
+def test_an_echo_that_comes_late_is_no_answer(take: Take, way: str, say: str, answer: str) -> None:
+    taken = take(repl(way), say)
+    assert (taken.end.text, taken.notes) == (answer, [])
 
 
 @pytest.mark.parametrize("way", ["digest", "echo"])
@@ -229,16 +242,20 @@ def test_a_program_that_is_none_could_not_be_started(take: Take, tmp_path: Path)
 
 
 def test_a_prompt_that_never_comes_runs_out_of_the_first_bytes_time(take: Take, pids: Pids) -> None:
-    taken = take(repl("unread"), first_byte_s=0.5)
+    for seconds in (0.5, 2, 8, 32):  # until that is enough for it to show what it shows
+        taken = take(repl("unread"), first_byte_s=seconds)
+        if "no prompt here" in taken.failure.reason:
+            break
     assert taken.failure.kind is FailureKind.TIMEOUT
     said = "no line matched prompt_pattern '>>> '; the last one is 'no prompt here:'"
-    assert taken.failure.reason == f"showed no prompt in its first 0.5 s: {said}"
+    assert taken.failure.reason == f"showed no prompt in its first {seconds} s: {said}"
     assert pids.alive() == []
 
 
 def test_a_prompt_that_does_not_come_again_is_a_stall_and_the_partial_text_is_kept(take: Take, pids: Pids) -> None:
-    taken = take(repl("silent"), clocks=Clocks(PATIENCE_S, 1.5, PATIENCE_S, PATIENCE_S, PATIENCE_S))
-    assert taken.failure == Failure(FailureKind.TIMEOUT, "gave no sign of life for 1.5 s (stall)")
+    clocks = Clocks(PATIENCE_S, 0.3, PATIENCE_S, PATIENCE_S, PATIENCE_S)
+    taken = take(repl("silent"), clocks=clocks, clocks_from="and a half")
+    assert taken.failure == Failure(FailureKind.TIMEOUT, "gave no sign of life for 0.3 s (stall)")
     assert taken.end.text == "half an answer\nand a half"
     assert "no line matched prompt_pattern '>>> '; the last one is 'and a half'" in taken.notes
     assert pids.alive() == []
@@ -253,7 +270,7 @@ def test_an_interrupt_ends_it_and_keeps_what_was_said(take: Take, pids: Pids) ->
 
 def test_a_pattern_that_costs_for_ever_costs_its_own_turn_only(take: Take, pids: Pids) -> None:
     clocks = Clocks(PATIENCE_S, 1.0, PATIENCE_S, PATIENCE_S, PATIENCE_S)
-    taken = take(repl("upper"), "a" * 60 + "b", terminal=Terminal(">>> |(A+)+B?C"), clocks=clocks)
+    taken = take(repl("upper"), "a" * 60 + "b", terminal=Terminal(">>> |(A+)+B?C"))
     assert taken.end.text == "A" * 60 + "B"
     taken = take(("/bin/sh", "-c", f"printf '>>> '; read line; printf {'a' * 60}; read line"),
                  terminal=Terminal(">>> |(a+)+b"), clocks=clocks)  # fmt: skip
