@@ -9,10 +9,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from teamchat.core.errors import UsageError
+from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
 from teamchat.core.store.database import Database
-from teamchat.core.store.sessions import Session, create_session, current_session, touch_session
+from teamchat.core.store.sessions import (
+    Session,
+    create_session,
+    current_session,
+    find_session,
+    remove_session,
+    touch_session,
+)
 from teamchat.core.team import Team
 from teamchat.core.team.file import find_team_file, resolve_team
 from teamchat.core.team.trust import TrustStore, needs, require
@@ -54,8 +61,8 @@ def store_file(root: Path) -> Path:
     return workspace_dir(root) / STORE_NAME
 
 
-def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> tuple[Session, str]:
-    """The session to go on with, created if need be, and a word on which it is.
+def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> tuple[Session, bool]:
+    """The session to go on with, created if need be, and whether it begins.
 
     A named one is created if missing; `new` begins another, under that name if one is given.
     """
@@ -67,9 +74,20 @@ def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> 
             )
         if found:
             touch_session(db, found.id)
-            return found, f"session {found.name} goes on (--new begins another)"
-        session = create_session(db, team.name, team.task, name)
-        return session, f"session {session.name} begins"
+            return found, False
+        return create_session(db, team.name, team.task, name), True
+
+
+@contextlib.contextmanager
+def begun(db: Database, session: Session) -> Iterator[None]:
+    """Take the session, which has just begun, away again where the command is refused before anything is said in it."""
+    try:
+        yield
+    except TeamchatError:
+        found = find_session(db, session.name)
+        if found and not found.messages:
+            remove_session(db, session.id)
+        raise
 
 
 def trust_store() -> TrustStore:

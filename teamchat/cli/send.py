@@ -57,10 +57,12 @@ def send(
 
     Piped text is appended to the message as a fenced block: git diff | teamchat send --to max "Find bugs"
     """
+    from contextlib import nullcontext
+
     from teamchat.cli.conversation import Show, choose_output, converse
     from teamchat.cli.output.words import note
     from teamchat.cli.piped import message_text
-    from teamchat.cli.place import choose_session, find_team, need_trust, open_store
+    from teamchat.cli.place import begun, choose_session, find_team, need_trust, open_store
     from teamchat.core.engine.state import State
     from teamchat.core.routing.addressing import address
     from teamchat.core.rules import rules_of
@@ -78,9 +80,9 @@ def send(
             return explain(found, db, session, message, new=new, speaker=as_, to=to)
         opens = new or current_session(db, session) is None
         address(message, found, State(rules_of(found)), speaker=as_, to=to, opens=opens)  # before anything begins
-        chosen, word = choose_session(db, found, session, new=new)
+        chosen, begins = choose_session(db, found, session, new=new)
         if not quiet:
-            note(word)
+            note(f"session {chosen.name} " + ("begins" if begins else "goes on (--new begins another)"))
         output = choose_output(found, chosen.name, show)
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
@@ -89,17 +91,18 @@ def send(
                 note(f"still held from before: {waiting} (teamchat resume{found.typed} goes on with them)")
             return await coordinator.send(message, speaker=as_, to=to)
 
-        if record is None:
-            return converse(found, db, chosen, output, work, wait=not no_wait)
-        from teamchat.cli.recorder import converse_recorded
+        with begun(db, chosen) if begins else nullcontext():
+            if record is None:
+                return converse(found, db, chosen, output, work, wait=not no_wait)
+            from teamchat.cli.recorder import converse_recorded
 
-        return converse_recorded(
-            record,
-            found,
-            db,
-            chosen,
-            output,
-            work,
-            lambda writer, cooling: writer.human(message, as_, to, cooling),
-            wait=not no_wait,
-        )
+            return converse_recorded(
+                record,
+                found,
+                db,
+                chosen,
+                output,
+                work,
+                lambda writer, cooling: writer.human(message, as_, to, cooling),
+                wait=not no_wait,
+            )

@@ -34,6 +34,18 @@ def failing(ran: Result, code: int, reason: str, *, half: bool) -> None:
     assert said() == [("kailai", "Hi")]
 
 
+@pytest.mark.parametrize("file", [".", "teamchat.toml", "/dev/full"])
+def test_a_conversation_that_can_not_be_recorded_does_not_begin(world: Path, file: str) -> None:
+    """The next message goes on with the last one, and not with nothing."""
+    crew(world, {"max": ["Hi.", "Again."]})
+    assert run_here("send", "Go").code == 0
+    before = rows()
+    ran = run_here("send", "--new", "--record", file, "Once more")
+    assert (ran.code, ran.out) == (2, "")
+    assert rows() == before
+    assert "· session s1 goes on" in run_here("send", "Go on").err
+
+
 class TestBeforeAnythingBegins:
     """What is wrong with the message or its options is told first: no session begins and nothing is stored."""
 
