@@ -18,6 +18,7 @@ from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import Turn, last_compaction
 from teamchat.core.team import Member, Team
 
+AROUND = 64  # bytes, about: who said a message to whom, and its fence; many short ones must not fill a prompt
 AGAIN = 4  # after a failure, not before a quarter of compact_at_tokens is new
 WHY = "the conversation was to be summed up"
 
@@ -103,7 +104,8 @@ class Compacting:
         def keep(answer: str) -> Callable[[Turn], Summary]:
             before = so_far.kept if so_far else ()
             covered = [Said(message, text_of(message)) for message in map(of.manager.get_message, before)]
-            kept = tuple(recent_people([*covered, *said[: len(fitting)]], of.manager.quoted_bytes))
+            people = [*covered, *said[: len(fitting)]]
+            kept = recent_people(people, lambda text: of.manager.quoted_bytes(text) + AROUND)
             text = well_formed(answer)
             packed = pack(text.encode())
             summary = Summary(member.name, prompt.answers.id, kept, text)

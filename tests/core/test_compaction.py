@@ -308,6 +308,18 @@ class TestWhatDoesNotFit:
         assert all(byte_length(prompt) <= 8000 for prompt in stage.prompts)
         assert "SUMMARY TWO" in of_max(stage)[-1]
 
+    def test_thousands_of_short_messages_of_people_do_not_fill_the_prompt(self, stage: Stage) -> None:
+        log = SqliteLog(stage.db, stage.session)
+        with stage.db.transaction():
+            for _ in range(6000):
+                log.append(NewMessage("ok", Speaker("kailai", "kailai", type="human"), Routing(("max",))))
+        change(stage, compact_at_tokens=1000)
+        stage.send("Go on. [TODO: test it]", to="max")
+        prompt = of_max(stage)[-1]
+        assert "SUMMARY" in prompt
+        assert "1 (kailai): test it" in prompt
+        assert 1000 < prompt.count("- kailai -> max: ok\n") < 80_000 / 64
+
     def test_no_room_at_all_is_a_failure_in_words(self, stage: Stage) -> None:
         change(stage, compactor=None)
         grow(stage, 5)
