@@ -28,6 +28,7 @@ from tests.program import ROOT
 MORTAL = ROOT / "tests" / "fakes" / "mortal.py"
 DEATHS = int(os.environ.get("DEATHS", "200"))  # at random moments; `make crash` wants more
 DEATHS_A_CASE = 10
+STEPS_OF_EVERY_KIND = range(24, 80, 8)  # each takes a second on a terminal, and there are some 80
 PARTS = 8  # in which the writes are tried
 
 AGENT = """\
@@ -47,9 +48,32 @@ printf %s "${says%% *}"
 sleep 0.01
 printf ' %s\\n' "${says#* }"
 """
-TEAM = '[[members]]\nname = "kailai"\ntype = "human"\n' + "".join(
+KEPT_RUNNING = """\
+import json, os, sys
+for line in sys.stdin:
+    with open(os.environ["HOME"] + "/ran", "a") as file:
+        file.write("carol\\n")
+    print(json.dumps({"type": "system", "subtype": "init", "session_id": "s"}), flush=True)
+    hears = json.loads(line)["message"]["content"].rpartition("\\n")[2]
+    text = "what does kailai say? [NEXT: kailai]" if hears == "a plan" else ""
+    print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": text}), flush=True)
+"""
+ON_A_TERMINAL = """\
+echo dora >> "$HOME/ran"
+printf '>>> '
+read -r line
+case "$line" in *"a plan") echo 'dora wants to hear more [NEXT: max]' ;; esac
+printf '>>> '
+read -r line
+"""
+TEAM = '[team]\nname = "crew"\n[[members]]\nname = "kailai"\ntype = "human"\n' + "".join(
     f'[[members]]\nname = "{name}"\nagent = "{name}"\n[agents.{name}]\ncommand = ["sh", "agent.sh", "{name}"]\n'
     for name in ("max", "sarah", "carol", "dora")
+)
+OF_EVERY_KIND = (
+    TEAM.replace('agent = "carol"', 'agent = "carol"\nmemory = "live"')
+    .replace('["sh", "agent.sh", "carol"]', f'["{sys.executable}", "-I", "-S", "live.py"]\nlike = "claude"')
+    .replace('["sh", "agent.sh", "dora"]', '["sh", "terminal.sh"]\ntransport = "pty"\nprompt_pattern = ">>> "')
 )
 ASKS = ("[NEXT: max] [TODO: make a plan] begin", ExitCode.HUMAN_ASKED)
 ANSWERS = ("[NEXT: sarah] go on", ExitCode.DONE)
@@ -75,12 +99,18 @@ PLACES = {"HOME": "home", "TEAMCHAT_HOME": "state", "TMPDIR": "tmp"}
 
 
 class Mortals:
-    """Starts processes that die when they are told to, all in the folder `work`."""
+    """Starts processes that die when they are told to: in the folder `work`, or in `of_every_kind`.
 
-    def __init__(self, work: Path) -> None:
-        self.work = work
-        (work / "agent.sh").write_text(AGENT)
-        (work / "teamchat.toml").write_text(TEAM)
+    There carol is kept running and dora is on a terminal.
+    """
+
+    def __init__(self, work: Path, of_every_kind: Path) -> None:
+        self.work, self.of_every_kind = work, of_every_kind
+        for folder, team in ((work, TEAM), (of_every_kind, OF_EVERY_KIND)):
+            (folder / "teamchat.toml").write_text(team)
+            (folder / "agent.sh").write_text(AGENT)
+        (of_every_kind / "live.py").write_text(KEPT_RUNNING)
+        (of_every_kind / "terminal.sh").write_text(ON_A_TERMINAL)
         self.server = subprocess.Popen(
             [sys.executable, str(MORTAL)],
             stdin=subprocess.PIPE,
@@ -101,7 +131,7 @@ class Mortals:
 
 @pytest.fixture(scope="session")
 def mortals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortals]:
-    mortals = Mortals(tmp_path_factory.mktemp("work"))
+    mortals = Mortals(tmp_path_factory.mktemp("work"), tmp_path_factory.mktemp("of_every_kind"))
     yield mortals
     mortals.close()
 
@@ -118,6 +148,7 @@ class Life:
     count: Literal["writes", "calls"] = "writes"
     deaths: list[int] = field(default_factory=list)
     died: int = 0
+    work: Path | None = None
 
     def __post_init__(self) -> None:
         for name in PLACES.values():
@@ -126,8 +157,8 @@ class Life:
 
     def run(self, *args: str) -> int:
         last = self.deaths[0] if self.deaths else 0
-        work = str(self.mortals.work)
-        ran = self.mortals.ask(args=[*args, "--trust"], env=self.env, cwd=work, count=self.count, last=last)
+        work = self.work or self.mortals.work
+        ran = self.mortals.ask(args=[*args, "--trust"], env=self.env, cwd=str(work), count=self.count, last=last)
         if ran["code"] == -signal.SIGKILL:
             self.deaths.pop(0)
             self.died += 1
@@ -237,3 +268,11 @@ def test_killed_again_and_again_at_random(world: Path, mortals: Mortals, undistu
         life.check(undisturbed.done)
         if not deaths:
             break
+
+
+@pytest.mark.parametrize("step", STEPS_OF_EVERY_KIND)
+def test_killed_over_members_of_every_kind(world: Path, mortals: Mortals, undisturbed: Undisturbed, step: int) -> None:
+    life = Life(world / str(step), mortals, "writes", [step], work=mortals.of_every_kind)
+    life.says(*ASKS)
+    assert life.died
+    life.check(undisturbed.asked)
