@@ -78,6 +78,7 @@ class TestBeforeAnythingBegins:
                 f"'Architect' is the title of several members: max or sarah?\n  try: {PEOPLE}",
             ),
             (["--to", " , +", "Hi"], 2, "--to names nobody\n  try: --to max, --to max,sarah or --to max+sarah"),
+            (["--as", "", "Hi"], 4, "no member '' in team 'crew' (there are: kailai, mia, max, sarah)"),
             (["--as", "bob", "Hi"], 4, "no member 'bob' in team 'crew' (there are: kailai, mia, max, sarah)"),
             (["--as", "max", "Hi"], 4, "max is an agent; only people send messages\n  try: --as kailai or --as mia"),
             (["[FROM: max] Hi"], 4, "max is an agent; only people send messages\n  try: --as kailai or --as mia"),

@@ -135,7 +135,7 @@ def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
 
 def person(team: Team, name: str | None) -> Member:
     """The human of that name, or without one the team's first. Raises `UnknownName`, also for an agent's name."""
-    member = team.member(name) if name else team.humans[0]
+    member = team.humans[0] if name is None else team.member(name)
     if member.type != "human":
         people = " or ".join(f"--as {human.name}" for human in team.humans)
         raise UnknownName(f"{member.name} is an agent; only people send messages", people)
