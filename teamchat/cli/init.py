@@ -30,7 +30,7 @@ def init(
     if not force:
         check_free(folder, template)
     new = plan(template, folder.name, login_name())
-    write(new, folder)
+    write(new, folder, over=force)
     team = load(folder / FILE_NAME)
     trusted.grant(team)
     members = [f"{member.name} ({member.agent or 'you'})" for member in team.members]

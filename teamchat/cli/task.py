@@ -22,7 +22,7 @@ def task(
     from teamchat.core.context_manager import TASK_CUT, ContextManager
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
-    from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.sessions import check_there, need_session
 
     if text is not None and clear:
         raise UsageError("--clear takes no text")
@@ -31,11 +31,16 @@ def task(
     with open_store(find_root(team)) as db:
         chosen = need_session(db, session)
         log = SqliteLog(db, chosen.id)
+        if clear or text is not None:
+            with db.transaction():
+                check_there(db, chosen)
+                if text is None:
+                    log.team_task = None
+                else:
+                    ContextManager(log).set_team_task(text)
         if clear:
-            log.team_task = None
             note(f"session {chosen.name} has no task any more")
         elif text is not None:
-            ContextManager(log).set_team_task(text)
             note(f"the task of session {chosen.name} is set")
             if len(log.team_task or "") < len(text):
                 note(TASK_CUT)

@@ -71,9 +71,11 @@ def change(db: Database, session: Session, action: Action, words: list[str], by:
     from teamchat.cli.output.jsonl import todo_fields, write
     from teamchat.cli.output.words import note, todo_line
     from teamchat.core.errors import UnknownName, UsageError
+    from teamchat.core.store.sessions import check_there
     from teamchat.core.store.todos import note_todos
 
     with db.transaction():
+        check_there(db, session)
         noted = note_todos(db, session.id, adding(words) if action is Action.ADD else finishing(words), by)
         if noted.unknown:
             raise UnknownName(" ".join(noted.problems), "teamchat todo  # lists them")
@@ -116,9 +118,12 @@ def finishing(words: list[str]) -> tuple[Wish, ...]:
 def clear(db: Database, session: Session, by: str, *, as_json: bool) -> None:
     from teamchat.cli.output.jsonl import todo_fields, write
     from teamchat.cli.output.words import note, plural
+    from teamchat.core.store.sessions import check_there
     from teamchat.core.store.todos import clear_todos
 
-    gone = clear_todos(db, session.id, by)
+    with db.transaction():
+        check_there(db, session)
+        gone = clear_todos(db, session.id, by)
     if as_json:
         for item in gone:
             write("todo_cleared", **todo_fields(item))

@@ -38,7 +38,10 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
             time.sleep(POLL_S)
         os.ftruncate(file, 0)
         os.pwrite(file, f"process {os.getpid()} ({command})\n".encode(), 0)
-        yield
+        try:
+            yield
+        finally:
+            os.ftruncate(file, 0)  # so that nobody takes it for the next holder, who has yet to write its own
     finally:
         os.close(file)
 
@@ -49,7 +52,8 @@ def holder_of(path: Path) -> tuple[int, str] | None:
         return None
     file = _open(path)
     try:
-        if _take(file):
+        # only what a killed process may have left is looked at with the lock: whoever wants it then would be refused
+        if not _written(file) or _take(file):
             return None
         holder = _holder(file)
     finally:
@@ -74,4 +78,8 @@ def _take(file: int) -> bool:
 
 
 def _holder(file: int) -> str:
-    return os.pread(file, 4096, 0).decode(errors="replace").strip() or "another process"
+    return _written(file) or "another process"
+
+
+def _written(file: int) -> str:
+    return os.pread(file, 4096, 0).decode(errors="replace").strip()

@@ -6,9 +6,14 @@ import contextlib
 import time
 from pathlib import Path
 
+import pytest
+
 from teamchat.cli.place import open_store
-from teamchat.core.store.sessions import create_session
-from tests.cli.scene import objects
+from teamchat.core.deleting import delete_session
+from teamchat.core.store import sessions
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session, create_session, need_session
+from tests.cli.scene import objects, refused
 from tests.crew import crew
 from tests.program import ended, run_here, start
 
@@ -66,3 +71,20 @@ def test_a_session_that_another_command_is_just_creating_is_not_created_twice(wo
         ran = ended(process)
     assert ran.code == 0, ran.err
     assert "session login goes on" in ran.err
+
+
+@pytest.mark.parametrize("command", ["task|Write it", "task|--clear", "todo|add|Write it", "todo|done|1", "todo|clear"])
+def test_a_session_that_is_deleted_before_it_is_changed_is_told_to_be_gone(
+    world: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    crew(world, {"max": ["Hi."]})
+    run_here("send", "[TODO: Plan it] Go")
+
+    def found_and_deleted(db: Database, name: str | None) -> Session:
+        found = need_session(db, name)
+        delete_session(db, found)
+        return found
+
+    monkeypatch.setattr(sessions, "need_session", found_and_deleted)
+    ran = run_here(*command.split("|"))
+    assert (ran.code, refused(ran)) == (4, "session s1 was deleted meanwhile")

@@ -26,7 +26,7 @@ def which(*names: str) -> Which:
 
 
 def made(new: NewTeam, folder: Path) -> Team:
-    write(new, folder)
+    write(new, folder, over=True)
     return load(folder / FILE_NAME)
 
 
@@ -203,6 +203,13 @@ def test_writing_over_a_link_leaves_what_it_points_to(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).symlink_to("shared.toml")
     assert made(plan(None, "phoenix", "kailai", which("claude")), tmp_path)
     assert (tmp_path / "shared.toml").read_text() == "shared"
+
+
+def test_what_another_process_has_written_meanwhile_stays(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text("# mine")
+    with pytest.raises(UsageError, match=r"teamchat\.toml can not be written: File exists"):
+        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path)
+    assert (tmp_path / FILE_NAME).read_text() == "# mine"
 
 
 def test_what_can_not_be_written_is_one_line(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.errors import ExitCode, SessionBusy, StoreError
-from teamchat.core.lock import session_lock
+from teamchat.core.lock import holder_of, session_lock
 from tests.program import ROOT
 
 HOLDER = """
@@ -56,6 +57,22 @@ def test_the_lock_goes_with_its_holder_however_it_ends(path: Path) -> None:
         other.wait()
         with session_lock(path, "teamchat send"):
             assert path.read_text() == f"process {os.getpid()} (teamchat send)\n"
+
+
+def test_who_held_it_last_is_not_taken_for_its_holder(path: Path) -> None:
+    with session_lock(path, "one"):
+        assert holder_of(path) == (os.getpid(), f"process {os.getpid()} (one)")
+    with path.open() as taken:  # by somebody who has yet to write who it is
+        fcntl.flock(taken, fcntl.LOCK_EX)
+        assert holder_of(path) is None
+
+
+def test_who_was_killed_over_it_does_not_hold_it(path: Path) -> None:
+    with holder(path) as other:
+        other.kill()
+        other.wait()
+        assert str(other.pid) in path.read_text()
+        assert holder_of(path) is None
 
 
 def test_the_lock_goes_with_an_error(path: Path) -> None:

@@ -78,14 +78,15 @@ def check_free(folder: Path, template: Template | None) -> None:
         raise UsageError(f"{there} is here already, and would be written over", f"teamchat init{again} --force")
 
 
-def write(new: NewTeam, folder: Path) -> None:
-    """Write the team's files into `folder`, over what is there. Raises `UsageError`."""
+def write(new: NewTeam, folder: Path, *, over: bool = False) -> None:
+    """Write the team's files into `folder`, and `over` what is there. Raises `UsageError`."""
     for name, text in reversed(tuple(new.files.items())):  # the team file last: what it names is there then
         path = folder / name
         try:
             path.parent.mkdir(exist_ok=True)
-            path.unlink(missing_ok=True)  # a link is replaced, and what it points to stays
-            with path.open("x", encoding="utf-8") as file:
+            if over:
+                path.unlink(missing_ok=True)  # a link is replaced, and what it points to stays
+            with path.open("x", encoding="utf-8") as file:  # another process may have written it just now
                 file.write(text)
         except OSError as error:
             raise UsageError(f"{path} can not be written: {error.strerror}") from error
