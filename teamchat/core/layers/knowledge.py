@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
 from teamchat.core.knowledge.files import shelf_of
@@ -14,10 +15,13 @@ from teamchat.core.layers.collector import Occasion, Told
 
 
 class Knowledge:
-    """A source: all of the member's files where `max_tokens` hold them, else what fits message, request and task."""
+    """A source: all of the member's files where `max_tokens` hold them, else what fits message, request and task.
 
-    def __init__(self, index: KnowledgeIndex, max_tokens: int) -> None:
-        self._index, self._max_bytes = index, max_tokens * BYTES_PER_TOKEN
+    `others` are the paths of the other members' knowledge: the index keeps what lies there, too.
+    """
+
+    def __init__(self, index: KnowledgeIndex, max_tokens: int, others: Iterable[Path] = ()) -> None:
+        self._index, self._max_bytes, self._others = index, max_tokens * BYTES_PER_TOKEN, frozenset(others)
 
     def __call__(self, occasion: Occasion) -> Told | None:
         """None for a member without knowledge. Raises `StoreError`."""
@@ -26,7 +30,7 @@ class Knowledge:
             return None
         shelf = shelf_of(named)
         with self._index.open() as index:
-            indexed = index.bring_up_to_date(shelf.files, named.values())
+            indexed = index.bring_up_to_date(shelf.files, self._others.union(named.values()))
             note = _left_out(Counter(shelf.left_out) + Counter(indexed.problems))
             if indexed.bytes <= self._max_bytes:
                 whole = quote_whole(index.whole(indexed.files), self._max_bytes)

@@ -22,11 +22,13 @@ def collector_of(team: Team, db: Database, session: int) -> ContextCollector:
         summary = summary_before(db, session, occasion.message.id)
         return told(summary, team) if summary else None
 
+    index = KnowledgeIndex(db.path.with_name(INDEX_NAME))
+    everybodys = {path for member in team.members for path in member.knowledge.values()}
     return ContextCollector(
         {
             FRAMEWORK: lambda occasion: framework_text(team, occasion.member),
             EXPERIENCE: Experience(db, team.experience_tokens),
-            KNOWLEDGE: Knowledge(KnowledgeIndex(db.path.with_name(INDEX_NAME)), team.knowledge_tokens),
+            KNOWLEDGE: Knowledge(index, team.knowledge_tokens, everybodys),
             TODO: Todos(db, session, team.redact),
             COMPRESSION: compression,
         },

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from teamchat.assemblers.base import EXPERIENCE, KNOWLEDGE
 from teamchat.assemblers.truncation import byte_length
+from teamchat.core.knowledge import index as indexing
+from teamchat.core.knowledge.files import Found, read
 from teamchat.core.knowledge.index import INDEX_NAME, KnowledgeIndex
 from teamchat.core.layers.collector import Occasion, Told
 from teamchat.core.layers.knowledge import Knowledge
@@ -61,6 +63,25 @@ def test_nobody_else_is_told_a_members_own_knowledge(stage: Stage) -> None:
     know(stage, "max")
     stage.send("[NEXT: sarah, max] Hi")
     assert ["expire" in prompt for prompt in stage.prompts] == [False, True]
+
+
+def test_what_members_know_apart_is_read_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither throws the other's files out of the index that they share."""
+    reads: list[str] = []
+
+    def noted(found: Found) -> bytes | None:
+        reads.append(found.path.name)
+        return read(found)
+
+    monkeypatch.setattr(indexing, "read", noted)
+    monkeypatch.setattr(indexing, "JUST_CHANGED_NS", -(10**18))
+    for name in ("max", "sarah"):
+        (stage.folder / f"{name}.md").write_text(f"Known to {name}.")
+        stage.member(name, knowledge={f"{name}.md": stage.folder / f"{name}.md"})
+    for _ in range(3):
+        stage.send("[NEXT: max, sarah] Hi")
+    assert reads == ["max.md", "sarah.md"]
+    assert all(f"Known to {name}." in prompt for prompt, name in zip(stage.prompts, stage.spoke, strict=True))
 
 
 def test_knowledge_lives_for_one_prompt(stage: Stage) -> None:
