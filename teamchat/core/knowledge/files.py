@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from teamchat.core.clean import clean
+
 MAX_FILE = 1024 * 1024  # bytes
 MAX_FILES = 2000
 MAX_BYTES = 16 * 1024 * 1024
@@ -133,10 +135,14 @@ def read(found: Found) -> bytes | None:
 
 
 def text_in(content: bytes) -> str | None:
-    """The text of a file; None of one that has none (a NUL in it, or no UTF-8)."""
+    """The text of a file, without escape sequences: anybody may have written it. None of one that has no text.
+
+    That is one with a NUL in it, or that is no UTF-8.
+    """
     if b"\0" in content:
         return None
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
+    return clean(text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -24,7 +24,7 @@ from teamchat.core.knowledge.pieces import pieces_of
 from teamchat.core.knowledge.words import TOKENIZER, spaced
 
 INDEX_NAME = "knowledge.db"
-VERSION = 1  # of what is written below and of how pieces are cut: another one is thrown away
+VERSION = 2  # of what is written below and of how texts are read and cut: another one is thrown away
 BUSY_S = 30.0
 MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
 CANDIDATES = 200  # pieces that are considered for a prompt

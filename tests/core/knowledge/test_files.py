@@ -93,7 +93,15 @@ def test_a_link_that_has_taken_a_files_place_is_not_read(docs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "text"), [(b"\xef\xbb\xbfa", "a"), ("水".encode(), "水"), (b"a\0b", None), (b"\xff\xfea", None)]
+    ("content", "text"),
+    [
+        (b"\xef\xbb\xbfa", "a"),
+        ("水".encode(), "水"),
+        (b"a\0b", None),
+        (b"\xff\xfea", None),
+        (b"a\r\nb\rc\n\td", "a\nb\nc\n\td"),
+        (b"\x1b[31mred\x1b[0m \x07\xc2\x9b2Kgone", "red gone"),
+    ],
 )
-def test_text_is_utf_8_without_nul(content: bytes, text: str | None) -> None:
+def test_text_is_utf_8_without_nul_and_escape_sequences(content: bytes, text: str | None) -> None:
     assert text_in(content) == text
