@@ -63,9 +63,7 @@ def _settle(folder: Path) -> None:
     with contextlib.suppress(OSError):  # it died before it had a file there
         settle(folder)
     with contextlib.suppress(StoreError):
-        scratch = scratch_of(folder.with_suffix(""))
-        sweep(scratch)
-        shutil.rmtree(scratch, ignore_errors=True)  # its guardian did, if there was one already
+        sweep(scratch_of(folder.with_suffix("")))
 
 
 def _recover(db: Database, turn: Turn) -> str:

@@ -103,6 +103,20 @@ def send_signal(pid: int, number: int, *, group: bool = False) -> None:
         (os.killpg if group else os.kill)(pid, number)
 
 
+def remove(folder: bytes) -> None:
+    """Remove a private folder, also where folders in it were made read-only, as those of Go's module cache are."""
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):  # it is gone, or has what is not the user's own
+        os.chmod(folder, 0o700)  # noqa: PTH101
+        for path, names, _ in os.walk(folder):
+            for inner in (os.path.join(path, name) for name in names):  # noqa: PTH118
+                if not os.path.islink(inner):  # noqa: PTH114
+                    os.chmod(inner, 0o700)  # noqa: PTH101
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 class Guardian:
     """Owns one agent from its first instruction to the death of its last descendant."""
 
@@ -241,9 +255,7 @@ def main() -> None:
         guardian.watch()
         guardian.report(exit=guardian.status, left=guardian.end_leftovers())
     if order["remove"]:
-        import shutil
-
-        shutil.rmtree(raw(order["remove"]), ignore_errors=True)
+        remove(raw(order["remove"]))
 
 
 if __name__ == "__main__":

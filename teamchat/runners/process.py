@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -189,15 +188,10 @@ class Process:
         for pid in tree:
             guardian.send_signal(pid, signal.SIGKILL)
         self._sweep()
-        self._remove_scratch()
 
     def _sweep(self) -> None:
         if self._launch.scratch:
             sweep(self._launch.scratch)
-
-    def _remove_scratch(self) -> None:
-        if self._launch.scratch:
-            shutil.rmtree(self._launch.scratch, ignore_errors=True)
 
     def _release(self) -> None:
         """Closing the control socket ends whatever still runs."""
@@ -212,8 +206,7 @@ class Process:
         self._release()
         if self._guardian:
             self._guardian.wait()
-            self._sweep()  # it may have been killed when it had just started the agent
-        self._remove_scratch()
+        self._sweep()  # the guardian may have been killed when it had just started the agent
 
 
 def _raw(text: str | Path) -> str:
@@ -299,7 +292,7 @@ def settle(folder: Path) -> None:
 
 
 def sweep(scratch: Path) -> None:
-    """Kill what is left of the turn with this private folder when its guardian was killed, too.
+    """Kill what is left of the turn with this private folder when its guardian was killed, too; remove the folder.
 
     A daemon is nobody's child then; it still has the folder as its TMPDIR. Blocks for an instant.
     """
@@ -308,6 +301,7 @@ def sweep(scratch: Path) -> None:
         for pid in left:
             guardian.send_signal(pid, signal.SIGKILL)
         time.sleep(POLL_S)
+    guardian.remove(os.fsencode(scratch))
 
 
 def launch(what: Launch) -> Running:

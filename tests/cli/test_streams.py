@@ -235,6 +235,29 @@ def test_a_state_folder_that_can_not_be_written_is_one_line(world: Path, command
     assert ran.err.endswith("\n  try: set TEAMCHAT_HOME to a folder that can be written\n")
 
 
+READ_ONLY = """\
+mkdir -p "$TMPDIR/modules/one"
+touch "$TMPDIR/modules/one/file"
+ln -s "$HOME" "$TMPDIR/modules/home"
+chmod 555 "$TMPDIR/modules/one" "$TMPDIR/modules"
+echo Hi
+"""
+
+
+def test_what_an_agent_made_read_only_in_its_private_folder_goes_with_it(world: Path) -> None:
+    """As Go does with what it downloads; where its links lead nothing is touched."""
+    (world / "home").chmod(0o755)
+    Path("agent.sh").write_text(READ_ONLY)
+    Path("teamchat.toml").write_text(
+        '[[members]]\nname = "max"\nagent = "own"\n[agents.own]\ncommand = ["sh", "agent.sh"]\n'
+    )
+    command = [*LIKE_A_USER, *argv("send", "--trust", "Go")]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False)
+    assert (done.returncode, done.stdout) == (0, b"max:\nHi\n\n"), done.stderr
+    assert list((world / "tmp").iterdir()) == []
+    assert (world / "home").stat().st_mode & 0o777 == 0o755
+
+
 @pair
 @pytest.mark.parametrize("command", [["team"], ["send", "Go"], ["log"]])
 def test_a_folder_that_is_gone_is_one_line(world: Path, command: list[str]) -> None:
