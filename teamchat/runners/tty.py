@@ -19,6 +19,7 @@ from typing import Any
 
 import pexpect
 
+from teamchat.runners.failures import ending
 from teamchat.runners.paper import COLUMNS, ROWS, Paper
 
 TICK_S = 0.1
@@ -102,10 +103,8 @@ class Tty:
         """Whether by exit or by closing its terminal: nothing will come any more."""
         if self._child.isalive():
             how = "closed its terminal"
-        elif self._child.signalstatus is not None:
-            how = f"was ended by {signal.Signals(self._child.signalstatus).name}"
         else:
-            how = f"ended with exit code {self._child.exitstatus}"
+            how = ending(self._child.exitstatus if self._child.signalstatus is None else -self._child.signalstatus)
         said = self.last_line()
         return Failed("agent", f"{how} before its prompt came" + (f": {said}" if said else ""))
 

@@ -105,6 +105,10 @@ def killed(_: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def unnamed(_: str) -> None:
+    os.kill(os.getpid(), 40)
+
+
 def closes(_: str) -> None:
     for stream in (0, 1, 2):
         os.close(stream)

@@ -216,6 +216,7 @@ def test_children_that_are_left_are_ended(take: Take, pids: Pids) -> None:
         ("blank", "finished without an answer", ""),
         ("dies", "ended with exit code 3 before its prompt came: out of memory", "half an answer\nout of memory"),
         ("killed", "was ended by SIGKILL before its prompt came: >>>", ""),
+        ("unnamed", "was ended by signal 40 before its prompt came: >>>", ""),
         ("closes", "closed its terminal before its prompt came: >>>", ""),
     ],
 )
