@@ -130,7 +130,11 @@ def touch_session(db: Database, session: int) -> None:
     db.execute("UPDATE sessions SET used_at = ? WHERE id = ?", time.time(), session)
 
 
-TABLES = ("routes", "todo_changes", "summaries", "messages", "turns")  # of a session, who refers before whom
+BEFORE_MESSAGES = ("routes", "todo_changes", "summaries")  # of a session: they refer to messages and turns
+TABLES = (*BEFORE_MESSAGES, "messages", "turns")
+DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"
+AT_ONCE_S = 0.5
+REST_S = 0.15  # longer than others, who wait for their turn, take between two looks
 OWN_TEXTS = """SELECT system_text FROM turns WHERE session = ?1 UNION SELECT prompt FROM turns WHERE session = ?1
     UNION SELECT text FROM turns WHERE session = ?1 UNION SELECT text FROM summaries WHERE session = ?1"""
 DELETE_TEXT = """DELETE FROM texts WHERE hash = ?1
@@ -139,11 +143,26 @@ DELETE_TEXT = """DELETE FROM texts WHERE hash = ?1
 
 
 def remove_session(db: Database, session: int) -> None:
-    """Take the session out with all that belongs to it, and the texts that no other one refers to."""
+    """Take the session out with all that belongs to it, and the texts that no other one refers to.
+
+    A large one goes piece by piece, so that others can write meanwhile; killed over it, what is left can be removed.
+    """
+    while not _removed(db, session):
+        time.sleep(REST_S)
+
+
+def _removed(db: Database, session: int) -> bool:
+    """Take out what goes in a moment; whether that was all. Words of messages take long to go from the index."""
     with db.transaction():
+        until = time.monotonic() + AT_ONCE_S
         texts = [(row[0],) for row in db.rows(OWN_TEXTS, session) if row[0]]
-        db.execute("DELETE FROM turn_events WHERE turn IN (SELECT id FROM turns WHERE session = ?)", session)
-        for table in TABLES:
+        for table in BEFORE_MESSAGES:
             db.execute(f"DELETE FROM {table} WHERE session = ?", session)  # noqa: S608 (our own names)
-        db.execute("DELETE FROM sessions WHERE id = ?", session)
+        while (left := db.execute(DELETE_MESSAGE, session).rowcount) and time.monotonic() < until:
+            pass
+        if not left:
+            db.execute("DELETE FROM turn_events WHERE turn IN (SELECT id FROM turns WHERE session = ?)", session)
+            db.execute("DELETE FROM turns WHERE session = ?", session)
+            db.execute("DELETE FROM sessions WHERE id = ?", session)
         db.executemany(DELETE_TEXT, texts)
+    return not left

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
 from teamchat.core.errors import ExitCode, UnknownName
+from teamchat.core.store import sessions
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import (
@@ -11,6 +16,7 @@ from teamchat.core.store.sessions import (
     find_session,
     last_session,
     need_session,
+    remove_session,
     touch_session,
 )
 from tests.core.message_log_contract import draft
@@ -75,3 +81,32 @@ def test_where_nothing_was_said_there_is_no_session_to_look_at(db: Database) -> 
     with pytest.raises(UnknownName, match=r"^there is no conversation here yet$") as caught:
         need_session(db, None)
     assert caught.value.hint == 'teamchat send "Hi"'
+
+
+def test_a_large_session_goes_in_pieces_between_which_others_write(
+    db: Database, path: Path, session: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some_turn(db, session)
+    log = SqliteLog(db, session)
+    for number in range(4):
+        log.append(draft(f"message {number}"))
+    left: list[list[str]] = []
+
+    def another_writes(_seconds: float) -> None:
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            left.append([content for (content,) in other.execute("SELECT content FROM messages ORDER BY id")])
+            other.execute("ROLLBACK")
+        if len(left) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sessions, "AT_ONCE_S", 0.0)
+    monkeypatch.setattr("teamchat.core.store.sessions.time.sleep", another_writes)
+    with pytest.raises(KeyboardInterrupt):
+        remove_session(db, session)
+    assert [found.messages for found in all_sessions(db)] == [3]
+    remove_session(db, session)
+    assert [len(messages) for messages in left] == [3, 2, 1, 0]
+    for table in (*sessions.TABLES, "texts"):
+        assert db.rows(f"SELECT * FROM {table}") == []  # noqa: S608 (our own names)
+    assert names(db) == []
