@@ -35,20 +35,16 @@ def run(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.fixture(autouse=True)
-def _soon(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text("from tests import leftovers\nleftovers.PATIENCE_S = 0.5\n")
-
-
 @pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_a_run_that_leaves_a_process_behind_fails_names_it_and_ends_it(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
+    (tmp_path / "conftest.py").write_text("from tests import leftovers\nleftovers.PATIENCE_S = 0.5\n")
     ran = run(tmp_path, LEAVES, *options)
     assert ran.returncode == 1
     assert "1 passed" in ran.stdout
     found = re.search(
-        r"LEFT BEHIND: process (\d+) \(sleep 61\), started by \S*test_small.py::test_something", ran.stdout
+        r"LEFT BEHIND: process (\d+) \((?:setsid )?sleep 61\), started by \S*test_small.py::test_something", ran.stdout
     )
     assert found, ran.stdout
     assert not lives(int(found[1]))

@@ -12,7 +12,7 @@ import pytest
 from teamchat.cli.place import store_file
 from tests.cli.scene import FILE, actors, queue, refused, rows
 from tests.crew import SCRIPTED, Crew, crew
-from tests.program import Result, cli, ended, run_here, start
+from tests.program import TIMEOUT_S, Result, cli, ended, run_here, start
 from tests.runners.processes import eventually
 
 
@@ -179,8 +179,8 @@ def test_a_session_that_another_process_runs_is_looked_at_and_not_disturbed(worl
 
 def test_a_pager_does_not_keep_the_store_locked(made: Crew) -> None:
     """The reader of a large explanation stops reading: others can still write."""
-    assert run_here("send", "--to", "sarah", "x" * 500_000).code == 0
-    looking = start("send", "--dry-run", "--to", "max", "Hi")
+    assert run_here("send", "--to", "sarah", "Hi").code == 0
+    looking = start("send", "--dry-run", "--to", "max", "x" * 120_000)
     assert looking.stdout is not None
     assert looking.stdout.read(1)
     with sqlite3.connect(store_file(Path.cwd()), timeout=10) as db:
@@ -189,7 +189,7 @@ def test_a_pager_does_not_keep_the_store_locked(made: Crew) -> None:
     assert looking.poll() is None, "its output must be too large for the pipe, or this shows nothing"
     reader = threading.Thread(target=looking.stdout.read)
     reader.start()
-    assert looking.wait(20) == 0
+    assert looking.wait(TIMEOUT_S) == 0
     reader.join()
     for stream in (looking.stdout, looking.stderr):
         assert stream is not None

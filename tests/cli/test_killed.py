@@ -206,7 +206,7 @@ class Life:
             assert tried == ([*failed, (target, "done", len(tried))] if status == "done" and target != "kailai" else [])
         ran = (self.folder / "home" / "ran").read_text().split()
         assert all(ran.count(name) <= sum(turn[1] == name for turn in turns) for name in set(ran))
-        assert self.mortals.ask(settle=5.0) == []
+        assert self.mortals.ask(settle=60.0) == []
         assert self.left == []
 
 
