@@ -48,15 +48,21 @@ def worth_telling(summary: str) -> str:
 def told(summary: Summary, team: Team) -> str:
     """What `compression__context` says: by whom, and the summary.
 
-    It is as long at most as a message of the history, and as half of what a prompt may cost: the newest messages have
+    It is as long at most as a message of the history, and as half of what a prompt may have: the newest messages have
     to find room beside it. Where the team redacts, no secret in it crosses to anybody: it is made of what many have
     said.
     """
     text = worth_telling(summary.text)
     if team.redact:
         text = redact_shapes(text)[0]
-    text = TruncationPolicy(min(team.max_message_tokens, team.max_prompt_tokens // 2), "tokens")(text).text
+    message = TruncationPolicy(team.max_message_tokens, "tokens").byte_budget
+    text = truncate_middle(text, min(message, prompt_bytes(team) // 2)).text
     return f"What was said before the messages that follow, as {summary.member} has summed it up:\n\n{text}"
+
+
+def prompt_bytes(team: Team) -> int:
+    """The most that a prompt may have, by its two limits."""
+    return min(team.max_bytes, TruncationPolicy(team.max_prompt_tokens, "tokens").byte_budget)
 
 
 def recent_people(said: Sequence[Said], size_of: Callable[[str], int], tokens: int = KEPT_TOKENS) -> tuple[str, ...]:
@@ -89,7 +95,7 @@ def build_compaction(
     oldest one is too long alone, it loses its middle: else nothing would ever be summed up any more.
     Raises `PromptTooLarge` when there is no room even for that.
     """
-    room = min(team.max_bytes, TruncationPolicy(team.max_prompt_tokens, "tokens").byte_budget)
+    room = prompt_bytes(team)
     sizes = accumulate(manager.quoted_bytes(one.text) for one in said)
     fitting = [one for one, size in zip(said, sizes, strict=True) if size <= room] or list(said[:1])
     while fitting:

@@ -120,8 +120,11 @@ def test_the_member_is_told_which_lessons_are_known_and_asked_for_others(world: 
     assert "Leave out what says the same as a lesson that is kept already, in whatever words;" in asked
 
 
-def test_of_a_thousand_known_lessons_those_that_fit_are_told_within_a_quarter_of_the_prompt(world: Path) -> None:
-    made = talked(world, "NONE", team={"lead": "sarah", "max_prompt_tokens": 2000})
+@pytest.mark.parametrize("limits", [{"max_prompt_tokens": 2000}, {"max_bytes": 8000}])
+def test_of_a_thousand_known_lessons_those_that_fit_are_told_within_a_quarter_of_the_prompt(
+    world: Path, limits: dict[str, object]
+) -> None:
+    made = talked(world, "NONE", team={"lead": "sarah", **limits})
     with open_store(Path.cwd()) as db, db.transaction():
         add_lesson(db, "Lint failed before", None)
         for number in range(1000):

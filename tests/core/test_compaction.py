@@ -299,9 +299,12 @@ class TestWhatDoesNotFit:
         assert "SUMMARY TWO" in of_max(stage)[-1]
         assert len(stage.said[2].encode()) > 20000
 
-    def test_the_longest_summary_leaves_room_for_what_comes_after_it(self, stage: Stage) -> None:
+    @pytest.mark.parametrize("limits", [{"max_prompt_tokens": 2000}, {"max_bytes": 8000}])
+    def test_the_longest_summary_leaves_room_for_what_comes_after_it(
+        self, stage: Stage, limits: dict[str, int]
+    ) -> None:
         compactor(stage, "S" * 30000, "SUMMARY TWO")
-        change(stage, max_prompt_tokens=2000)
+        change(stage, **limits)
         grow(stage, 10)
         assert stage.warnings == []
         assert any("SSS" in prompt and "Reply" in prompt for prompt in of_max(stage))
