@@ -161,12 +161,12 @@ class OpenIndex:
     def bring_up_to_date(self, files: Sequence[Found], named: Iterable[Path]) -> Indexed:
         """Index what has changed of `files`, and forget what no longer lies under any of the `named` paths."""
         known = self._known()
-        if any(file.path not in known or known[file.path].stamp != file.stamp for file in files):
+        changed = [file for file in files if file.path not in known or known[file.path].stamp != file.stamp]
+        for file in changed:
+            self._index(file)
+        if changed:
             with _transaction(self._db):
-                known = self._known()
-                for file in files:
-                    self._index(file, known.get(file.path))
-                self._forget(known, files, list(named))
+                self._forget(self._known(), files, list(named))
             known = self._known()
         rows = {file: known[file.path] for file in files if file.path in known}  # another process may forget one
         readable = {row.id: file for file, row in rows.items() if not row.problem}
@@ -180,12 +180,20 @@ class OpenIndex:
         rows = self._db.execute("SELECT path, id, stamp, hash, problem FROM files")
         return {Path(os.fsdecode(path)): _Row(*rest) for path, *rest in rows}
 
-    def _index(self, file: Found, before: _Row | None) -> None:
-        if before and before.stamp == file.stamp:
-            return
+    def _index(self, file: Found) -> None:
+        """In a transaction of its own: who indexes the same files at the same time waits for one, not for all."""
         content = read(file)
         digest = hashlib.sha256(content).hexdigest() if content is not None else ""
         stamp = "" if time.time_ns() - file.changed_ns < JUST_CHANGED_NS else file.stamp
+        with _transaction(self._db):
+            self._write(file, content, digest, stamp)
+
+    def _write(self, file: Found, content: bytes | None, digest: str, stamp: str) -> None:
+        select = "SELECT id, stamp, hash, problem FROM files WHERE path = ?"
+        found = self._db.execute(select, (os.fsencode(file.path),)).fetchone()
+        before = _Row(*found) if found else None
+        if before and before.stamp == file.stamp:
+            return  # another process was faster
         if before and before.hash == digest and content is not None:
             self._db.execute("UPDATE files SET stamp = ? WHERE id = ?", (stamp, before.id))
             return

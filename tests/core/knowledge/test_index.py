@@ -77,6 +77,27 @@ def test_what_has_not_changed_is_not_read_again(index: KnowledgeIndex, docs: Pat
     assert reads == ["a.md", "b.md", "b.md"]
 
 
+def test_others_may_write_between_two_files_and_what_they_indexed_is_not_indexed_twice(
+    index: KnowledgeIndex, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.md", "b.md", "c.md"):
+        (docs / name).write_text(f"Tokens in {name}\n")
+        os.utime(docs / name, (OLD, OLD))
+
+    def meanwhile(found: Found) -> bytes | None:
+        with monkeypatch.context() as patch:
+            patch.setattr(indexing, "BUSY_S", 0)
+            patch.setattr(indexing, "read", read)
+            search(index, docs, "tokens")
+        return read(found)
+
+    monkeypatch.setattr(indexing, "read", meanwhile)
+    assert len(search(index, docs, "tokens")) == 3
+    with index.open() as opened:
+        indexed = opened.bring_up_to_date(shelf_of({"docs": docs}).files, [docs])
+        assert len(opened.whole(indexed.files)) == 3
+
+
 def test_a_file_that_was_only_touched_keeps_its_pieces(index: KnowledgeIndex, docs: Path, reads: list[str]) -> None:
     (docs / "a.md").write_text("token")
     search(index, docs, "token")
