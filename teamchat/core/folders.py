@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from teamchat.core.errors import StoreError
@@ -19,12 +20,17 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def state_path() -> Path:
-    """`TEAMCHAT_HOME`, or the user's own state folder; it need not exist."""
+    """`TEAMCHAT_HOME`, or the user's own state folder; it need not exist.
+
+    Raises `StoreError` for a user without a home folder (in a container, say).
+    """
     if home := os.environ.get("TEAMCHAT_HOME"):
         return Path(home).absolute()
     from platformdirs import user_state_dir
 
-    return Path(user_state_dir("teamchat"))
+    if folder := _in_home(user_state_dir):
+        return folder
+    raise StoreError("this user has no home folder", WRITABLE)
 
 
 def workspace_path(root: Path) -> Path:
@@ -47,10 +53,17 @@ def workspace_dir(root: Path) -> Path:
 
 
 def config_dir() -> Path:
-    """The folder of the user's own `teams/`; it need not exist."""
+    """The folder of the user's own `teams/`, that of the state without a home folder; it need not exist."""
     from platformdirs import user_config_dir
 
-    return Path(user_config_dir("teamchat"))
+    return _in_home(user_config_dir) or state_path()
+
+
+def _in_home(find: Callable[[str], str]) -> Path | None:
+    try:
+        return Path(find("teamchat"))
+    except RuntimeError:  # what platformdirs says of a user that the machine does not know
+        return None
 
 
 def _private(folder: Path) -> Path:

@@ -98,3 +98,23 @@ def test_the_configuration_folder_is_not_created(home: Path) -> None:
     assert folder.is_relative_to(home)
     assert folder.name == "teamchat"
     assert not folder.exists()
+
+
+def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a container runs a user that its machine does not know."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    homeless(monkeypatch)
+    for folder in (state_dir, config_dir):
+        with pytest.raises(StoreError, match=r"^this user has no home folder$") as missing:
+            folder()
+        assert missing.value.hint == "set TEAMCHAT_HOME to a folder that can be written"
+
+
+def test_teamchat_home_is_enough_for_a_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    homeless(monkeypatch)
+    monkeypatch.setenv("TEAMCHAT_HOME", str(tmp_path / "mine"))
+    assert state_dir() == config_dir() == tmp_path / "mine"
