@@ -24,7 +24,7 @@ from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
-from teamchat.core.errors import ExitCode
+from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.events import Conclusion
 from teamchat.core.member_turn import Outside
 from teamchat.core.store.database import Database
@@ -48,7 +48,10 @@ def play(cassette: Cassette, show: Show, *, speed: float = 1.0, team: Team | Non
     with open_stage(cassette, lambda turns: Player(turns, speed or math.inf), show, team) as stage:
         code, same = ExitCode.DONE, True
         for number, run in enumerate(cassette.runs, 1):
-            played = stage.play(run)
+            try:
+                played = stage.play(run)
+            except UsageError as error:
+                raise UsageError(f"input {number} of the recording can not be played: {error}") from None
             code = played.code
             if played.stopped:
                 return code
@@ -154,6 +157,8 @@ def _problems(end: EndLine, run: Played) -> Iterator[str]:
     then = end.model_dump(mode="json", exclude_unset=True)
     if then["code"] != run.code:
         yield f"exit code: {run.code} instead of {then['code']}"
+    yield from differences({"paused": then["paused"]} if "paused" in then else {}, {"paused": run.paused})
+    yield from (f"a recorded turn of {turn.identity.member} that nobody asked for" for turn in run.left)
     known = {name: now for name, now in run.stored.items() if name in then}
     stored = [line for name, now in known.items() for line in differences(then[name], now, name)]
     yield from stored

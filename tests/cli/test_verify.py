@@ -75,9 +75,9 @@ def test_what_is_as_it_was_recorded_says_nothing_more_than_a_replay() -> None:
     assert (plain.out, plain.err) == (verified.out, verified.err)
 
 
-def altered(name: str, *path: str | int, to: object) -> Change:
+def altered(*path: str | int, to: object) -> Change:
     def change(lines: list[dict[str, Any]]) -> None:
-        place: Any = lines[-1]["end"][name] if name != "code" else lines[-1]["end"]
+        place: Any = lines[-1]["end"]
         for step in path[:-1]:
             place = place[step]
         place[path[-1]] = to
@@ -88,7 +88,11 @@ def altered(name: str, *path: str | int, to: object) -> Change:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (altered("code", "code", to=3), "exit code: 0 instead of 3"),
+        (altered("code", to=3), "exit code: 0 instead of 3"),
+        (altered("paused", to="time"), 'paused: null instead of "time"'),
+        (altered("task", to="Fly"), 'task: null instead of "Fly"'),
+        (altered("todos", to=[{"number": 1, "by": "max", "text": "Land", "done": False}]), "todo 1: only recorded: "),
+        (lambda lines: lines.insert(-1, lines[-2]), "a recorded turn of max that nobody asked for"),
         (altered("messages", 1, "text", to="No"), 'message 2 text: "Thanks." instead of "No"'),
         (altered("messages", 1, "text", to="Many\nthanks."), "+Thanks."),
         (altered("messages", 1, "speaker", to="carol"), 'message 2 speaker: "max" instead of "carol"'),

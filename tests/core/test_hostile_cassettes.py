@@ -124,7 +124,7 @@ def test_an_input_without_text_is_refused_where_it_is_played() -> None:
     entries[1]["human"]["text"] = ""
     ran = replay(text(entries))
     assert ran.code == ExitCode.USAGE
-    assert "\nteamchat: there is nothing to send\n" in ran.err
+    assert "\nteamchat: input 1 of the recording can not be played: there is nothing to send\n" in ran.err
 
 
 @given(st.integers(0, 2000), st.binary(min_size=1, max_size=4))
@@ -148,6 +148,9 @@ def test_damaged_bytes_are_one_line_with_its_number(
     [
         ('{"human": {"text": "a"', "not JSON"),
         ("", "not JSON"),
+        ('{"resume": {"mode": "again"}}', "resume.mode: Input should be 'retry', 'skip' or 'drop'"),
+        ('{"human": {"text": "a"}, "resume": {}}', "expected one of human, resume, turn and end"),
+        (DEMO[0], "cassette: Extra inputs are not permitted"),
         ("{}", "line 3: expected one of human, resume, turn and end"),
         ('{"human": {"text": "a"}, "end": null, "x": 1}', "x: Extra inputs are not permitted"),
         ('{"human": {"text": "\\ud800"}}', "not JSON"),
@@ -163,6 +166,23 @@ def test_what_is_wrong_is_told(line: str, wrong: str) -> None:
     assert str(caught.value).startswith("x is no cassette of this version: line 3: ")
     assert wrong in str(caught.value)
     assert len(str(caught.value)) < 400
+
+
+def test_a_line_in_the_wrong_place_is_told() -> None:
+    for order, wrong in (((2,), "line 2: a turn"), ((7,), "line 2: an end"), ((1, 7, 2), "line 4: a turn")):
+        with pytest.raises(UsageError, match=f"{wrong} without an input before it"):
+            parse_cassette("\n".join([DEMO[0], *(DEMO[number] for number in order)]), "x")
+
+
+def test_another_version_is_called_by_its_number() -> None:
+    with pytest.raises(UsageError, match=r"^x is no cassette of this version: line 1: version 2\Z"):
+        parse_cassette(DEMO[0].replace('"cassette": 1', '"cassette": 2'), "x")
+
+
+def test_a_resume_where_nothing_waits_is_refused_where_it_is_played() -> None:
+    ran = replay(text([lines()[0], {"resume": {}}]))
+    assert ran.code == ExitCode.USAGE
+    assert ran.err.endswith("input 1 of the recording can not be played: nothing waits in this conversation\n")
 
 
 def turn_with(**changes: Any) -> str:
@@ -182,6 +202,8 @@ def turn_with(**changes: Any) -> str:
         {"exit_code": None},
         {"error": {"kind": "missing", "text": "x"}},
         {"agent": "other"},
+        {"at": -1},
+        {"over_limit": -1},
     ],
 )
 def test_a_turn_that_can_not_have_been_is_refused(changes: dict[str, Any]) -> None:

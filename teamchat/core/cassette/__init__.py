@@ -110,7 +110,7 @@ class TurnLine(Line):
     output: list[tuple[Seconds, Stream, str]] = []
     cut: CutLine | None = None
     exit_code: int | None = None
-    over_limit: int | None = None
+    over_limit: Annotated[int, Field(ge=0)] | None = None
     at: Seconds = 0.0
     seconds: Seconds = 0.0
     left: list[str] = []
@@ -283,9 +283,11 @@ def _add(runs: list[Run], entry: Entry) -> None:
 
 
 def _told(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False)[0]
+    found = error.errors(include_url=False)[0]
     if found["type"] == "json_invalid":
         return "not JSON"
+    if found["loc"] == ("cassette",) and found["type"] == "literal_error":
+        return f"version {found['input']}"
     where = ".".join(str(part) for part in found["loc"])
     what = found["msg"].removeprefix("Value error, ")
     return f"{where}: {what}" if where else what
