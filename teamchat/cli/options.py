@@ -27,6 +27,17 @@ def finite(speed: float) -> float:
     return speed
 
 
+def cassette_file(path: Path | None) -> Path | None:
+    """Refuses what is no file: opening a pipe would wait for its reader."""
+    try:
+        fits = path is None or path.is_file() or (path.parent.is_dir() and not path.exists())
+    except (OSError, ValueError):
+        fits = False
+    if not fits:
+        raise typer.BadParameter(f"expected a file in a folder that is there, got {str(path)!r}.")
+    return path
+
+
 TeamOption = Annotated[
     str | None,
     typer.Option(
@@ -58,7 +69,10 @@ SpeedOption = Annotated[
     float, typer.Option("--speed", min=0, callback=finite, help="How many times as fast; 0 waits for nothing.")
 ]
 RecordOption = Annotated[
-    Path | None, typer.Option("--record", metavar="FILE", help="Record into a cassette, for teamchat replay.")
+    Path | None,
+    typer.Option(
+        "--record", metavar="FILE", callback=cassette_file, help="Record into a cassette, for teamchat replay."
+    ),
 ]
 NoWaitOption = Annotated[
     bool, typer.Option("--no-wait", help="Refuse, instead of waiting, when another process runs the conversation.")

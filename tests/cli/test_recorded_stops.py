@@ -115,6 +115,20 @@ def test_nothing_to_resume_leaves_the_recording_as_it_is(world: Path) -> None:
     assert FILE.read_bytes() == before
 
 
+@pytest.mark.parametrize("make", ["folder", "pipe", "device", "nowhere", "empty", "too long"])
+def test_what_is_no_file_is_not_recorded_into(world: Path, make: str) -> None:
+    crew(world, {"max": ["One."]})
+    place = {"device": "/dev/null", "nowhere": "no/such", "empty": "", "too long": "x" * 300}.get(make, "place")
+    if make == "folder":
+        Path(place).mkdir()
+    elif make == "pipe":
+        os.mkfifo(place)
+    ran = run_here("send", "--record", place, "[NEXT:max] Go")
+    assert (ran.code, ran.out) == (2, "")
+    assert "expected a file in a folder that is there" in " ".join(ran.err.replace("│", " ").split())
+    assert run_here("sessions", "--json").out.count('"session"') == 0  # nothing began
+
+
 def test_a_recording_does_not_begin_with_a_resume(world: Path) -> None:
     crew(world, {"max": ["One."]}, limits={"turns": 1})
     assert run_here("send", "[NEXT:max, max] Go").code in (0, 7)
