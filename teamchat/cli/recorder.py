@@ -10,12 +10,13 @@ from pathlib import Path
 from teamchat.cli.conversation import Work, converse
 from teamchat.cli.output import Output
 from teamchat.cli.output.transcript import Transcript
+from teamchat.cli.output.words import note
 from teamchat.core.cassette.account import account, mark, standing
 from teamchat.core.cassette.recording import CassetteWriter, Cooling
 from teamchat.core.cassette.replay import identity_of, not_started
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
-from teamchat.core.errors import ExitCode, TeamchatError
+from teamchat.core.errors import ExitCode, TeamchatError, UsageError
 from teamchat.core.events import Conclusion
 from teamchat.core.folders import state_dir
 from teamchat.core.layers.collector import ContextCollector
@@ -49,7 +50,12 @@ def converse_recorded(
             conclusion = await work(coordinator)
         transcript.finish(conclusion)
         stored = account(coordinator, before)
-        writer.end(conclusion.code, conclusion.paused, stored, transcript.shown, transcript.printed)
+        try:
+            writer.end(conclusion.code, conclusion.paused, stored, transcript.shown, transcript.printed)
+        except UsageError as error:  # the conversation has all of it
+            if conclusion.code is ExitCode.DONE:
+                return replace(conclusion, code=error.code, reason=str(error))
+            note(str(error))
         return conclusion
 
     return converse(team, db, session, output, recorded, listening(writer, REAL), wait=wait, listen=transcript)

@@ -126,7 +126,7 @@ def test_what_is_no_file_is_not_recorded_into(world: Path, make: str) -> None:
     ran = run_here("send", "--record", place, "[NEXT:max] Go")
     assert (ran.code, ran.out) == (2, "")
     assert "expected a file in a folder that is there" in " ".join(ran.err.replace("│", " ").split())
-    assert run_here("sessions", "--json").out.count('"session"') == 0  # nothing began
+    assert run_here("sessions", "--json").out == ""  # nothing began
 
 
 def test_a_recording_does_not_begin_with_a_resume(world: Path) -> None:
@@ -161,6 +161,20 @@ def test_a_recording_that_was_killed_is_refused(world: Path) -> None:
     assert "breaks off" in record("--to", "max", "More").err
     ran = replay("--verify")
     assert (ran.code, ran.err.endswith("· input 1 is not as recorded: the recording breaks off\n")) == (1, True)
+
+
+def test_a_recording_that_can_not_be_written_any_more_loses_no_turn(world: Path) -> None:
+    crew(world, {"max": ["One."], "sarah": ["Two."]})
+    team = Path("teamchat.toml")
+    moves = ["sh", "-c", f"cat > /dev/null; mv {FILE} there; mkdir {FILE}; echo One."]
+    text = team.read_text().partition("[agents.max-agent]")
+    rest = text[2].partition("\n[")
+    team.write_text(f"{text[0]}{text[1]}\ncommand = {json.dumps(moves)}\n[{rest[2]}")
+    assert run_here("trust").code == 0
+    ran = record("[NEXT:max, sarah] Go")
+    assert (ran.code, ran.out) == (2, "max:\nOne.\n\nsarah:\nTwo.\n\n")
+    assert ran.err.endswith(f"· failed: the cassette {FILE} can not be written: Is a directory\n")
+    assert [line.partition(":")[0] for line in Path("there").read_text().splitlines()] == ['{"cassette"', '{"human"']
 
 
 # --- stopped where no agent runs

@@ -55,6 +55,7 @@ class CassetteWriter:
     ) -> None:
         self.path, self.redact = path, CutRedactor(Redactor(secrets_of(team, env)))
         self.existing: set[str] = set()
+        self._broken: UsageError | None = None
         self._told: dict[str, dict[str, Any]] = {}
         header = self._clean({"cassette": 1, "team": team_to_json(team), "label": label})
         self.header = Header.model_validate({**header, "fence_key": fence_key if team.fence else None})
@@ -82,7 +83,7 @@ class CassetteWriter:
         if there.header.model_copy(update={"label": self.header.label}) != self.header:
             wrong = "records another team or conversation"
         elif len(ends) < len(there.runs):
-            wrong = "breaks off: teamchat was killed while it recorded"
+            wrong = "breaks off"
         elif standing_of(ends) != self._clean(stands):
             wrong = "does not end where this conversation stands"
         else:
@@ -112,7 +113,12 @@ class CassetteWriter:
         shown: Sequence[Any],
         printed: Sequence[str],
     ) -> None:
-        """How the run ended: the account of what it stored, and what it printed."""
+        """How the run ended: the account of what it stored, and what it printed.
+
+        Raises `UsageError`, too, where a turn could not be written: then the recording breaks off.
+        """
+        if self._broken:
+            raise self._broken
         lines = self.redact("\n".join(printed)).split("\n") if printed else []  # a secret may go over several
         end = {"code": int(code), "paused": paused and paused.value, **stored, "shown": shown, "printed": lines}
         self._append(Entry.model_validate({"end": self._clean(end)}))
@@ -133,7 +139,12 @@ class CassetteWriter:
         self._told[occasion.member.name] = {"answers": occasion.message.id, "layers": layers}
 
     def turn(self, turn: RecordedTurn) -> None:
-        self._append(self.turn_entry(turn))
+        """What crossed the process boundary. It is no turn's fault that this can not be written: `end` says so."""
+        try:
+            if self._broken is None:
+                self._append(self.turn_entry(turn))
+        except UsageError as error:
+            self._broken = error
         self.existing.clear()
 
     def turn_entry(self, turn: RecordedTurn) -> Entry:
@@ -183,10 +194,13 @@ class CassetteWriter:
         return key if NAME.fullmatch(key) else self.redact(key)
 
     def _append(self, line: Line) -> None:
+        size = self.path.stat().st_size if self.path.exists() else 0
         try:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(dump_line(line))
         except OSError as error:
+            with contextlib.suppress(OSError):
+                os.truncate(self.path, size)  # a line that has no end would hide the others
             raise UsageError(f"the cassette {self.path} can not be written: {error.strerror}") from error
 
 
