@@ -143,7 +143,7 @@ def test_a_time_out_stops_nothing(world: Path) -> None:
         "max": [f"Reply {number}. {LONG}" for number in range(1, 4)],
         "sarah": [{"hang": 60}],
     }
-    members = {"sarah": {"timeout": "1s"}}
+    members = {"sarah": {"timeout": "0.3s"}}
     made = crew(world, replies, team=COMPACTOR, members=members)
     assert [ran.code for ran in talk(1, 2, 3)] == [0, 0, 0]
     assert "Reply 2." in made.prompts("max")[-1]

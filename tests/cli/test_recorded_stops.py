@@ -181,13 +181,15 @@ def test_a_recording_that_can_not_be_written_any_more_loses_no_turn(world: Path)
 
 
 def test_ctrl_c_in_a_pause_between_two_tries(world: Path) -> None:
-    crew(world, {"max": [LIMITED, "Hello."]}, like={"max": "codex"}, members={"max": {"retries": 1}})
+    late = {"wait": str(world / "late"), "say": "Hello."}  # should the pause be over before Ctrl-C comes
+    crew(world, {"max": [LIMITED, late, "Hello."]}, like={"max": "codex"}, members={"max": {"retries": 1}})
     process = start("send", "--record", str(FILE), "[NEXT:max] Go")
     assert process.stderr is not None
     while b"tries again" not in process.stderr.readline():
         assert process.poll() is None
     os.kill(process.pid, signal.SIGINT)
     assert ended(process).code == 130
+    (world / "late").touch()
     assert resume().code == 0
     exact()
 

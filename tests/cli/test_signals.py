@@ -130,8 +130,11 @@ def test_kill_9_leaves_no_process_and_loses_nothing(pids: Pids) -> None:
     assert list(Path(os.environ["TMPDIR"]).iterdir()) == []
 
 
-def test_kill_9_of_teamchat_and_of_the_guardian_is_made_good_by_resume(pids: Pids) -> None:
+def test_kill_9_of_teamchat_and_of_the_guardian_is_made_good_by_resume(
+    pids: Pids, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As `pkill -9 -f teamchat` does: nobody is left to end the agent, until teamchat looks again."""
+    monkeypatch.setattr("teamchat.runners.process.SETTLE_S", 0.1)  # nobody is left who would end it
     actors({"max": ["tool", "+", "daemon", "+", "reply", "half", "+", "hang"], "sarah": []})
     process = start("send", "[NEXT: max, sarah] Go")
     pids.await_count(5)

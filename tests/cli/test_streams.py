@@ -141,7 +141,7 @@ def test_a_reader_that_takes_nothing_does_not_keep_it_from_being_stopped(pids: P
     assert eventually(asked_again)
     assert "Traceback" not in ended(process).err
     assert process.returncode in {143, -signal.SIGTERM}  # one may come when all is over but for the exit
-    assert pids.alive() == []
+    assert eventually(lambda: pids.alive() == [])
     assert queue() == [("max", "held")]
 
 
