@@ -15,6 +15,7 @@ HEAD = ("member", "model", "memory", "turns", "input", "cached", "output", "cost
 
 
 def usage(
+    ctx: typer.Context,
     team: TeamOption = None,
     session: SessionOption = None,
     everything: Annotated[bool, typer.Option("--all", help="All conversations of this workspace together.")] = False,
@@ -24,9 +25,13 @@ def usage(
     from teamchat.cli.output.jsonl import write
     from teamchat.cli.output.table import table
     from teamchat.cli.place import find_root, open_store
+    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.usage import total, used
 
+    source = ctx.get_parameter_source("session")
+    if everything and source and source.name == "COMMANDLINE":  # TEAMCHAT_SESSION is set for other commands, too
+        raise UsageError("--all and --session exclude each other")
     with open_store(find_root(team)) as db:
         chosen = None if everything else need_session(db, session)
         rows = used(db, chosen.id if chosen else None)

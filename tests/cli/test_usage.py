@@ -87,6 +87,14 @@ def test_all_conversations_are_summed_together_or_one_is_named() -> None:
 
 
 @pytest.mark.usefixtures("spoken")
+def test_all_and_one_exclude_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = run_here("usage", "--all", "--session", "s1")
+    assert (ran.code, refused(ran)) == (2, "--all and --session exclude each other")
+    monkeypatch.setenv("TEAMCHAT_SESSION", "s1")
+    assert run_here("usage", "--all").code == 0
+
+
+@pytest.mark.usefixtures("spoken")
 def test_looking_at_it_changes_nothing() -> None:
     before = rows()
     run_here("usage", "--all")
