@@ -106,6 +106,7 @@ class Database:
 HINTS = {
     sqlite3.SQLITE_BUSY: "wait until the other teamchat that writes to it is done",
     sqlite3.SQLITE_FULL: "make room on its disk",
+    sqlite3.SQLITE_TOOBIG: "send less of it at once",
 }
 
 

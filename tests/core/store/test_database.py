@@ -176,6 +176,15 @@ def test_a_full_disk_while_only_looking_is_told_as_such(db: Database, path: Path
     assert str(caught.value).endswith("database or disk is full")
 
 
+def test_what_is_larger_than_any_value_can_be_is_refused_and_what_was_there_stays(db: Database, path: Path) -> None:
+    with refused(path) as caught, db.transaction():
+        create_session(db, "team", None)
+        db.row("SELECT zeroblob(2000000000)")
+    assert str(caught.value).endswith("string or blob too big")
+    assert caught.value.hint == "send less of it at once"
+    assert names(db) == []
+
+
 def test_a_store_that_stays_locked_is_refused(db: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "BUSY_S", 0.05)
     with closing(Database(path)) as other, db.transaction(), refused(path) as caught:
