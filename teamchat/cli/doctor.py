@@ -127,7 +127,10 @@ async def ask(option: str | None, report: Report) -> None:
 
 
 def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
-    """Do the work; SIGTERM and SIGHUP end it as Ctrl-C does, so that no agent and no folder of it is left."""
+    """Do the work; SIGTERM and SIGHUP end it as Ctrl-C does, so that no agent and no folder of it is left.
+
+    One that the caller ignores stays ignored.
+    """
     import asyncio
     import signal
 
@@ -137,7 +140,8 @@ def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
         task = asyncio.current_task()
         assert task
         for number in (signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         await work
 
     try:

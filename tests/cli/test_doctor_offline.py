@@ -19,7 +19,7 @@ from teamchat.core.scripted.protocol import Vendor
 from tests.cli.scene import objects, refused
 from tests.installed import SAYS, install, program
 from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, run_here, start
-from tests.runners.processes import eventually, lives
+from tests.runners.processes import eventually, ignores, ignoring, lives
 
 VENDOR = ROOT / "tests" / "fakes" / "vendor.py"
 ROWS = ["version", "flags", "events", "stdin", "resume", "stop", "denials", "time"]
@@ -241,8 +241,10 @@ def test_a_signal_ends_it_with_everything_of_it(world: Path, put: Put, number: s
     put("codex")
     pid = world / "pid"
     program(world / "bin" / "codex", f'test "$1" = --version && exec echo 0.169.0\necho $$ > {pid}\nexec sleep 60')
-    running = start("doctor", "--offline", "--json")
+    with ignoring(signal.SIGHUP):
+        running = start("doctor", "--offline", "--json")
     assert eventually(lambda: pid.exists() and bool(pid.read_text().strip()))
+    assert ignores(running.pid, signal.SIGHUP)
     running.send_signal(number)
     done = ended(running)
     assert (done.code, done.err) == (code, "")

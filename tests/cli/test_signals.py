@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.scene import actors, notes, queue, said, steady, turn
 from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, run_here, start
-from tests.runners.processes import Pids, eventually, kill_with_guardians
+from tests.runners.processes import Pids, eventually, ignores, ignoring, kill_with_guardians
 
 SAID_SO = "what max had said is in: teamchat show 1"
 PAUSED = ("paused: max was interrupted; held: max, sarah", "try: teamchat resume")
@@ -76,15 +76,9 @@ def test_a_second_ctrl_c_does_not_wait_for_an_agent_that_ignores_the_first(pids:
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT], ids=str)
 def test_a_signal_that_the_caller_has_it_ignore_ends_nothing(pids: Pids, number: signal.Signals) -> None:
-    """As `nohup` does with SIGHUP, and a script with SIGINT for what it starts behind `&`."""
-    before = signal.signal(number, signal.SIG_IGN)
-    try:
+    with ignoring(number):
         process = begin(pids)
-    finally:
-        signal.signal(number, before)
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    (ignored,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigIgn:"))
-    assert ignored & 1 << (number - 1)
+    assert ignores(process.pid, number)
     process.terminate()
     assert ended(process).code == 143
 

@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,6 +95,22 @@ def state(pid: int) -> bytes:
 def lives(pid: int) -> bool:
     """Whether that process still runs; one that waits to be reaped does not."""
     return state(pid) not in {b"Z", b"X"}
+
+
+@contextmanager
+def ignoring(number: signal.Signals) -> Iterator[None]:
+    """What is started in here ignores it, as `nohup` has it with SIGHUP, and a script with SIGINT behind `&`."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+def ignores(pid: int, number: signal.Signals) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    (ignored,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigIgn:"))
+    return bool(ignored & 1 << (number - 1))
 
 
 def kill_with_guardians(teamchat: int) -> None:
