@@ -89,6 +89,6 @@ def test_what_outlives_teamchat_and_its_guardian_is_ended_by_resume(
     ended(process)
     assert kept_running_here()
     assert run_here("resume", "--drop").code == 0
-    assert kept_running_here() == []
+    assert eventually(lambda: kept_running_here() == [])
     assert list((world / "tmp").iterdir()) == []
     assert list((world / "state").rglob("turns/*")) == []

@@ -491,7 +491,7 @@ def test_a_killed_guardians_daemons_are_found_by_their_folder(start: Start, pids
 @pytest.mark.parametrize("hard", [False, True])
 def test_a_guardian_that_somebody_has_stopped_goes_on_when_it_gets_an_order(start: Start, *, hard: bool) -> None:
     before = children()
-    process = start(agent("reply", "half", "+", "hang"))
+    process = start(agent("reply", "half", "+", "hang"), stop=PATIENT)
     (keeper,) = children() - before
 
     def stop_both() -> None:
@@ -529,7 +529,7 @@ def test_a_guardian_that_is_killed_before_it_can_say_so_leaves_no_agent(
     scratch.mkdir()
     with pytest.raises(SpawnFailed, match="the guardian process ended"):
         start(agent("hang"), env=marked({"TMPDIR": str(scratch)}), scratch=scratch)
-    assert guardian.started_with(f"TMPDIR={scratch}".encode()) == []
+    assert eventually(lambda: guardian.started_with(f"TMPDIR={scratch}".encode()) == [])
     assert not scratch.exists()
 
 
