@@ -12,6 +12,7 @@ from pathlib import Path
 from teamchat.cli.playback import Played, Stage, open_stage
 from teamchat.cli.recorder import listening
 from teamchat.core.cassette import Cassette, HumanLine, ResumeLine, Run, read_cassette
+from teamchat.core.cassette.account import standing_of
 from teamchat.core.cassette.compare import text_difference
 from teamchat.core.cassette.recording import CassetteWriter
 from teamchat.core.errors import Interrupted, NoRecording, TeamchatError, UsageError
@@ -110,7 +111,7 @@ def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
         with open_stage(cassette, lambda turns: LenientPlayer(turns, math.inf, meet), None, team) as stage:
             path, key = Path(folder) / file.name, fence_key(stage.db, stage.session.id)
             writer = CassetteWriter(path, team or stage.team, os.environ, cassette.header.label, fence_key=key)
-            writer.begin((), {})
+            writer.begin(standing_of(()))
 
             def keep(turn: RecordedTurn) -> None:
                 source = sources[turn.key]

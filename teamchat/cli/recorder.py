@@ -43,7 +43,7 @@ def converse_recorded(
 
     async def recorded(coordinator: ConversationCoordinator) -> Conclusion:
         before = mark(coordinator)
-        writer.begin([message.content for message in coordinator.manager.get_messages()], standing(coordinator))
+        writer.begin(standing(coordinator))
         with writer.whole():
             left = {name: cooldowns.left(name) for name in team.agents}
             begins(writer, {name: seconds for name, seconds in left.items() if seconds})

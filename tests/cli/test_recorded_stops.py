@@ -138,6 +138,14 @@ def test_a_recording_does_not_begin_with_a_resume(world: Path) -> None:
     assert not FILE.exists()
 
 
+def test_another_conversation_of_the_same_length_is_refused(world: Path) -> None:
+    crew(world, {"max": ["One.", "Two.", "Three."]})
+    assert record("[NEXT:max] Go").code == 0
+    assert run_here("send", "--new", "[NEXT:max] Go").code == 0
+    ran = record("More")
+    assert (ran.code, "does not end where this conversation stands" in ran.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     "meanwhile",
     [("send", "--to", "max", "Unrecorded"), ("resume", "--drop"), ("task", "Another"), ("todo", "add", "Sweep")],

@@ -61,7 +61,7 @@ def clean(path: Path) -> None:
 def test_no_field_of_a_cassette_has_a_secret(tmp_path: Path, world: Path, data: str) -> None:
     path = tmp_path / "a.cassette"
     made = writer(path, world)
-    made.begin((), NEW)
+    made.begin(NEW)
     made.human(ALL, ALL, ALL, {ALL: 1.0})
     made.existing.add(ALL)
     chunks = (
@@ -129,12 +129,12 @@ def test_an_ordinary_cut_stays() -> None:
 def test_what_was_said_before_the_recording_goes_on_is_known(tmp_path: Path, world: Path) -> None:
     path = tmp_path / "a.cassette"
     made = writer(path, world)
-    made.begin((), NEW)
+    made.begin(NEW)
     message = {"id": "msg-1", "speaker": "kailai", "kind": "human", "to": [], "markers": [], "text": KEY}
     made.human(KEY, None, None)
     made.end(0, None, {"messages": [message], "turns": [], "routes": []}, [], [])
     again = writer(path, world)
-    again.begin((KEY,), NEW | {"messages": 1})
+    again.begin(NEW | {"messages": [KEY]})
     again.human(f"{KEY[:20]}…", None, None)
     clean(path)
 

@@ -47,7 +47,7 @@ def gemini_delta(text: str) -> str:
 def test_a_cassette_reads_back_as_it_was_recorded(tmp_path: Path, world: Path) -> None:
     path = tmp_path / "a.cassette"
     made = writer(path, world)
-    made.begin((), NEW)
+    made.begin(NEW)
     made.human("Hi", None, "max")
     chunks = (Chunk("out", b"one\ntw", 0.1), Chunk("err", b"\xff\xfe\n", 0.2), Chunk("out", b"o\nthree", 0.3))
     made.turn(turn(chunks, "plain"))
@@ -72,7 +72,7 @@ def test_no_planted_secret_is_in_a_cassette(
 ) -> None:
     path = tmp_path / "a.cassette"
     made = writer(path, world)
-    made.begin((), NEW)
+    made.begin(NEW)
     made.human(f"my key is {secret}", None, None)
     pieces = [secret[:5], secret[5:9], secret[9:]]
     streamed = "".join(delta(piece) for piece in ("It is ", *pieces, " indeed"))  # type: ignore[operator]  # a function
@@ -109,16 +109,16 @@ def test_lines_are_the_whole_output(pieces: list[tuple[str, bytes]]) -> None:
 
 def test_a_recording_goes_on_only_with_its_own_conversation(tmp_path: Path, world: Path) -> None:
     path = tmp_path / "a.cassette"
-    writer(path, world).begin((), NEW)
-    writer(path, world).begin((), NEW)  # nothing said so far: it is the same conversation
+    writer(path, world).begin(NEW)
+    writer(path, world).begin(NEW)  # nothing said so far: it is the same conversation
     with pytest.raises(UsageError, match="does not end where this conversation stands"):
-        writer(path, world).begin(("a", "b", "c"), NEW | {"messages": 3})
+        writer(path, world).begin(NEW | {"messages": ["a", "b", "c"]})
     assert len(path.read_text().splitlines()) == 1
 
 
 def test_a_recording_begins_with_a_new_conversation(tmp_path: Path, world: Path) -> None:
     with pytest.raises(UsageError, match="begins with a new conversation"):
-        writer(tmp_path / "a.cassette", world).begin(("a", "b"), NEW | {"messages": 2})
+        writer(tmp_path / "a.cassette", world).begin(NEW | {"messages": ["a", "b"]})
     assert not (tmp_path / "a.cassette").exists()
 
 

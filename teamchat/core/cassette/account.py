@@ -65,7 +65,7 @@ def standing(coordinator: ConversationCoordinator) -> dict[str, Any]:
     db, session, now = coordinator.db, coordinator.session, mark(coordinator)
     stored = account(coordinator, now)
     return {
-        "messages": now.messages,
+        "messages": [well_formed(message.content) for message in coordinator.manager.get_messages()],
         "turns": now.turns,
         "routes": {str(route.number): route.status.value for route in all_routes(db, session)},
         "task": stored["task"],
@@ -77,7 +77,7 @@ def standing_of(ends: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Where a conversation stands after runs with these accounts."""
     last = ends[-1] if ends else {}
     return {
-        "messages": sum(len(end["messages"]) for end in ends),
+        "messages": [message["text"] for end in ends for message in end["messages"]],
         "turns": sum(len(end["turns"]) for end in ends),
         "routes": {str(route["number"]): route["status"] for end in ends for route in end["routes"]},
         "task": last.get("task"),

@@ -60,16 +60,16 @@ class CassetteWriter:
         header = self._clean({"cassette": 1, "team": team_to_json(team), "label": label})
         self.header = Header.model_validate({**header, "fence_key": fence_key if team.fence else None})
 
-    def begin(self, messages: Sequence[str], stands: Mapping[str, Any]) -> None:
-        """Write the header, or see that the file ends where this conversation `stands`: with `messages` so far.
+    def begin(self, stands: Mapping[str, Any]) -> None:
+        """Write the header, or see that the file ends where this conversation `stands`, as `standing` has it.
 
         Raises `UsageError` when it does not: a replay could never find the turns.
         """
-        for text in messages:
+        for text in stands["messages"]:
             self.redact(text)  # a secret in it may come again, cut to a piece
         if self.path.exists() and self.path.stat().st_size:
             self._check(stands)
-        elif messages:
+        elif stands["messages"]:
             raise UsageError(
                 "a recording begins with a new conversation: what was said before would be missing in it",
                 f"teamchat send --new --record {self.path} ...",
@@ -84,7 +84,7 @@ class CassetteWriter:
             wrong = "records another team or conversation"
         elif len(ends) < len(there.runs):
             wrong = "breaks off"
-        elif standing_of(ends) != self._clean(stands):
+        elif self._clean(standing_of(ends)) != self._clean(stands):
             wrong = "does not end where this conversation stands"
         else:
             return
