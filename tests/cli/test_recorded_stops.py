@@ -284,3 +284,25 @@ def test_ctrl_c_ends_the_replay_of_a_run_that_ctrl_c_has_ended(world: Path) -> N
     os.kill(process.pid, signal.SIGINT)
     ran = ended(process)
     assert (ran.code, "Hello." in ran.out) == (130, False)
+
+
+def test_a_turn_that_is_tried_again_is_told_what_it_was_told_then(world: Path) -> None:
+    Path("a.md").write_text("The first rule.\n")
+    replies: list[Reply] = [{"exit": 3}, "One."]
+    made = crew(world, {"max": replies}, like={"max": "claude"}, members={"max": {"knowledge": ["a.md"]}})
+    assert record("--to", "max", "Look at it").code == 1
+    Path("a.md").write_text("The second rule.\n")
+    assert resume().code == 0
+    assert ["second" in prompt for prompt in made.prompts("max")] == [False, True]
+    exact()
+
+
+def test_a_path_that_is_gone_later_is_not_there_later(world: Path) -> None:
+    replies = {"max": ["See @b.txt there.\n[NEXT: sarah]"], "sarah": ["One.", "Two."]}
+    made = crew(world, replies, like=dict.fromkeys(replies, "claude"))
+    Path("b.txt").touch()
+    assert record("[NEXT:max] Go").code == 0
+    Path("b.txt").unlink()
+    assert record("--to", "sarah", "Again").code == 0
+    assert ["\\@b.txt" in prompt for prompt in made.prompts("sarah")] == [True, False]
+    exact()

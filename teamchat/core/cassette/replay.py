@@ -94,10 +94,10 @@ def recorded_outside(cassette: Cassette, run: Run, player: Player, root: Path) -
 
     told = [
         (turn.member, turn.told.answers, {str(name): text for name, text in turn.told.layers.items()})
-        for turn in cassette.turns
+        for turn in run.turns
         if turn.told
     ]
-    existing = {path for turn in cassette.turns for path in turn.existing}
+    existing = {path for turn in run.turns for path in turn.existing}
     return Outside(
         launch,
         check,
