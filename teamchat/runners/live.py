@@ -22,6 +22,7 @@ from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import Process
 from teamchat.runners.running import BEGINS, LIVE, Chunk, Exit, Launch, SpawnFailed, in_words
 
+LOOK_S = 0.5  # how often it is looked at between two turns
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
 
 
@@ -36,6 +37,16 @@ class LiveAgent:
         self._read = 0  # bytes of its output
         self._pending: deque[memoryview] = deque()  # cut without a copy: a prompt may have many MB
         self._ended = False
+        self._look: asyncio.TimerHandle | None = None
+
+    def rest(self) -> None:
+        """Look after it until its next turn: what writes without end then would fill the disk, too."""
+        if self.runs():
+            self._look = asyncio.get_running_loop().call_later(LOOK_S, self.rest)
+
+    def _wake(self) -> None:
+        if self._look:
+            self._look.cancel()
 
     def runs(self) -> bool:
         """Whether a turn may still be had of it; where a recording is played there is no process to ask."""
@@ -50,6 +61,7 @@ class LiveAgent:
             self.process = Process(replace(what, stdin=b"", folder=folder))
             self.scratch = what.scratch
             self._chunks = self.process.chunks()
+        self._wake()
         self.process.begin_turn()
         self._share(what.folder)
         return LiveTurn(self, what)
@@ -96,6 +108,7 @@ class LiveAgent:
     async def close(self) -> None:
         """Let it end, or end it: nothing of it is left afterwards."""
         self._ended = True
+        self._wake()
         if self.process is None or self._chunks is None:
             return
         if self.process.stdin is not None:
@@ -150,3 +163,5 @@ class LiveTurn:
                 self._insist.cancel()
             if self.exit is None:
                 await agent.close()
+            else:
+                agent.rest()

@@ -49,6 +49,22 @@ def test_its_limit_of_output_is_that_of_a_turn_and_not_of_all_turns(tmp_path: Pa
     assert asyncio.run(main()) == [(whole, 0, None)] * 3 + [(0, -signal.SIGKILL, LIMIT)]
 
 
+def test_what_it_writes_between_two_turns_has_a_limit_too(tmp_path: Path) -> None:
+    async def main() -> bool:
+        talk = Talk(tmp_path, "read -r line; echo end; head -c 100000000 /dev/zero; sleep 600")
+        try:
+            await talk.turn(b"Hi")
+            assert talk.agent.process
+            async with asyncio.timeout(PATIENCE_S):
+                while talk.agent.process.exit is None:  # noqa: ASYNC110 (nothing tells it to anybody)
+                    await asyncio.sleep(0.01)
+            return talk.agent.runs()
+        finally:
+            await talk.agent.close()
+
+    assert not asyncio.run(main())
+
+
 @pytest.mark.parametrize("hard", [False, True])
 def test_a_stop_that_crosses_its_end_is_harmless(tmp_path: Path, *, hard: bool) -> None:
     async def main() -> int:
