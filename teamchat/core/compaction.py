@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from teamchat.assemblers.base import COMPRESSION, AssemblerOutput, BudgetExceeded
-from teamchat.assemblers.truncation import BYTES_PER_TOKEN, TruncationPolicy, byte_length, truncate_middle
+from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.clean import clean
 from teamchat.core.context_manager import ContextManager
@@ -48,21 +48,14 @@ def worth_telling(summary: str) -> str:
 def told(summary: Summary, team: Team) -> str:
     """What `compression__context` says: by whom, and the summary.
 
-    It is as long at most as a message of the history, and as half of what a prompt may have: the newest messages have
-    to find room beside it. Where the team redacts, no secret in it crosses to anybody: it is made of what many have
-    said.
+    It is as long at most as a message of the history. Where the team redacts, no secret in it crosses to anybody: it is
+    made of what many have said.
     """
     text = worth_telling(summary.text)
     if team.redact:
         text = redact_shapes(text)[0]
-    message = TruncationPolicy(team.max_message_tokens, "tokens").byte_budget
-    text = truncate_middle(text, min(message, prompt_bytes(team) // 2)).text
+    text = truncate_middle(text, team.message_bytes).text
     return f"What was said before the messages that follow, as {summary.member} has summed it up:\n\n{text}"
-
-
-def prompt_bytes(team: Team) -> int:
-    """The most that a prompt may have, by its two limits."""
-    return min(team.max_bytes, TruncationPolicy(team.max_prompt_tokens, "tokens").byte_budget)
 
 
 def recent_people(said: Sequence[Said], size_of: Callable[[str], int], tokens: int = KEPT_TOKENS) -> tuple[str, ...]:
@@ -95,9 +88,8 @@ def build_compaction(
     oldest one is too long alone, it loses its middle: else nothing would ever be summed up any more.
     Raises `PromptTooLarge` when there is no room even for that.
     """
-    room = prompt_bytes(team)
     sizes = accumulate(manager.quoted_bytes(one.text) for one in said)
-    fitting = [one for one, size in zip(said, sizes, strict=True) if size <= room] or list(said[:1])
+    fitting = [one for one, size in zip(said, sizes, strict=True) if size <= team.prompt_bytes] or list(said[:1])
     while fitting:
         asked = ask_about(team, member, manager, fitting, ASK.format(so_far=SO_FAR if so_far else ""), so_far)
         if asked.assembled.trimmed.layers:

@@ -13,7 +13,7 @@ from teamchat.assemblers.truncation import approx_tokens
 from teamchat.core.answering import Answering
 from teamchat.core.aside import Aside, apart, ask_aside
 from teamchat.core.clean import clean
-from teamchat.core.compaction import ask_about, no_room, prompt_bytes
+from teamchat.core.compaction import ask_about, no_room
 from teamchat.core.conclusion import Failed
 from teamchat.core.errors import NoRecording, StoreError, TeamchatError, UsageError
 from teamchat.core.events import LessonsFound
@@ -105,7 +105,7 @@ def keep_lessons(db: Database, texts: Iterable[str], session: str) -> tuple[Less
 def _question(of: Answering, member: Member, said: Sequence[Said]) -> str:
     """What is asked about what was `said`, below the lessons that are known: those that fit it, if they are many."""
     occasion = Occasion(member, said[-1].message, "\n".join(one.text for one in said), of.manager.get_team_task())
-    known = Experience(of.db, min(KNOWN_TOKENS, approx_tokens(prompt_bytes(of.team)) // 4))(occasion)
+    known = Experience(of.db, min(KNOWN_TOKENS, approx_tokens(of.team.prompt_bytes) // 4))(occasion)
     ask = ASK.format(most=MOST, known=SAME if known else "")
     return f"{KNOWN}\n{known.text}\n\n{ask}" if known else ask
 

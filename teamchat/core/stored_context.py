@@ -22,7 +22,7 @@ def manager_of(team: Team, db: Database, session: int) -> ContextManager:
         context_window_size=team.context_window,
         max_bytes=team.max_bytes,
         target_bytes=TruncationPolicy(team.max_prompt_tokens, "tokens").byte_budget,
-        per_message=TruncationPolicy(team.max_message_tokens, "tokens"),
+        per_message=TruncationPolicy(team.message_bytes),
         fence_key=fence_key(db, session) if team.fence else None,
         summaries=summarised if team.share_context else no_summaries,
     )

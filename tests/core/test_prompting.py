@@ -65,6 +65,20 @@ def test_a_route_that_began_sees_what_it_saw_then(stage: Stage) -> None:
     assert "later" in text_of(stage)
 
 
+@pytest.mark.parametrize("long", ["a line of a log\n" * 1500, "水" * 8000, "x" * 1_000_000])
+@pytest.mark.parametrize(("max_bytes", "max_prompt_tokens"), [(786_432, 3000), (12_000, 50_000)])
+def test_one_long_message_does_not_cost_all_the_others(
+    stage: Stage, long: str, max_bytes: int, max_prompt_tokens: int
+) -> None:
+    stage.team = replace(stage.team, max_bytes=max_bytes, max_prompt_tokens=max_prompt_tokens)
+    for by, text in (("kailai", "Never push."), ("sarah", f"BEGIN {long} END"), ("kailai", "So what?")):
+        say(stage, by, text)
+    prompt = text_of(stage)
+    assert len(prompt.encode()) <= 12_000
+    assert "Never push." in prompt
+    assert prompt.index("BEGIN") < prompt.index(" tokens truncated…") < prompt.index("END")
+
+
 class CountedLog(SqliteLog):
     """Counts the messages that are read."""
 

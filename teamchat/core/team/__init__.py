@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from teamchat.assemblers.truncation import BYTES_PER_TOKEN
 from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
@@ -151,6 +152,16 @@ class Team:
     @property
     def humans(self) -> tuple[Member, ...]:
         return tuple(member for member in self.members if member.type == "human")
+
+    @property
+    def prompt_bytes(self) -> int:
+        """The most that a prompt may have, by its two limits."""
+        return min(self.max_bytes, self.max_prompt_tokens * BYTES_PER_TOKEN)
+
+    @property
+    def message_bytes(self) -> int:
+        """The most of an old message, or of a summary, in a prompt: half of it, for it must not cost all others."""
+        return min(self.max_message_tokens * BYTES_PER_TOKEN, self.prompt_bytes // 2)
 
     @property
     def typed(self) -> str:
