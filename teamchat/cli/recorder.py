@@ -24,7 +24,7 @@ from teamchat.core.layers.recorded import Listening
 from teamchat.core.member_turn import REAL, Outside, ReadyTurn
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, fence_key
-from teamchat.core.team import Team
+from teamchat.core.team import Member, Team
 from teamchat.runners.recorded import RecordedTurn, Recorder
 
 Keep = Callable[[RecordedTurn], None]
@@ -65,10 +65,10 @@ def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None
     """The same outside, with every turn that crosses it written down: by the writer, or by `keep` in its place."""
     keep = keep or writer.turn
 
-    def exists(folder: Path, path: str) -> bool:
-        there = outside.exists(folder, path)
+    def exists(member: Member, path: str) -> bool:
+        there = outside.exists(member, path)
         if there:
-            writer.existing.add(path)
+            writer.existing[member.name].add(path)
         return there
 
     def check(turn: ReadyTurn) -> None:

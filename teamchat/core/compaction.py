@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from pathlib import Path
 
 from teamchat.assemblers.base import COMPRESSION, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
@@ -79,7 +78,7 @@ def build_compaction(
     member: Member,
     manager: ContextManager,
     said: Sequence[Said],
-    exists: Callable[[Path, str], bool],
+    exists: Callable[[Member, str], bool],
     so_far: Summary | None = None,
 ) -> tuple[BuiltPrompt, Sequence[Said]]:
     """The prompt in which `member` is asked to sum up `said`, oldest first, and how much of that it has room for.
@@ -117,11 +116,11 @@ class Asked:
     quote: Crossing
     assembled: AssemblerOutput
 
-    def built(self, exists: Callable[[Path, str], bool]) -> BuiltPrompt:
+    def built(self, exists: Callable[[Member, str], bool]) -> BuiltPrompt:
         """The prompt as it is sent. Raises `PromptTooLarge` when it is over the CLI's own limit."""
         runner = AGENT_TYPES[self.team.agent_of(self.member).like].runner
         text, said = self.assembled.prompt, self.said
-        prepared = runner.prepare(text, own_from=len(text), exists=lambda path: exists(self.member.cwd, path))
+        prepared = runner.prepare(text, own_from=len(text), exists=lambda path: exists(self.member, path))
         check_limit(self.member, runner.limit, prepared.stdin)
         return BuiltPrompt(
             self.assembled,

@@ -103,7 +103,7 @@ class Outside:
 
     launcher: Launcher
     check: Callable[[ReadyTurn], None]
-    exists: Callable[[Path, str], bool] = exists
+    exists: Callable[[Member, str], bool] = exists
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     scratch: Callable[[Path], Path] = scratch_of
     live: bool = True

@@ -91,7 +91,7 @@ def build_prompt(
     member: Member,
     route: Route,
     manager: ContextManager,
-    exists: Callable[[Path, str], bool],
+    exists: Callable[[Member, str], bool],
     past: Past = NOTHING_BEFORE,
     collector: ContextCollector | None = None,
 ) -> BuiltPrompt:
@@ -119,7 +119,7 @@ def build_prompt(
         built = _assemble(asked, thread)
     assembled = built.output
     own_from = (assembled.message_at or 0) if answers.speaker.type == "human" else len(assembled.prompt)
-    prepared = kind.runner.prepare(assembled.prompt, own_from=own_from, exists=lambda path: exists(member.cwd, path))
+    prepared = kind.runner.prepare(assembled.prompt, own_from=own_from, exists=lambda path: exists(member, path))
     check_limit(member, kind.runner.limit, prepared.stdin)
     return BuiltPrompt(
         assembled,
@@ -181,10 +181,10 @@ def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[
     return replace(given, turn_note=note), history.shown, history.unbroken
 
 
-def exists(folder: Path, path: str) -> bool:
-    """Whether an `@path` of a prompt names something a CLI would read."""
+def exists(member: Member, path: str) -> bool:
+    """Whether an `@path` of a prompt names something that the member's CLI would read."""
     try:
-        return (folder / Path(path).expanduser()).exists()
+        return (member.cwd / Path(path).expanduser()).exists()
     except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, `~nobody`: nothing a CLI could open either
         return False
 

@@ -306,3 +306,24 @@ def test_a_path_that_is_gone_later_is_not_there_later(world: Path) -> None:
     assert record("--to", "sarah", "Again").code == 0
     assert ["\\@b.txt" in prompt for prompt in made.prompts("sarah")] == [True, False]
     exact()
+
+
+def test_a_path_that_a_turn_has_made_is_there_from_then_on(world: Path) -> None:
+    replies: dict[str, list[Reply]] = {
+        "max": ["Write @notes.md please.\n[NEXT: sarah + carol]", "Thanks."],
+        "sarah": [{"say": "Here.", "wait": "carol", "touch": "notes.md"}],
+        "carol": [{"say": "Me, too.\n[NEXT: max]", "touch": "carol"}],
+    }
+    made = crew(world, replies, like=dict.fromkeys(replies, "claude"))
+    assert record("[NEXT:max] Go").code == 0
+    prompts = (*made.prompts("sarah"), *made.prompts("carol"), made.prompts("max")[1])
+    assert ["\\@notes.md" in prompt for prompt in prompts] == [False, False, True]
+    exact()
+
+
+def test_a_path_that_was_there_for_all_of_a_group_is_there_for_each(world: Path) -> None:
+    replies = {"max": ["See @b.txt there.\n[NEXT: sarah + carol]"], "sarah": ["One."], "carol": ["Two."]}
+    crew(world, replies, like=dict.fromkeys(replies, "claude"))
+    Path("b.txt").touch()
+    assert record("[NEXT:max] Go").code == 0
+    exact()

@@ -134,7 +134,7 @@ class Stage:
             or Outside(
                 self._launch,
                 self.check,
-                exists=lambda _folder, _path: False,
+                exists=lambda _member, _path: False,
                 env={"PATH": "/bin"},
                 moment=self.moment,
             ),

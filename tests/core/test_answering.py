@@ -91,7 +91,7 @@ class Scene:
             self.folder / "turns",
             self.stopper,
             self._emit,
-            Outside(self._launch, self._check, exists=lambda _folder, _path: False, env={"PATH": "/bin"}),
+            Outside(self._launch, self._check, exists=lambda _member, _path: False, env={"PATH": "/bin"}),
             transaction=self.db.transaction,
             note=self.noted.append,
             tally=self.tally,

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,7 @@ class OutputLine:
 
 
 class CassetteWriter:
-    """Appends to the cassette at `path`; `existing` collects the `@paths` of the turn that is being prepared.
+    """Appends to the cassette at `path`; `existing` collects the `@paths` of each member's next turn.
 
     Every text of every line is written without the secrets of `env` and of the members' own variables.
     """
@@ -54,7 +55,7 @@ class CassetteWriter:
         self, path: Path, team: Team, env: Mapping[str, str], label: str | None = None, *, fence_key: str
     ) -> None:
         self.path, self.redact = path, CutRedactor(Redactor(secrets_of(team, env)))
-        self.existing: set[str] = set()
+        self.existing: defaultdict[str, set[str]] = defaultdict(set)
         self._broken: UsageError | None = None
         self._told: dict[str, dict[str, Any]] = {}
         header = self._clean({"cassette": 1, "team": team_to_json(team), "label": label})
@@ -145,7 +146,7 @@ class CassetteWriter:
                 self._append(self.turn_entry(turn))
         except UsageError as error:
             self._broken = error
-        self.existing.clear()
+        self.existing[turn.identity.member].clear()
 
     def turn_entry(self, turn: RecordedTurn) -> Entry:
         lines = redact_lines(output_lines(turn.chunks), self.redact)
@@ -158,7 +159,7 @@ class CassetteWriter:
             "argv": turn.argv,
             "env": turn.env_names,
             "at": round(turn.at, 3),
-            "existing": sorted(self.existing),
+            "existing": sorted(self.existing[turn.identity.member]),
             "told": told if told and told["layers"] else None,
             "cut": turn.cut and _cut(turn.cut),
             "error": turn.error and _error(turn.error),

@@ -97,11 +97,17 @@ def recorded_outside(cassette: Cassette, run: Run, player: Player, root: Path) -
         for turn in run.turns
         if turn.told
     ]
-    existing = {path for turn in run.turns for path in turn.existing}
+
+    def existing(member: str) -> list[str]:
+        """What there was of `@paths` for its next turn."""
+        its = [turn for turn in run.turns if turn.member == member]
+        left = sum(turn.identity.member == member for turn in player.waiting)
+        return its[-left].existing if left else []
+
     return Outside(
         launch,
         check,
-        exists=lambda _cwd, path: path in existing,
+        exists=lambda member, path: path in existing(member.name),
         env={},
         collected=lambda inner: Telling(inner, told),
         scratch=lambda folder: root / f"scratch-{folder.name}",
