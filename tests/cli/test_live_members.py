@@ -49,8 +49,8 @@ def kept_running_here() -> list[int]:
 
 def outputs(world: Path) -> Iterator[str]:
     """What the turns that run have written."""
-    for file in (world / "state").rglob("turns/*/stdout"):
-        with contextlib.suppress(FileNotFoundError):  # it has just ended
+    with contextlib.suppress(FileNotFoundError):  # one has just ended, and the next look is soon
+        for file in (world / "state").rglob("turns/*/stdout"):
             yield file.read_text()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ from teamchat.core.team.file import load
 from tests.cli.scene import FILE, objects, queue, refused, said, steady
 from tests.fakes import repl
 from tests.program import ROOT, cli, ended, run_here, start
-from tests.runners.processes import Pids, eventually
+from tests.runners.processes import Pids, clocks_wait_for, eventually
 
 REPL = Path(repl.__file__)
 TEAM = """
@@ -35,6 +36,13 @@ transport = "pty"
 prompt_pattern = '>>> '
 {agent}
 """
+
+
+def wrote(text: bytes) -> bool:
+    """Whether a turn that runs has written this."""
+    with contextlib.suppress(FileNotFoundError):  # it has just ended
+        return any(text in file.read_bytes() for file in Path(os.environ["TEAMCHAT_HOME"]).rglob("stdout"))
+    return False
 
 
 def on_terminal(way: str, member: str = "", agent: str = "", *, trusted: bool = True) -> None:
@@ -79,23 +87,14 @@ def test_its_text_streams_as_it_comes() -> None:
             "half an answer\nout of memory",
         ),
         ("blank", "", 1, "finished without an answer", ""),
-        ("silent", 'stall = "1s"', 3, "gave no sign of life for 1 s (stall)", "half an answer\nand a half"),
-        ("silent", 'timeout = "2s"', 3, "was still running after 2 s (its timeout)", "half an answer\nand a half"),
-        (
-            "unread",
-            'first_byte = "0.5s"',
-            3,
-            (
-                "showed no prompt in its first 0.5 s: no line matched prompt_pattern '>>> '; "
-                "the last one is 'no prompt here:'"
-            ),
-            "Welcome.\nno prompt here: ",
-        ),
+        ("silent", 'stall = "0.3s"', 3, "gave no sign of life for 0.3 s (stall)", "half an answer\nand a half"),
+        ("silent", 'timeout = "0.3s"', 3, "was still running after 0.3 s (its timeout)", "half an answer\nand a half"),
     ],
 )
 def test_it_fails_in_words_and_its_partial_text_is_kept(
-    way: str, member: str, code: int, reason: str, partial: str
+    monkeypatch: pytest.MonkeyPatch, way: str, member: str, code: int, reason: str, partial: str
 ) -> None:
+    clocks_wait_for(lambda: wrote(b"and a half"), monkeypatch)
     on_terminal(way, member)
     ran = run_here("send", "Hi")
     assert (ran.code, ran.out) == (code, "")
@@ -104,6 +103,20 @@ def test_it_fails_in_words_and_its_partial_text_is_kept(
     assert (receipt["status"], receipt["partial"]) == ("failed", partial)
     assert [name for name, _ in said()] == ["kailai"]
     assert queue() == [("max", "held")]
+
+
+def test_a_prompt_that_never_comes_is_told_with_what_came_instead() -> None:
+    last = "no line matched prompt_pattern '>>> '; the last one is 'no prompt here:'"
+    for seconds in ("0.5", "4", "32"):  # until that is enough for it to show what it shows
+        on_terminal("unread", f'first_byte = "{seconds}s"')
+        ran = run_here("send", "--new", "Hi")
+        told = f"failed: max showed no prompt in its first {seconds} s: {last}; held: max\n" in ran.err
+        if told:
+            break
+    assert told, ran.err
+    assert (ran.code, ran.out) == (3, "")
+    (receipt,) = objects(run_here("show", "--json"))
+    assert (receipt["status"], receipt["partial"]) == ("failed", "Welcome.\nno prompt here: ")
 
 
 def test_its_transport_and_its_pattern_are_shown() -> None:
@@ -156,8 +169,7 @@ def test_killed_teamchat_leaves_no_process_and_keeps_the_partial_text(
     on_terminal("silent")
     process = start("send", "Hi")
     pids.await_count(1)
-    state = Path(os.environ["TEAMCHAT_HOME"])
-    assert eventually(lambda: any(b"and a half" in path.read_bytes() for path in state.rglob("stdout")))
+    assert eventually(lambda: wrote(b"and a half"))
     process.send_signal(signal.SIGKILL)
     ended(process)
     assert eventually(lambda: pids.alive() == [])
