@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from teamchat.core.cassette import HumanLine, parse_cassette, read_cassette
 from teamchat.core.cassette.account import standing_of
-from teamchat.core.cassette.recording import CassetteWriter, output_lines
+from teamchat.core.cassette.output import output_lines
+from teamchat.core.cassette.recording import CassetteWriter
 from teamchat.core.cassette.replay import recorded_team, recorded_turn
 from teamchat.core.errors import UsageError
 from teamchat.core.team.file import load

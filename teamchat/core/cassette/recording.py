@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from teamchat.core.cassette import Entry, Header, Line, dump_line, read_cassette
 from teamchat.core.cassette.account import standing_of, well_formed_json
+from teamchat.core.cassette.output import encoded, named, output_lines, redact_lines
 from teamchat.core.cassette.redact_cut import CutRedactor
 from teamchat.core.cassette.schema import fixed_words
-from teamchat.core.cassette.streamed import redact_streamed
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import TeamchatError, UsageError
@@ -27,22 +24,12 @@ from teamchat.core.printable import printable
 from teamchat.core.redact import Redactor
 from teamchat.core.team import Team
 from teamchat.core.team.recorded import team_to_json
-from teamchat.runners.framing import LineFramer
 from teamchat.runners.recorded import NotStarted, RecordedTurn
-from teamchat.runners.running import Chunk, Cut
+from teamchat.runners.running import Cut
 
 Cooling = Mapping[str, float]  # agents that were cooling down, for so many seconds
 NAME = re.compile(r"[a-z_]+")  # of a field
 NONE_COOLS: Cooling = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class OutputLine:
-    """A line of output with its line end, and when its last byte came."""
-
-    at: float
-    stream: str
-    data: bytes
 
 
 class CassetteWriter:
@@ -166,13 +153,13 @@ class CassetteWriter:
         }
         if turn.exit:
             values |= {
-                "cwd": _named(turn.exit.cwd, lines),
+                "cwd": named(turn.exit.cwd, lines),
                 "exit_code": turn.exit.code,
                 "over_limit": turn.exit.over_limit,
                 "seconds": round(turn.exit.seconds, 3),
                 "left": turn.exit.left,
             }
-        output = [_encoded(line) for line in lines]  # clean already, and base64 has no secrets to be seen
+        output = [encoded(line) for line in lines]  # clean already, and base64 has no secrets to be seen
         return Entry.model_validate({"turn": {**self._clean(values), "output": output}})
 
     def _clean(self, value: Any) -> Any:
@@ -221,47 +208,3 @@ def _cut(cut: Cut) -> dict[str, Any]:
 
 def _error(error: NotStarted) -> dict[str, Any]:
     return {"kind": error.kind, "text": error.text, "hint": error.hint}
-
-
-def _named(cwd: Path | None, lines: Iterable[OutputLine]) -> str | None:
-    """The folder, if the output tells it anyway."""
-    name = str(cwd)
-    written = {form.encode(errors="surrogateescape") for form in (name, json.dumps(name)[1:-1])}
-    return name if cwd and any(form in line.data for line in lines for form in written) else None
-
-
-def output_lines(chunks: Iterable[Chunk]) -> list[OutputLine]:
-    """The output of a turn, line by line, in the order the lines were complete."""
-    framers = {"out": LineFramer(), "err": LineFramer()}
-    lines, at = [], 0.0
-    for chunk in chunks:
-        at = chunk.at
-        lines += [OutputLine(at, chunk.stream, line + b"\n") for line in framers[chunk.stream].push(chunk.data)]
-    return lines + [OutputLine(at, stream, line) for stream, framer in framers.items() for line in framer.flush()]
-
-
-def redact_lines(lines: list[OutputLine], redact: Callable[[str], str]) -> list[OutputLine]:
-    """Without the secrets that stand in the output as it is, one over several lines too, or are streamed in pieces."""
-    result = list(lines)
-    for stream in ("out", "err"):
-        places = [index for index, line in enumerate(lines) if line.stream == stream]
-        whole = b"".join(lines[index].data for index in places).decode("utf-8", "surrogateescape")
-        # the pieces first: what is taken out of one of them alone could hide the rest of the secret
-        clean = redact("".join(redact_streamed(_split(whole), redact)))
-        for index, text in zip(places, _split(clean), strict=True):
-            result[index] = OutputLine(lines[index].at, stream, text.encode("utf-8", "surrogateescape"))
-    return result
-
-
-def _split(text: str) -> list[str]:
-    """At line feeds only, which stay with their line."""
-    parts = text.split("\n")
-    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
-
-
-def _encoded(line: OutputLine) -> tuple[float, str, str]:
-    at = round(line.at, 3)
-    try:
-        return at, line.stream, line.data.decode()
-    except UnicodeDecodeError:
-        return at, f"{line.stream}64", base64.b64encode(line.data).decode()
