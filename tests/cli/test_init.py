@@ -125,14 +125,14 @@ def test_the_offline_team_talks_hands_over_asks_and_ends() -> None:
 
 
 def test_the_offline_team_asks_again_about_the_next_message() -> None:
-    cli("init", "--template", "offline")
+    run_here("init", "--template", "offline")
     for _ in range(2):
-        assert cli("send", "[NEXT:checker] Look at it").code == 0
-        assert cli("send", "[NEXT:planner] Another one").code == ExitCode.HUMAN_ASKED
+        assert run_here("send", "[NEXT:checker] Look at it").code == 0
+        assert run_here("send", "[NEXT:planner] Another one").code == ExitCode.HUMAN_ASKED
 
 
 def test_a_marker_that_the_planner_quotes_calls_nobody() -> None:
-    cli("init", "--template", "offline")
-    ran = cli("send", "--to", "planner", r"`[NEXT: kailai]` in code is text", "--quiet")
+    run_here("init", "--template", "offline")
+    ran = run_here("send", "--to", "planner", r"`[NEXT: kailai]` in code is text", "--quiet")
     assert ran.code == ExitCode.HUMAN_ASKED
     assert "May we call it done?" in ran.out

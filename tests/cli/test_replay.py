@@ -18,13 +18,13 @@ def cassette(world: Path) -> Path:
     """A recorded conversation of two inputs."""
     crew(world, REPLIES, team={"lead": "max"})
     path = Path("talk.cassette").absolute()
-    assert cli("send", "--record", path, "[NEXT:max] Go").code == 9
-    assert cli("send", "--record", path, "--to", "max", "Fine").code == 0
+    assert run_here("send", "--record", path, "[NEXT:max] Go").code == 9
+    assert run_here("send", "--record", path, "--to", "max", "Fine").code == 0
     return path
 
 
 def test_a_replay_prints_what_was_said_twice_the_same(cassette: Path) -> None:
-    one, two = (cli("replay", "--verify", "--speed", speed, cassette) for speed in ("0", "50"))
+    one, two = (run_here("replay", "--verify", "--speed", speed, cassette) for speed in ("0", "50"))
     assert one.code == 0, one.err
     assert (one.out, one.err) == (two.out, two.err)
     assert one.out == (
@@ -43,7 +43,7 @@ def test_a_fenced_conversation_with_secrets_replays_and_has_none_of_them_in_its_
         "carol": ["Oh."],
     }
     made = crew(world, replies, like=dict.fromkeys(replies, kind), team={"fence": True})
-    ran = cli("send", "--record", "a.cassette", f"[NEXT:max] Mine is {KEY}")
+    ran = run_here("send", "--record", "a.cassette", f"[NEXT:max] Mine is {KEY}")
     assert ran.code == 0, ran.err
     assert KEY in made.prompts("max")[0]
     assert "<said-" in made.prompts("max")[0]
@@ -51,32 +51,32 @@ def test_a_fenced_conversation_with_secrets_replays_and_has_none_of_them_in_its_
     recorded = Path("a.cassette").read_text()
     assert KEY not in recorded
     assert "MIIE" not in recorded
-    replayed = cli("replay", "--speed", "0", "--verify", "a.cassette")
+    replayed = run_here("replay", "--speed", "0", "--verify", "a.cassette")
     assert (replayed.code, "carol:\nOh." in replayed.out) == (0, True), replayed.err
 
 
 def test_a_recording_goes_on_only_with_the_conversation_whose_codes_it_has(world: Path) -> None:
     crew(world, {"max": ["One.", "Two."]}, team={"fence": True})
-    assert cli("send", "--record", "a.cassette", "Hi").code == 0
-    assert cli("send", "--new", "Hi").code == 0  # as long as the other one
-    ran = cli("send", "--record", "a.cassette", "Go on")
+    assert run_here("send", "--record", "a.cassette", "Hi").code == 0
+    assert run_here("send", "--new", "Hi").code == 0  # as long as the other one
+    ran = run_here("send", "--record", "a.cassette", "Go on")
     assert (ran.code, "records another team or conversation" in ran.err) == (2, True)
 
 
 def test_a_replay_runs_nothing_and_leaves_nothing(cassette: Path, world: Path) -> None:
     scripts = sorted(path.name for path in world.rglob("*.json*") if "state" not in path.parts)
-    messages = cli("log", "--json").out
+    messages = run_here("log", "--json").out
     for path in world.rglob("scripted*"):
         path.unlink()
     assert cli("replay", "--speed", "0", cassette, cwd=world).code == 0
     assert sorted(path.name for path in world.rglob("*.json*") if "state" not in path.parts) == scripts
-    assert cli("log", "--json").out == messages
+    assert run_here("log", "--json").out == messages
     assert list((world / "tmp").glob("teamchat-*")) == []
 
 
 def test_one_changed_word_of_the_instructions_is_exit_10_with_the_difference(cassette: Path, world: Path) -> None:
     crew(world, REPLIES, team={"lead": "max"}, members={"sarah": {"system_instruction": "You are picky"}})
-    ran = cli("replay", "--speed", "0", "--team", "./teamchat.toml", cassette)
+    ran = run_here("replay", "--speed", "0", "--team", "./teamchat.toml", cassette)
     assert ran.code == 10
     assert ran.out.endswith("max:\nPlan.\n[NEXT: sarah]\n\n")  # max's turn is as recorded
     assert "no recording of this turn of sarah; the nearest one differs:" in ran.err
@@ -88,40 +88,40 @@ def test_what_was_told_of_files_and_lessons_is_recorded_with_its_turn(world: Pat
     Path("a.md").write_text(f"Mine is {KEY}.\n")
     made = crew(world, {"max": ["Hi [NEXT: sarah]", "Bye"], "sarah": ["Me"]}, members={"max": {"knowledge": ["a.md"]}})
     run_here("learn", "Run make lint")
-    assert cli("send", "--record", "a.cassette", "[NEXT:max] Go").code == 0
+    assert run_here("send", "--record", "a.cassette", "[NEXT:max] Go").code == 0
     Path("a.md").write_text("Changed.\n")
-    assert cli("send", "--record", "a.cassette", "[NEXT:max] Go on").code == 0
+    assert run_here("send", "--record", "a.cassette", "[NEXT:max] Go on").code == 0
     assert ["Mine is" in prompt for prompt in made.prompts("max")] == [True, False]
     assert KEY not in Path("a.cassette").read_text()
     Path("a.md").unlink()
     run_here("learn", "--delete", "1")
-    assert cli("replay", "--verify", "a.cassette").code == 0
+    assert run_here("replay", "--verify", "a.cassette").code == 0
 
 
 def test_a_changed_recording_does_not_verify(cassette: Path) -> None:
     changed = cassette.read_text().replace('"text": "Thanks."', '"text": "No thanks."')
     cassette.write_text(changed)
-    assert cli("replay", "--speed", "0", cassette).code == 0
-    ran = cli("replay", "--speed", "0", "--verify", cassette)
+    assert run_here("replay", "--speed", "0", cassette).code == 0
+    ran = run_here("replay", "--speed", "0", "--verify", cassette)
     assert ran.code == 1
     assert 'input 2 is not as recorded: message 2 text: "Thanks." instead of "No thanks."' in ran.err
 
 
 def test_json_of_a_replay(cassette: Path) -> None:
-    ran = cli("replay", "--speed", "0", "--json", cassette)
+    ran = run_here("replay", "--speed", "0", "--json", cassette)
     lines = [json.loads(line) for line in ran.out.splitlines()]
     assert [line["text"] for line in lines if line["type"] == "result"] == ["Done.\n[NEXT: kailai]", "Thanks."]
 
 
 def test_a_recording_that_can_not_go_on_is_refused_before_anything_is_said(cassette: Path) -> None:
-    cli("send", "--to", "max", "unrecorded")
-    before = cli("log", "--json").out
-    ran = cli("send", "--record", cassette, "--to", "max", "More")
-    assert (ran.code, cli("log", "--json").out) == (2, before)
+    run_here("send", "--to", "max", "unrecorded")
+    before = run_here("log", "--json").out
+    ran = run_here("send", "--record", cassette, "--to", "max", "More")
+    assert (ran.code, run_here("log", "--json").out) == (2, before)
     assert "does not end where this conversation stands" in ran.err
 
 
 def test_a_file_that_is_not_there_is_one_line() -> None:
-    ran = cli("replay", "nothing.cassette")
+    ran = run_here("replay", "nothing.cassette")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == "teamchat: the cassette nothing.cassette can not be read: No such file or directory\n"

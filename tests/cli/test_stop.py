@@ -33,8 +33,8 @@ def test_stop_ends_a_conversation_of_another_terminal_and_keeps_the_queue() -> N
         assert (stopped.code, stopped.out) == (0, "")
         assert f"stopped process {first.pid} (teamchat send --to max,sarah Go)" in stopped.err
         assert ended(first).code == 143
-    assert "held: max" in cli("log").err
-    resumed = cli("resume")
+    assert "held: max" in run_here("log").err
+    resumed = run_here("resume")
     assert (resumed.code, resumed.out) == (0, "max:\nWhole\n\nsarah:\nHi\n\n")
 
 
@@ -51,7 +51,7 @@ def test_a_conversation_that_ctrl_z_has_stopped_is_ended_too() -> None:
 @pytest.mark.usefixtures("busy")
 def test_a_process_that_is_gone_or_out_of_sight_is_no_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in another container that shares the state folder: the lock is held, and nobody here has that number."""
-    assert cli("send", "--to", "sarah", "Hi").code == 0
+    assert run_here("send", "--to", "sarah", "Hi").code == 0
     gone = subprocess.Popen(["true"])
     gone.wait()
     monkeypatch.setattr("teamchat.cli.stop.PATIENCE_S", 0.1)
@@ -78,10 +78,10 @@ def test_a_second_process_waits_and_says_for_whom() -> None:
 
 @pytest.mark.usefixtures("busy")
 def test_stopping_what_nobody_runs_is_said() -> None:
-    assert cli("send", "--to", "sarah", "Hi").code == 0
-    stopped = cli("stop")
+    assert run_here("send", "--to", "sarah", "Hi").code == 0
+    stopped = run_here("stop")
     assert (stopped.code, stopped.err) == (0, "· nobody runs session s1\n")
 
 
 def test_stop_without_a_conversation() -> None:
-    assert cli("stop").code == 4
+    assert run_here("stop").code == 4

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.scene import objects
 from tests.crew import Reply, crew
-from tests.program import Result, cli, ended, run_here, start
+from tests.program import Result, ended, run_here, start
 from tests.runners.processes import clocks_wait_for, eventually
 
 FILE = Path("talk.cassette")
@@ -21,7 +21,7 @@ Change = Callable[[list[dict[str, Any]]], None]
 
 
 def record(*args: str) -> Result:
-    return cli("send", "--record", FILE, *args)
+    return run_here("send", "--record", FILE, *args)
 
 
 def replay(*args: str) -> Result:
