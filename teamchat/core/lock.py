@@ -13,6 +13,8 @@ from pathlib import Path
 from teamchat.core.errors import SessionBusy, StoreError
 
 POLL_S = 0.1
+STARTING_S = 2.0
+"""How long a lock is waited for whose holder has been killed: a child it was just starting holds it until its exec."""
 _PROCESS = re.compile(r"process (\d+) ")
 
 
@@ -25,14 +27,15 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
     """
     file = _open(path)
     try:
-        told = False
+        told, asked = False, time.monotonic()
         while not _take(file):
-            if waits is None:
-                raise SessionBusy(
-                    f"this conversation is being run by {_holder(file)}",
-                    "wait for it to end, teamchat stop, or begin another one: teamchat send --new ...",
-                )
-            if not told:
+            starting = _has_ended(file) and time.monotonic() < asked + STARTING_S
+            if not (told or starting):
+                if waits is None:
+                    raise SessionBusy(
+                        f"this conversation is being run by {_holder(file)}",
+                        "wait for it to end, teamchat stop, or begin another one: teamchat send --new ...",
+                    )
                 waits(_holder(file))
                 told = True
             time.sleep(POLL_S)
@@ -58,8 +61,27 @@ def holder_of(path: Path) -> tuple[int, str] | None:
         holder = _holder(file)
     finally:
         os.close(file)
+    process = _process(holder)
+    return (process, holder) if process else None
+
+
+def _has_ended(file: int) -> bool:
+    """Whether the process that says it holds the lock is no more."""
+    process = _process(_written(file))
+    if process is None:
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False  # it is there, and somebody else's
+    return False
+
+
+def _process(holder: str) -> int | None:
     found = _PROCESS.match(holder)
-    return (int(found[1]), holder) if found else None
+    return int(found[1]) if found else None
 
 
 def _open(path: Path) -> int:

@@ -21,6 +21,7 @@ with session_lock(Path(sys.argv[1]), "teamchat send 'a very long command'"):
     print("held", flush=True)
     sys.stdin.readline()
 """
+STARTING = HOLDER.replace("    print(", "    os.fork() or os._exit(time.sleep(0.5) or 0)\n    print(").replace("sys", "os, sys, time", 1)
 
 
 @pytest.fixture
@@ -28,10 +29,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "session-1.lock"
 
 
-def holder(path: Path) -> subprocess.Popen[bytes]:
+def holder(path: Path, program: str = HOLDER) -> subprocess.Popen[bytes]:
     """Another process that has the lock."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+        [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
     )
     assert process.stdout
     assert process.stdout.readline() == b"held\n"
@@ -57,6 +58,16 @@ def test_the_lock_goes_with_its_holder_however_it_ends(path: Path) -> None:
         other.wait()
         with session_lock(path, "teamchat send"):
             assert path.read_text() == f"process {os.getpid()} (teamchat send)\n"
+
+
+def test_what_its_killed_holder_was_just_starting_is_waited_for(path: Path) -> None:
+    with holder(path, STARTING) as other:
+        other.kill()
+        other.wait()
+    with path.open() as left, pytest.raises(BlockingIOError):
+        fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with session_lock(path, "teamchat send"):
+        assert path.read_text() == f"process {os.getpid()} (teamchat send)\n"
 
 
 def test_who_held_it_last_is_not_taken_for_its_holder(path: Path) -> None:
