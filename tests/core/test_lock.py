@@ -21,7 +21,8 @@ with session_lock(Path(sys.argv[1]), "teamchat send 'a very long command'"):
     print("held", flush=True)
     sys.stdin.readline()
 """
-STARTING = HOLDER.replace("    print(", "    os.fork() or os._exit(time.sleep(0.5) or 0)\n    print(").replace("sys", "os, sys, time", 1)
+FORKS = "    os.fork() or os._exit(time.sleep(0.5) or 0)\n"
+STARTING = "import os\nimport time\n" + HOLDER.replace("    print(", FORKS + "    print(")
 
 
 @pytest.fixture
