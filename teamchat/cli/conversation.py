@@ -26,11 +26,11 @@ from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.events import Conclusion, ConversationEvent
 from teamchat.core.folders import state_dir
 from teamchat.core.lock import session_lock
-from teamchat.core.member_turn import REAL, Outside
 from teamchat.core.printable import printable
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, check_there
 from teamchat.core.team import Team
+from teamchat.core.turn.outside import REAL, Outside
 from teamchat.runners.turn import Stopper
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]

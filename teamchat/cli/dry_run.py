@@ -15,12 +15,12 @@ from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.engine.route import Route, Status
 from teamchat.core.events import ConversationEvent, TodoChanged, Warned
 from teamchat.core.layers.collector import Told
-from teamchat.core.member_turn import ready
 from teamchat.core.memory import past_of
 from teamchat.core.printable import printable
 from teamchat.core.routing.markers import scan
 from teamchat.core.store.database import Database
 from teamchat.core.team import Team
+from teamchat.core.turn.settle import ready
 from teamchat.runners.turn import Stopper
 
 

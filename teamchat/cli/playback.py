@@ -26,11 +26,11 @@ from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.events import Conclusion
-from teamchat.core.member_turn import Outside
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team import Team
 from teamchat.core.team.recorded import in_folder
+from teamchat.core.turn.outside import Outside
 from teamchat.runners.recorded import Player, RecordedTurn
 
 DIFFERS = ExitCode.MEMBER_FAILED  # something is not as it was recorded

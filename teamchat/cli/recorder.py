@@ -21,10 +21,11 @@ from teamchat.core.events import Conclusion
 from teamchat.core.folders import state_dir
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.layers.recorded import Listening
-from teamchat.core.member_turn import REAL, Outside, ReadyTurn
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, fence_key
 from teamchat.core.team import Member, Team
+from teamchat.core.turn.outside import REAL, Outside
+from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.recorded import RecordedTurn, Recorder
 
 Keep = Callable[[RecordedTurn], None]

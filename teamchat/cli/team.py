@@ -39,7 +39,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     from dataclasses import asdict
 
     from teamchat.core.agents import AGENT_TYPES
-    from teamchat.core.member_turn import job_of
+    from teamchat.core.turn.settle import job_of
 
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner

@@ -23,12 +23,15 @@ from teamchat.core.errors import AgentMissing, BudgetUsedUp, Interrupted, NoReco
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.living import Living
-from teamchat.core.member_turn import FinishedTurn, Outside, ReadyTurn, ready, run, wait_to_start
 from teamchat.core.memory import past_of
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Trace, Turn, TurnStatus, begin_turn, end_turn, trace
 from teamchat.core.team import Member, Team
+from teamchat.core.turn.outside import Outside, wait_to_start
+from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.run import FinishedTurn, run
+from teamchat.core.turn.settle import ready
 from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Usage
 from teamchat.runners.turn import Stopper
 

@@ -15,10 +15,13 @@ from typing import Generic, TypeVar
 from teamchat.core.answering import Answering, new_turn, spent, trace_of, turn_status
 from teamchat.core.conclusion import Failed
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted
-from teamchat.core.member_turn import Errand, FinishedTurn, ReadyTurn, run, settle, wait_to_start
 from teamchat.core.prompting import BuiltPrompt
 from teamchat.core.store.turns import Turn, begin_turn, end_turn
 from teamchat.core.team import Member
+from teamchat.core.turn.outside import wait_to_start
+from teamchat.core.turn.ready import Errand, ReadyTurn
+from teamchat.core.turn.run import FinishedTurn, run
+from teamchat.core.turn.settle import settle
 from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind
 
 T = TypeVar("T")

@@ -11,12 +11,12 @@ from teamchat.core.conclusion import Failed
 from teamchat.core.errors import NoRecording, StoreError, TeamchatError, UsageError
 from teamchat.core.events import Compacted, Warned
 from teamchat.core.history import Said, text_of
-from teamchat.core.member_turn import Errand
 from teamchat.core.messages import well_formed
 from teamchat.core.store.summaries import Summary, add_summary, summary_before
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import Turn, last_compaction
 from teamchat.core.team import Member, Team
+from teamchat.core.turn.ready import Errand
 
 AROUND = 64  # bytes, about: who said a message to whom, and its fence; many short ones must not fill a prompt
 AGAIN = 4  # after a failure, not before a quarter of compact_at_tokens is new

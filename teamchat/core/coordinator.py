@@ -55,7 +55,6 @@ from teamchat.core.events import (
 from teamchat.core.grouping import run_together
 from teamchat.core.layers.sources import collector_of
 from teamchat.core.learning import find_lessons, learner_of
-from teamchat.core.member_turn import REAL, Outside
 from teamchat.core.recovery import clean_turns, recover_turns
 from teamchat.core.routing.addressing import Addressed, address
 from teamchat.core.rules import rules_of
@@ -66,6 +65,7 @@ from teamchat.core.store.turns import Turn, deliver_turn, get_turn, partial_of
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Team
 from teamchat.core.todos import Noted
+from teamchat.core.turn.outside import REAL, Outside
 from teamchat.runners.turn import Stopper
 
 

@@ -20,7 +20,6 @@ from teamchat.core.events import LessonsFound
 from teamchat.core.history import Said, text_of
 from teamchat.core.layers.collector import Occasion
 from teamchat.core.layers.experience import Experience
-from teamchat.core.member_turn import Errand
 from teamchat.core.messages import well_formed
 from teamchat.core.redact import redact_shapes
 from teamchat.core.routing.markers import strip_markers
@@ -29,6 +28,7 @@ from teamchat.core.store.lessons import Lesson, add_lesson, gist, lesson_text, n
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.store.turns import LARGEST, Turn
 from teamchat.core.team import Member, Team
+from teamchat.core.turn.ready import Errand
 
 WHY = "lessons were to be taken from the conversation"
 MOST = 10

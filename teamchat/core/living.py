@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
-from teamchat.core.member_turn import FinishedTurn, ReadyTurn
 from teamchat.core.receipt import Setup
+from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.run import FinishedTurn
 from teamchat.runners.live import LiveAgent
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.errors import UnknownName
-from teamchat.core.member_turn import find_program
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.turns import Turn, turns_of_member
 from teamchat.core.team import AgentSpec, Member, Team
+from teamchat.core.turn.outside import find_program
 from teamchat.runners.agent_events import FailureKind
 from teamchat.runners.environment import environment
 

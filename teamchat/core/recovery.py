@@ -14,7 +14,6 @@ from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.errors import StoreError
-from teamchat.core.member_turn import scratch_of
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import (
@@ -26,6 +25,7 @@ from teamchat.core.store.turns import (
     session_of_folder,
     trace,
 )
+from teamchat.core.turn.outside import scratch_of
 from teamchat.runners.agent_events import Failure, FailureKind, TextDelta
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import settle, sweep

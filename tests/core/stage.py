@@ -15,13 +15,14 @@ from pathlib import Path
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.events import Conclusion, ConversationEvent, Warned
-from teamchat.core.member_turn import REAL, Outside, ReadyTurn
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Like, Member, Team
+from teamchat.core.turn.outside import REAL, Outside
+from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.agent_events import Failure
 from teamchat.runners.running import Chunk, Exit, Launch
 from teamchat.runners.turn import Stopper

@@ -20,13 +20,14 @@ from teamchat.core.engine.route import Route
 from teamchat.core.errors import AgentMissing, ExitCode, PromptTooLarge, StoreError
 from teamchat.core.events import ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.layers.collector import framework_only
-from teamchat.core.member_turn import Outside, ReadyTurn
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Trace, Turn, partial_of, turns_of
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Team
+from teamchat.core.turn.outside import Outside
+from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.agent_events import FailureKind, Usage
 from teamchat.runners.running import Launch
 from teamchat.runners.turn import Stopper

@@ -19,13 +19,13 @@ from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
 from teamchat.core.events import Compacted, Conclusion, TurnFinished, TurnStarted
 from teamchat.core.history import Said, Summarised, read_context
-from teamchat.core.member_turn import ReadyTurn
 from teamchat.core.message_log import MemoryLog
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Like, Team
+from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.running import Launch
 from tests.core.stage import Fails, Hangs, Reply, Stage, team_of
 

@@ -21,10 +21,10 @@ from teamchat.core.events import (
     TurnFinished,
     TurnStarted,
 )
-from teamchat.core.member_turn import ReadyTurn
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.turns import events_of, partial_of, prompt_of, system_of
 from teamchat.core.team import Limits
+from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.agent_events import FailureKind, Usage
 from tests.core.stage import Fails, Hangs, Stage, team_of
 from tests.fakes.scripted import spoken

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.errors import AgentMissing
-from teamchat.core.member_turn import ReadyTurn
+from teamchat.core.turn.ready import ReadyTurn
 from tests.core.stage import Stage, team_of
 
 KEY = "sk-ant-api03-" + "k3Y9" * 10

@@ -15,7 +15,6 @@ import pytest
 from teamchat.core import recovery
 from teamchat.core.engine.route import Status
 from teamchat.core.errors import ExitCode
-from teamchat.core.member_turn import scratch_of
 from teamchat.core.recovery import recover_turns
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import find_route
@@ -23,6 +22,7 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn, events_of, partial_of
 from teamchat.core.team import Like
+from teamchat.core.turn.outside import scratch_of
 from teamchat.runners.running import BEGINS
 from tests.core.stage import Hangs, Stage, team_of
 from tests.core.store.test_stored_turns import SETUP

@@ -17,9 +17,10 @@ from teamchat.core.cassette.compare import text_difference
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
 from teamchat.core.layers.recorded import Telling
-from teamchat.core.member_turn import Outside, ReadyTurn
 from teamchat.core.team import Team
 from teamchat.core.team.recorded import team_from_json
+from teamchat.core.turn.outside import Outside
+from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.agent_events import Failure
 from teamchat.runners.recorded import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn
 from teamchat.runners.running import Chunk, Cut, Exit, Identity, Launch, Running

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core import member_turn
+from teamchat.core.turn import run, settle
 from teamchat.runners.running import Launch
 from teamchat.runners.turn import Clocks
 from tests.cli.contract.voices import ANSWER, EVENTFUL, GONE, HALF, VOICES, Voice, lines, raw
@@ -83,7 +83,7 @@ def scene(pids: Pids, world: Path) -> Scene:
 @pytest.fixture
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock that no key sets: from the CLI's own result to its exit."""
-    monkeypatch.setattr(member_turn, "Clocks", partial(Clocks, exit_s=0.3))
+    monkeypatch.setattr(settle, "Clocks", partial(Clocks, exit_s=0.3))
 
 
 # --- it hangs
@@ -279,7 +279,7 @@ def test_it_does_not_read_its_prompt_as_it_should(scene: Scene, voice: Voice, st
 
 @every
 def test_it_writes_without_end(scene: Scene, voice: Voice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(member_turn, "Launch", partial(Launch, max_output=8 * MIB))
+    monkeypatch.setattr(run, "Launch", partial(Launch, max_output=8 * MIB))
     ran = scene.send(voice, *raw(voice.half), "+", "endless")
     (receipt,) = objects(run_here("show", "--json"))
     assert str(receipt["partial"]).startswith(HALF)

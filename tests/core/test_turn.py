@@ -13,19 +13,13 @@ import pytest
 
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, TeamchatError, UsageError
-from teamchat.core.member_turn import (
-    REAL,
-    FinishedTurn,
-    Outside,
-    ReadyTurn,
-    check_runnable,
-    ready,
-    run,
-    scratch_of,
-)
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import AgentSpec, Like
+from teamchat.core.turn.outside import REAL, Outside, check_runnable, scratch_of
+from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.run import FinishedTurn, run
+from teamchat.core.turn.settle import ready
 from teamchat.runners.agent_events import Denied, FailureKind, Note, TextDelta
 from teamchat.runners.running import Launch
 from teamchat.runners.turn import Stopper

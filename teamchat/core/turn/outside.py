@@ -1,0 +1,98 @@
+"""What a turn touches of the machine, and what is checked there before it starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, UsageError
+from teamchat.core.layers.collector import ContextCollector
+from teamchat.core.prompting import exists
+from teamchat.core.starts import take_moment
+from teamchat.core.team import INSTALL, Member
+from teamchat.core.turn.ready import ReadyTurn
+from teamchat.runners.process import launch
+from teamchat.runners.running import Launcher
+from teamchat.runners.turn import Stopper
+
+
+def scratch_of(folder: Path) -> Path:
+    """The private folder of the turn whose output is in `folder`: its TMPDIR, and where its command's files are.
+
+    `run` makes it and the guardian removes it; after a crash it is found by its name. Raises `StoreError`.
+    """
+    try:
+        parent = Path(tempfile.gettempdir())
+        usable = os.access(parent, os.W_OK | os.X_OK)
+    except OSError:
+        usable = False
+    if not usable:
+        raise StoreError("no temporary folder can be made", "set TMPDIR to a folder that can be written")
+    return parent / f"teamchat-{folder.name}"
+
+
+async def at_once(_member: str) -> None:
+    """A live turn begins when it is wanted."""
+
+
+def check_runnable(turn: ReadyTurn) -> None:
+    """Everything that can be known to fail before anything is started."""
+    if refusal := turn.runner.refusal(turn.member.access, turn.env):
+        raise NotTrusted(f"{turn.member.name} can not have access {turn.member.access!r}: {refusal}")
+    find_program(turn.member, turn.command.argv[0], turn.env)
+
+
+def find_program(member: Member, program: str, env: Mapping[str, str]) -> str:
+    """Where the member's program is. Raises `UsageError` (no such folder to run it in) and `AgentMissing`."""
+    if not member.cwd.is_dir():
+        raise UsageError(
+            f"{member.name}'s folder {member.cwd} does not exist", "create it, or mend cwd in the team file"
+        )
+    found = shutil.which(program, path=env.get("PATH", os.defpath))
+    if found is None:
+        hint = INSTALL.get(Path(program).name, "install it, or mend its command in the team file")
+        raise AgentMissing(f"{member.name}'s program {program!r} is not installed", hint)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a turn touches of the machine; a replay puts recordings in its place.
+
+    `check` raises what is known to fail before anything is started; `exists` tells whether an `@path` names something.
+    `scratch` says where a turn's own folder is to be. Where it is not `live`, the clocks have run and the pauses were
+    made already. `collected` may change what is gathered of files and lessons. `now` is the time in seconds, `moment`
+    the one at which a CLI of that vendor may start; `stopped` tells whether a person had stopped the recorded run
+    before a turn of that member, or of anybody, and `comes` waits for the member's place among those of its group.
+    """
+
+    launcher: Launcher
+    check: Callable[[ReadyTurn], None]
+    exists: Callable[[Member, str], bool] = exists
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    scratch: Callable[[Path], Path] = scratch_of
+    live: bool = True
+    collected: Callable[[ContextCollector], ContextCollector] = lambda collector: collector
+    now: Callable[[], float] = time.time
+    moment: Callable[[str], float] = lambda _vendor: 0.0
+    stopped: Callable[[str | None], bool] = lambda _: False
+    comes: Callable[[str], Awaitable[None]] = at_once
+
+
+REAL = Outside(launch, check_runnable, moment=take_moment)
+
+
+async def wait_to_start(turn: ReadyTurn, outside: Outside, stopper: Stopper) -> None:
+    """Wait while others start CLIs of the same vendor. Raises `Interrupted` when a stop is requested meanwhile."""
+    await outside.comes(turn.member.name)
+    if not outside.live or turn.runner.vendor is None or turn.setup.same_process:
+        return
+    if (left := outside.moment(turn.runner.vendor) - outside.now()) > 0:
+        await stopper.sleep(left)
+        if stopper.asked:
+            raise Interrupted(f"{turn.member.name} was interrupted before its turn began")

@@ -1,0 +1,127 @@
+"""A turn's process: started, followed to its end and judged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from teamchat.core.memory import Thread, own_share
+from teamchat.core.receipt import Outcome
+from teamchat.core.store.turns import TimedEvent
+from teamchat.core.turn.ready import ReadyTurn
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Note, TextDelta, ToolCall, ToolResult, Usage
+from teamchat.runners.running import Identity, Launch, Launcher, SpawnFailed, Stays, in_words
+from teamchat.runners.turn import NO_LIMITS, Stopper, TurnEnd, run_turn
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedTurn:
+    """What a turn came to: `text` is the reply, or the partial text when `outcome.failure` says why there is none.
+
+    `interrupted`: a person has ended it, whatever came of it.
+    """
+
+    outcome: Outcome
+    text: str
+    interrupted: bool = False
+    vendor_session: str | None = None
+    events: tuple[TimedEvent, ...] = ()
+
+
+async def run(
+    turn: ReadyTurn,
+    folder: Path,
+    launcher: Launcher,
+    stopper: Stopper,
+    emit: Callable[[AgentEvent], None],
+    patience: Mapping[FailureKind, int] = NO_LIMITS,
+    stays: Stays | None = None,
+) -> FinishedTurn:
+    """Start the member's program, follow it to its end and judge it. `folder` gets its stdout and stderr.
+
+    With `stays` it is the process of earlier and later turns, too. `patience` is how many retries of its own, by their
+    kind, the CLI may report before it is ended.
+    """
+    collector = _Collector(emit)
+    member = turn.member
+    program = shutil.which(turn.command.argv[0], path=turn.env.get("PATH", os.defpath)) or turn.command.argv[0]
+    what = Launch(
+        argv=(program, *turn.command.argv[1:]),
+        cwd=member.cwd,
+        env=turn.env,
+        stdin=turn.prompt.prepared.stdin,
+        folder=folder,
+        scratch=turn.scratch,
+        stop=turn.runner.stop,
+        identity=Identity(member.name, turn.agent.like, turn.prompt.system_text),
+        stays=stays,
+        through=turn.command.through,
+    )
+    try:
+        turn.scratch.mkdir(0o700)
+        for path, content in turn.command.files.items():
+            path.write_bytes(content)
+        process = launcher(what)
+    except (SpawnFailed, OSError) as error:
+        words = str(error) if isinstance(error, SpawnFailed) else in_words(error)
+        failure = Failure(FailureKind.MISSING, f"could not be started: {words}")
+        return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
+    resumes, before = turn.setup.resumes, _used_before(turn)
+    end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
+    outcome = _outcome(turn, end, collector, before)
+    return FinishedTurn(outcome, end.text, end.interrupted, end.vendor_session, tuple(collector.events))
+
+
+@dataclass(slots=True)
+class _Collector:
+    """Keeps the events of a turn with their times, and what the receipt counts of them."""
+
+    emit: Callable[[AgentEvent], None]
+    started: float = field(default_factory=time.monotonic)
+    events: list[TimedEvent] = field(default_factory=list)
+
+    def __call__(self, event: AgentEvent) -> None:
+        if not isinstance(event, TextDelta):  # there may be millions, and the store leaves them out
+            self.events.append(TimedEvent(time.monotonic() - self.started, event))
+        self.emit(event)
+
+    def files(self, cwd: Path) -> tuple[str, ...]:
+        paths = (path for timed in self.events if isinstance(timed.event, ToolResult) for path in timed.event.paths)
+        return tuple(
+            dict.fromkeys(os.path.relpath(path, cwd) if Path(path).is_relative_to(cwd) else path for path in paths)
+        )
+
+    def count(self, kind: type[AgentEvent]) -> int:
+        return sum(isinstance(timed.event, kind) for timed in self.events)
+
+
+def _used_before(turn: ReadyTurn) -> Usage | None:
+    """What the turn's session had used: by its turns or, where a person went on with it by hand, as its CLI tells."""
+    thread, sessions = turn.prompt.thread, turn.runner.sessions
+    if not isinstance(thread, Thread) or sessions is None:
+        return None
+    return (sessions.used(turn.env, thread.session) if thread.by_hand else None) or thread.usage
+
+
+def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector, before: Usage | None) -> Outcome:
+    notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)][:20]
+    if end.left:
+        notes.append(f"ended what it left behind: {', '.join(end.left)}")
+    return Outcome(
+        exit_code=end.exit_code,
+        seconds=end.seconds,
+        failure=end.failure,
+        first_byte_s=end.first_byte_s,
+        model=end.model,
+        usage=own_share(end.usage, before) if before else end.usage,
+        denied=end.denied if end.denied or turn.runner.reports_denials else None,
+        files=collected.files(end.cwd or turn.member.cwd),
+        tools=collected.count(ToolCall),
+        left=end.left,
+        notes=tuple(notes),
+        stderr_tail=end.stderr_tail[-4000:],
+    )

@@ -1,0 +1,157 @@
+"""Everything about a turn that is settled before its process starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.context_manager import ContextManager
+from teamchat.core.engine.route import Route
+from teamchat.core.layers.collector import ContextCollector
+from teamchat.core.memory import NOTHING_BEFORE, Past, Thread
+from teamchat.core.prompting import BuiltPrompt, build_prompt
+from teamchat.core.receipt import Setup
+from teamchat.core.team import AgentSpec, Member, Team
+from teamchat.core.turn.outside import Outside
+from teamchat.core.turn.ready import Errand, ReadyTurn
+from teamchat.runners.base import Command, Job, Runner
+from teamchat.runners.environment import changes, environment
+from teamchat.runners.turn import NO_CLOCKS, Clocks
+
+SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
+
+
+def ready(
+    team: Team,
+    route: Route,
+    manager: ContextManager,
+    outside: Outside,
+    *,
+    member: Member | None = None,
+    past: Past = NOTHING_BEFORE,
+    collector: ContextCollector | None = None,
+    scratch: Path = SCRATCH,
+    budget_usd: float | None = None,
+) -> ReadyTurn:
+    """Settle everything about the turn of `route`; nothing is started and nothing written.
+
+    `member` answers in place of the route's target; `past` is what it had before, `collector` gathers its layers.
+    `budget_usd` is the most that the turn may cost.
+
+    Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
+    """
+    member = member or team.member(route.target)
+    prompt = build_prompt(team, member, route, manager, outside.exists, past, collector)
+    errand = Errand(why(route, member), route.request, route.attempt + 1, past.edits)
+    return settle(team, member, prompt, errand, outside, scratch=scratch, budget_usd=budget_usd)
+
+
+def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scratch: Path = SCRATCH) -> Job:
+    """What the team file says about a turn of `member`, whatever it is about."""
+    return Job(
+        program=agent.command,
+        cwd=member.cwd,
+        scratch=scratch,
+        access=member.access,
+        allow=member.allow,
+        model=member.model,
+        args=member.args,
+        project_settings=member.project_settings,
+        env={**inherited, **member.env},
+        memory=member.memory,
+        terminal=agent.terminal,
+        first_byte_s=member.first_byte_s,
+    )
+
+
+def settle(
+    team: Team,
+    member: Member,
+    prompt: BuiltPrompt,
+    errand: Errand,
+    outside: Outside,
+    *,
+    scratch: Path = SCRATCH,
+    budget_usd: float | None = None,
+) -> ReadyTurn:
+    """The turn that gives `member` this prompt; raises what `ready` does."""
+    agent = team.agent_of(member)
+    runner = AGENT_TYPES[agent.like].runner
+    inherited = outside.env
+    thread = prompt.thread if isinstance(prompt.thread, Thread) else None
+    job = replace(
+        job_of(member, agent, inherited, scratch),
+        system_text=prompt.system_text,
+        budget_usd=budget_usd,
+        resumes=thread.session if thread else None,
+    )
+    command = runner.command(job)
+    env = environment(
+        inherited,
+        runner.vendor,
+        keep=member.env_keep,
+        add=member.env,
+        command_env={**command.env, "PWD": str(member.cwd)},
+        tmpdir=scratch,
+    )
+    return ReadyTurn(
+        member=member,
+        agent=agent,
+        runner=runner,
+        prompt=prompt,
+        command=command,
+        env=env,
+        setup=_setup(member, runner, prompt, errand, command, changes(inherited, env)),
+        scratch=scratch,
+        clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
+        if outside.live
+        else NO_CLOCKS,
+    )
+
+
+def _setup(
+    member: Member,
+    runner: Runner,
+    prompt: BuiltPrompt,
+    errand: Errand,
+    command: Command,
+    changed: dict[str, str | None],
+) -> Setup:
+    """The part of the receipt that is known before the turn; `changed` are the variables of its environment."""
+    thread = prompt.thread if isinstance(prompt.thread, Thread) else None
+    return Setup(
+        argv=command.argv,
+        env=changed,
+        cwd=str(member.cwd),
+        access=member.access,
+        access_note=runner.access_note(member.access),
+        why=errand.why,
+        answers=prompt.answers.id,
+        request=errand.request,
+        attempt=errand.attempt,
+        model=member.model,
+        stdin_bytes=len(prompt.prepared.stdin),
+        system_bytes=len((prompt.system_text or "").encode()),
+        inert_mentions=prompt.prepared.inert_mentions,
+        redacted=prompt.redacted,
+        trimmed=prompt.assembled.trimmed,
+        blocks=prompt.assembled.blocks,
+        memory=member.memory,
+        resumes=thread.session if thread else None,
+        fresh_because=None if isinstance(prompt.thread, Thread) else prompt.thread,
+        opened=thread is not None and thread.opened,
+        fresh_bytes=prompt.fresh_bytes,
+        shown_from=prompt.shown_from,
+        beside=prompt.beside if member.memory != "fresh" else (),
+        thread_key=prompt.key,
+        edits=errand.edits,
+        sources=prompt.sources,
+        purpose=errand.purpose,
+    )
+
+
+def why(route: Route, member: Member) -> str:
+    stands_in = "" if member.name == route.target else f"; {member.name} answers in its place"
+    return f"{route.by} asked for {route.target} in {route.parent}{stands_in}"
