@@ -63,8 +63,8 @@ def send(
     from teamchat.cli.output.words import note
     from teamchat.cli.piped import message_text
     from teamchat.cli.place import begun, choose_session, find_team, need_trust, open_store
+    from teamchat.core.addressing import address
     from teamchat.core.engine.state import State
-    from teamchat.core.routing.addressing import address
     from teamchat.core.rules import rules_of
     from teamchat.core.store.sessions import current_session
 

@@ -41,8 +41,8 @@ def todo(
 ) -> None:
     """Keep a conversation's todo list, which every member is told."""
     from teamchat.cli.place import find_root, find_team, open_store
+    from teamchat.core.addressing import person
     from teamchat.core.errors import UsageError
-    from teamchat.core.routing.addressing import person
     from teamchat.core.store.sessions import need_session
 
     given = words or []

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+Like = Literal["plain", "claude", "codex", "gemini", "terminal"]
+"""What a program's prompts and output are like; a team file writes it as `like`."""
+
 _FULL_NAMES = {
     "claude": "claude-code",
     "claude-code": "claude-code",

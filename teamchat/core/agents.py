@@ -14,7 +14,7 @@ from teamchat.assemblers.claude import ClaudeContextAssembler
 from teamchat.assemblers.codex import CodexContextAssembler
 from teamchat.assemblers.gemini import GeminiContextAssembler
 from teamchat.assemblers.plain import PlainTextAssembler
-from teamchat.core.team import Like
+from teamchat.core.agent_types import Like
 from teamchat.runners.base import Runner
 from teamchat.runners.claude import ClaudeRunner
 from teamchat.runners.codex import CodexRunner

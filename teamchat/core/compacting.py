@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from teamchat.core.answering import Answering
 from teamchat.core.aside import Aside, apart, ask_aside
-from teamchat.core.compaction import build_compaction, come_to, recent_people, worth_telling
+from teamchat.core.compaction import build_compaction, come_to, recent_people
 from teamchat.core.conclusion import Failed
 from teamchat.core.errors import NoRecording, StoreError, TeamchatError, UsageError
 from teamchat.core.events import Compacted, Warned
 from teamchat.core.history import Said, text_of
+from teamchat.core.layers.compression import worth_telling
 from teamchat.core.messages import well_formed
 from teamchat.core.store.summaries import Summary, add_summary, summary_before
 from teamchat.core.store.texts import pack

@@ -15,6 +15,7 @@ from teamchat.assemblers.plain import PlainTextAssembler
 from teamchat.assemblers.truncation import TruncationPolicy, byte_length, truncate_end
 from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.agents import ASSEMBLERS
+from teamchat.core.composer import ContextComposer
 from teamchat.core.fence import fence_code, texts_of
 from teamchat.core.history import (
     Context,
@@ -29,7 +30,6 @@ from teamchat.core.history import (
     read_unsummarised,
     verbatim,
 )
-from teamchat.core.layers.composer import ContextComposer
 from teamchat.core.message_log import MemoryLog, MessageLog
 from teamchat.core.messages import ConversationMessage, NewMessage, well_formed
 

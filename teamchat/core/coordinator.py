@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from teamchat.core.addressing import Addressed, address
 from teamchat.core.answering import Answering, NoAnswer, trace_of
 from teamchat.core.compacting import Compacting, compactor_of
 from teamchat.core.conclusion import Failed, Tally, conclude, conclude_error
@@ -56,7 +57,6 @@ from teamchat.core.grouping import run_together
 from teamchat.core.layers.sources import collector_of
 from teamchat.core.learning import find_lessons, learner_of
 from teamchat.core.recovery import clean_turns, recover_turns
-from teamchat.core.routing.addressing import Addressed, address
 from teamchat.core.rules import rules_of
 from teamchat.core.saying import Said, Saying
 from teamchat.core.store.database import Database

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from teamchat.core.addressing import Addressed, AddressedReply, address_reply
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine.events import HumanSpoke, TurnEnded
 from teamchat.core.engine.route import Route
 from teamchat.core.events import ConversationEvent, Warned
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.novelty import says_nothing_new
-from teamchat.core.routing.addressing import Addressed, AddressedReply, address_reply
 from teamchat.core.store.database import Database
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import Turn

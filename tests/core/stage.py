@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
+from teamchat.core.agent_types import Like
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.events import Conclusion, ConversationEvent, Warned
@@ -20,7 +21,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, turns_of
-from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Like, Member, Team
+from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.turn.outside import REAL, Outside
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.agent_events import Failure

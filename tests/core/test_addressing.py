@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from teamchat.core.addressing import address, address_reply
 from teamchat.core.engine.route import Route, Status
 from teamchat.core.engine.state import Rules, State
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UsageError
-from teamchat.core.routing.addressing import address, address_reply
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.team import Member, Team
 

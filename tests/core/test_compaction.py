@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
+from teamchat.core.agent_types import Like
 from teamchat.core.compaction import KEPT_TOKENS, come_to, recent_people
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
@@ -24,7 +25,7 @@ from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.stored_context import manager_of
-from teamchat.core.team import Like, Team
+from teamchat.core.team import Team
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.running import Launch
 from tests.core.stage import Fails, Hangs, Reply, Stage, team_of

@@ -7,9 +7,9 @@ from time import process_time
 
 import pytest
 
+from teamchat.core.addressing import address, address_reply
 from teamchat.core.engine.state import Rules, State
 from teamchat.core.errors import UnknownName
-from teamchat.core.routing.addressing import address, address_reply
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.team import Member, Team
 

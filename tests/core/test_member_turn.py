@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.agent_types import Like
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.stored_context import manager_of
-from teamchat.core.team import AgentSpec, Like
+from teamchat.core.team import AgentSpec
 from teamchat.core.turn.outside import REAL, Outside, check_runnable, scratch_of
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import FinishedTurn, run

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.agent_types import Like
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import ExitCode, PromptTooLarge, UsageError
@@ -15,7 +16,7 @@ from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Spe
 from teamchat.core.prompting import BuiltPrompt, build_prompt, check_limit, exists
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.stored_context import manager_of
-from teamchat.core.team import BUILTIN_AGENTS, Like, Member, Team
+from teamchat.core.team import BUILTIN_AGENTS, Member, Team
 from teamchat.runners.base import Limit
 from tests.core.stage import Stage, team_of
 

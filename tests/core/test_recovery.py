@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core import recovery
+from teamchat.core.agent_types import Like
 from teamchat.core.engine.route import Status
 from teamchat.core.errors import ExitCode
 from teamchat.core.recovery import recover_turns
@@ -21,7 +22,6 @@ from teamchat.core.store.routes import find_route
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn, events_of, partial_of
-from teamchat.core.team import Like
 from teamchat.core.turn.outside import scratch_of
 from teamchat.runners.running import BEGINS
 from tests.core.stage import Hangs, Stage, team_of

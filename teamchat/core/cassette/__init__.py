@@ -16,11 +16,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from teamchat.core.agent_types import Like
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import UsageError
 from teamchat.core.printable import printable
-from teamchat.core.team import Like
 from teamchat.core.team.recorded import RecordedTeam
 from teamchat.runners.agent_events import FailureKind
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
+from teamchat.core.excerpt import Excerpt
 from teamchat.core.knowledge.index import Hit
-from teamchat.core.layers.collector import Excerpt
 from teamchat.core.printable import printable
 
 BETWEEN = "\n\n"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from teamchat.assemblers.base import FRAMEWORK, LAYERS
+from teamchat.core.excerpt import Excerpt
 from teamchat.core.framework import framework_text
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.team import Member, Team
@@ -23,15 +24,6 @@ class Occasion:
     text: str
     task: str | None
     request: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """A part of a layer and where it is from; `why` says why it is told, `bytes` what it takes."""
-
-    name: str
-    why: str
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length
+from teamchat.core.excerpt import Excerpt
 from teamchat.core.knowledge.words import match
-from teamchat.core.layers.collector import Excerpt, Occasion, Told
+from teamchat.core.layers.collector import Occasion, Told
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import Lesson, fitting_lessons, newest_lessons
 

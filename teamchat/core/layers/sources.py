@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from teamchat.assemblers.base import COMPRESSION, EXPERIENCE, FRAMEWORK, KNOWLEDGE, TODO
-from teamchat.core.compaction import told
 from teamchat.core.framework import framework_text
 from teamchat.core.knowledge.index import INDEX_NAME, KnowledgeIndex
-from teamchat.core.layers.collector import ContextCollector, Occasion
+from teamchat.core.layers.collector import ContextCollector
+from teamchat.core.layers.compression import Compression
 from teamchat.core.layers.experience import Experience
 from teamchat.core.layers.knowledge import Knowledge
 from teamchat.core.layers.todo import Todos
 from teamchat.core.store.database import Database
-from teamchat.core.store.summaries import summary_before
 from teamchat.core.team import Team
 
 
 def collector_of(team: Team, db: Database, session: int) -> ContextCollector:
     """The collector of a session; `share_context` decides whether more than the framework is told."""
-
-    def compression(occasion: Occasion) -> str | None:
-        summary = summary_before(db, session, occasion.message.id)
-        return told(summary, team) if summary else None
-
     index = KnowledgeIndex(db.path.with_name(INDEX_NAME))
     everybodys = {path for member in team.members for path in member.knowledge.values()}
     return ContextCollector(
@@ -30,7 +24,7 @@ def collector_of(team: Team, db: Database, session: int) -> ContextCollector:
             EXPERIENCE: Experience(db, team.experience_tokens),
             KNOWLEDGE: Knowledge(index, team.knowledge_tokens, everybodys),
             TODO: Todos(db, session, team.redact),
-            COMPRESSION: compression,
+            COMPRESSION: Compression(db, session, team),
         },
         share=team.share_context,
     )

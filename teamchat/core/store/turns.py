@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from teamchat.core.agent_types import Like
 from teamchat.core.pairing import StoredEvent, paired
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import Packed, get_text, pack, put_text
-from teamchat.core.team import Like
 from teamchat.runners.agent_events import AgentEvent, TextDelta
 
 if TYPE_CHECKING:

@@ -14,13 +14,11 @@ from types import MappingProxyType
 from typing import Literal
 
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
-from teamchat.core.agent_types import normalize_agent_type
+from teamchat.core.agent_types import Like, normalize_agent_type
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.names import fold, valid_name
 from teamchat.runners.base import Access, Memory, Terminal
-
-Like = Literal["plain", "claude", "codex", "gemini", "terminal"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
+from teamchat.core.excerpt import Excerpt
 from teamchat.core.knowledge.files import Found
 from teamchat.core.knowledge.index import Hit
 from teamchat.core.knowledge.pieces import pieces_of
 from teamchat.core.knowledge.quoting import quote_best, quote_whole
-from teamchat.core.layers.collector import Excerpt
 
 TEXT = "# A\n\none\n\n# B\n\ntwo\n\n# C\n\nthree\n"
 

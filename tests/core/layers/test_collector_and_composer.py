@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from teamchat.assemblers.base import COMPRESSION, FRAMEWORK, LAYERS, TODO, PromptContextMessage
 from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.composer import ContextComposer
 from teamchat.core.layers.collector import ContextCollector, Occasion, framework_only
-from teamchat.core.layers.composer import ContextComposer
 from teamchat.core.messages import NewMessage, Speaker
 from tests.core.stage import Stage, team_of
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.agent_types import Like
 from teamchat.core.events import Replied, TodoChanged
 from teamchat.core.store.database import Database
 from teamchat.core.store.todos import note_todos, todos_of
-from teamchat.core.team import Like
 from teamchat.core.todos import HOW_TO, Add
 from tests.core.stage import Fails, Stage, team_of
 
