@@ -1,7 +1,8 @@
 """What a large turn takes of memory, as ratios against floors measured in the same run: `make bench`.
 
 The floor of an answer is a bare Python that reads the same output from a file and keeps the text; the floor of stderr
-is a turn that writes nothing there. `benchmarks/memory.py MEGABYTES` says how much is written to stdout (250).
+is a turn that writes nothing there. An answer of 1 GB is ended at the limit of a turn's output, where its floor stops
+reading. `benchmarks/memory.py MEGABYTES` says how much is written to stdout (250).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ end = '{"type": "result", "subtype": "success", "is_error": false, "num_turns": 
 sys.stdout.write(end %% text)
 """
 KEEP_TEXT = "import sys; text = open(sys.argv[1], encoding='utf-8').read()"
+KEEP_START = "import sys; text = open(sys.argv[1], encoding='utf-8').read(256 * 1024**2)"
 KEEP_RESULT = """
 import json, sys
 for line in open(sys.argv[1], "rb"): event = json.loads(line)
@@ -67,7 +69,7 @@ def turn(like: str, write: str) -> None:
         what = Launch((sys.executable, "-c", write), folder, {}, b"", folder / "turn")
         parser = ClaudeEvents() if like == "claude" else PipeOutput()
         end = await run_turn(launch(what), parser, Clocks(3600, 3600, 3600), Stopper(), lambda _event: None)
-        if end.failure:
+        if end.failure and "more than" not in end.failure.reason:
             raise SystemExit(end.failure.reason)
 
     with tempfile.TemporaryDirectory() as folder:
@@ -78,10 +80,12 @@ def turn(like: str, write: str) -> None:
 def main(megabytes: int) -> None:
     lines = WRITE_LINES % (PIECE.strip(), megabytes, "stdout")
     claude = WRITE_CLAUDE % (PIECE, megabytes // 4)  # each text comes as deltas, as a block and as the result
+    gigabyte = WRITE_LINES % (PIECE.strip(), 1000, "stdout")
     noise = WRITE_LINES % (PIECE.strip(), min(megabytes, 100), "stderr")
     rows = (
         ("an answer on a pipe", peak("pipe", lines), floor(KEEP_TEXT, lines)),
         ("an answer of claude, in pieces of 100 bytes", peak("claude", claude), floor(KEEP_RESULT, claude)),
+        ("1 GB on a pipe, ended at 256 MiB", peak("pipe", gigabyte), floor(KEEP_START, gigabyte)),
         ("100 MB of noise on stderr", peak("pipe", noise), peak("pipe", WRITE_LINES % ("", 0, "stderr"))),
     )
     print(f"{megabytes} MB of output:")

@@ -126,8 +126,11 @@ class Process:
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         del why
         self._hurried = self._hurried or hard
+        self._signal("kill" if hard else "stop")
+
+    def _signal(self, what: Literal["stop", "kill"]) -> None:
         with contextlib.suppress(OSError):  # it may have ended by itself
-            self._control.send(b"kill\n" if hard else b"stop\n")
+            self._control.send(what.encode() + b"\n")
         self._wake()
 
     def _wake(self) -> None:
@@ -160,7 +163,7 @@ class Process:
             return
         flooded = sum(os.fstat(reader.fileno()).st_size for reader in self._readers.values()) > self._limit
         if flooded:
-            self.stop(hard=True)
+            self._signal("kill")  # what was written up to the limit is read all the same
         try:
             data = self._control.recv(65536)
         except BlockingIOError:
