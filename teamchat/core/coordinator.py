@@ -38,8 +38,8 @@ from teamchat.core.engine.events import (
     Stopped,
     TurnEnded,
 )
-from teamchat.core.engine.guards import budget_guard
-from teamchat.core.engine.route import Route
+from teamchat.core.engine.guards import budget_guard, guard
+from teamchat.core.engine.route import Route, Status
 from teamchat.core.engine.state import State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
 from teamchat.core.events import (
@@ -290,9 +290,10 @@ class ConversationCoordinator:
         return actions
 
     def _budget(self) -> float | None:
-        """What is left of it in US dollars: never nothing, which no CLI takes for a limit."""
+        """What each that runs may use of it, in US dollars: never nothing, which no CLI takes for a limit."""
         limit = self.team.limits.cost_usd
-        return None if limit is None else max(limit - self.state.cost_usd, 0.0001)
+        running = sum(route.status is Status.RUNNING for route in self.state.queue)
+        return None if limit is None else max((limit - self.state.cost_usd) / max(running, 1), 0.0001)
 
     def _used_up(self) -> str | None:
         paused = budget_guard(self.state)
@@ -300,8 +301,12 @@ class ConversationCoordinator:
 
     async def _group(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """The turns of a group at the same time; each is stored when it is over, the replies once all are."""
-        failed = await run_together(self.team, routes, self._member_of_group, self.emit)
+        failed = await run_together(self.team, routes, self._member_of_group, self.emit, self._may_begin)
         return self._step(GroupRan(self.outside.now(), failed))
+
+    def _may_begin(self) -> bool:
+        """Whether the guards let another turn begin, of those that the engine has let begin before."""
+        return guard(self.state, self.outside.now()) is None
 
     async def _member_of_group(self, route: Route) -> bool:
         """Whether the member has its reply, which its turn keeps."""

@@ -16,8 +16,12 @@ async def run_together(
     routes: tuple[Route, ...],
     speak: Callable[[Route], Awaitable[bool]],
     emit: Callable[[ConversationEvent], None],
+    may_begin: Callable[[], bool],
 ) -> tuple[int, ...]:
-    """Let all of them speak; the numbers of those that failed. One failing does not stop the others, an error does."""
+    """Let all of them speak; the numbers of those that failed. One failing does not stop the others, an error does.
+
+    Who waits for another one speaks only if anybody `may_begin` by then, and has else neither spoken nor failed.
+    """
     lines = in_lines(team, routes)
     for line in lines:
         if len(line) > 1:
@@ -26,7 +30,8 @@ async def run_together(
             emit(Warned(f"{together} may write in the same folder, so they speak one after the other"))
 
     async def in_turn(line: list[Route]) -> list[int]:
-        return [route.number for route in line if not await speak(route)]
+        spoken = [(route, await speak(route)) for route in line if route is line[0] or may_begin()]
+        return [route.number for route, succeeded in spoken if not succeeded]
 
     tasks = [asyncio.create_task(in_turn(line)) for line in lines]
     try:

@@ -281,6 +281,27 @@ def test_a_spent_budget_pauses_it_and_resume_grants_as_much_again(world: Path) -
     assert run_here("resume", "--quiet").out == "Three.\n"
 
 
+def test_of_a_group_that_stands_in_line_nobody_begins_once_the_budget_is_spent(world: Path) -> None:
+    said = {"max": ["One."], "sarah": ["Two."], "carol": ["Three."]}
+    writes = {name: {"access": "edit"} for name in said}
+    crew(world, said, like=dict.fromkeys(said, "claude"), limits={"tokens": 100}, members=writes)
+    ran = run_here("send", "--quiet", "--to", "max+sarah+carol", "Hi")
+    assert (ran.code, ran.out) == (8, "")
+    assert ran.err.endswith(
+        notes("paused: 120 tokens are spent (limits.tokens); held: max, sarah, carol", "try: teamchat resume")
+    )
+    assert run_here("resume").code == 8
+    assert run_here("resume").out == "max:\nOne.\n\nsarah:\nTwo.\n\ncarol:\nThree.\n\n"
+
+
+def test_members_that_speak_at_the_same_time_share_what_is_left_of_the_budget(world: Path) -> None:
+    said = {"max": ["One.", "Four."], "sarah": ["Two."], "carol": ["Three. [NEXT: max]"]}
+    crew(world, said, like=dict.fromkeys(said, "claude"), limits={"cost_usd": 3.0})
+    assert run_here("send", "--to", "max+sarah+carol", "Hi").code == 0
+    shown = [run_here("show", str(number)).out for number in range(1, 5)]
+    assert [text.split("--max-budget-usd ")[1].split()[0] for text in shown] == ["1.0000", "1.0000", "1.0000", "2.2500"]
+
+
 def test_a_pair_that_says_nothing_new_is_stopped_before_its_turns_are_used_up(world: Path) -> None:
     crew(world, {"max": ["Ping [NEXT: sarah]"] * 9, "sarah": ["Pong [NEXT: max]"] * 9})
     ran = run_here("send", "--quiet", "[NEXT: max] Go")

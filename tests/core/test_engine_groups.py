@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from teamchat.core.engine.actions import Asked, Deliver, GroupFailed, Idle, Paused, PauseKind, Queued, RunGroup, RunTurn
-from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.events import GroupRan, ResumeMode
 from teamchat.core.engine.route import Status
 from teamchat.core.engine.state import Rules
 from tests.core.talk import AI, HUMANS, Talk
@@ -248,6 +248,24 @@ def test_of_a_group_only_as_many_run_as_the_guard_allows_and_the_others_after_it
     assert talk.running is not None
     assert talk.running.as_of == "msg-1"
     assert talk.group_runs().delivering == ALL
+
+
+def test_who_had_to_wait_for_others_of_its_group_until_a_guard_stopped_it_is_held_and_not_failed() -> None:
+    talk = Talk(Rules(AI, HUMANS, max_tokens=5)).says(ALL).answers("max")
+    talk.spends(5).take(GroupRan(talk.now))
+    assert talk.ending == Paused(PauseKind.TOKENS, "5 tokens are spent (limits.tokens)")
+    assert talk.queue == ["max held", "sarah held", "carol held"]
+    assert talk.resume().speaking == "sarah+carol"
+    assert [route.as_of for route in talk.running_all] == ["msg-1", "msg-1"]
+    assert talk.group_runs().delivering == ALL
+
+
+def test_one_that_fails_before_others_of_its_group_may_begin_is_held_with_them() -> None:
+    talk = Talk(Rules(AI, HUMANS, max_tokens=5)).says(ALL).spends(5)
+    talk.take(GroupRan(talk.now, (talk.begins("max"),)))
+    assert isinstance(talk.ending, GroupFailed)
+    assert ([route.target for route in talk.ending.routes], talk.ending.all_of_it) == (["max"], True)
+    assert talk.queue == ["max held", "sarah held", "carol held"]
 
 
 def test_who_failed_leaves_its_turn_to_another_of_the_group() -> None:

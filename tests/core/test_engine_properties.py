@@ -312,7 +312,7 @@ class AnyConversation(RuleBasedStateMachine):
     @precondition(lambda self: isinstance(self.ending, RunGroup))
     @rule(data=st.data(), fates=st.lists(fates, max_size=3), ends=st.booleans(), cost=costs)
     def some_of_the_group_speak(self, data: st.DataObject, fates: list[str], ends: bool, cost: tuple[int, int]) -> None:
-        """Until all have, and that was said, it may be killed or stopped."""
+        """Until all have, and that was said, it may be killed or stopped. Who has not begun by its end had to wait."""
         self.spends(cost)
         for fate, route in zip(fates, data.draw(st.permutations(self.in_group)), strict=False):
             if fate == "answers":
@@ -321,7 +321,7 @@ class AnyConversation(RuleBasedStateMachine):
                 self.over.add(route.number)
             if fate == "fails":
                 self.begins(route.number)
-        if ends and not self.in_group:
+        if ends:
             self.took(GroupRan(self.now, tuple(self.over)))
             assert not self.running or isinstance(self.ending, RunGroup)
 

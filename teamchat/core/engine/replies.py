@@ -22,9 +22,15 @@ def turn_ended(draft: Draft, event: TurnEnded) -> None:
 
 
 def group_ran(draft: Draft, failed: tuple[int, ...]) -> None:
-    """Members without a reply are held; the others' replies are delivered once nobody of the group waits any more."""
+    """Members without a reply are held; the others' replies are delivered once nobody of the group waits any more.
+
+    Those of which no turn was started wait again.
+    """
     for number in failed:
         draft.change(number, status=Status.HELD)
+    for route in draft.state.queue:
+        if route.status is Status.RUNNING:
+            draft.change(route.number, status=Status.WAITING)
     if failed and not any(route.status is Status.ANSWERED for route in draft.state.queue):
         draft.hold_all()
         routes = tuple(route for route in draft.state.queue if route.number in failed)
