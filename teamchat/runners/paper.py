@@ -80,11 +80,15 @@ class Paper:
             self._escape(escape)
 
     def _put(self, text: str) -> None:
-        row = self.rows[self.row].ljust(self.column)
+        row, self.rows[self.row] = self.rows[self.row], ""  # held here only, it grows in place: long lines cost linear time
         end = self.column + len(text)
-        self.size += max(end - len(self.rows[self.row]), 0)
-        self.rows[self.row] = row + text if self.column == len(row) else row[: self.column] + text + row[end:]
-        self.column = end
+        self.size += max(end - len(row), 0)
+        row = row.ljust(self.column)
+        if self.column == len(row):
+            row += text
+        else:
+            row = row[: self.column] + text + row[end:]
+        self.rows[self.row], self.column = row, end
 
     def _control(self, control: str) -> None:
         match control:

@@ -195,6 +195,7 @@ def main(settings: dict[str, Any], argv: list[str]) -> None:
         typist.hang_up()
     except Stopped:
         typist.tell_text(open_line=True)
-        tell("note", text=typist.no_prompt())
+        if typist.seen_at:  # else the clock says it all, and a note would pass for the program's first byte
+            tell("note", text=typist.no_prompt())
         typist.hang_up()
     os._exit(code)  # pexpect would try once more to end the program; that is the guardian's

@@ -110,6 +110,13 @@ def test_its_size_is_what_it_holds_or_more() -> None:
         assert paper.size >= sum(map(len, paper.rows)) + len(paper.rows) - 1
 
 
+def test_a_long_line_in_small_pieces_costs_linear_time() -> None:
+    paper = Paper()
+    for _ in range(50_000):
+        paper.feed(b"x" * 200)
+    assert (len(paper.line), paper.size) == (10_000_000, 10_000_000)
+
+
 def shown(data: bytes) -> Paper:
     paper = Paper()
     paper.feed(data)

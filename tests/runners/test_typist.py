@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -260,6 +260,12 @@ def test_a_prompt_that_does_not_come_again_is_a_stall_and_the_partial_text_is_ke
     assert taken.end.text == "half an answer\nand a half"
     assert "no line matched prompt_pattern '>>> '; the last one is 'and a half'" in taken.notes
     assert pids.alive() == []
+
+
+def test_a_program_that_shows_nothing_has_no_first_byte(take: Take) -> None:
+    taken = take(("/bin/sleep", "600"), clocks=replace(LONG, first_byte_s=0.3))
+    assert taken.failure == Failure(FailureKind.TIMEOUT, "wrote nothing in its first 0.3 s (first_byte)")
+    assert (taken.end.first_byte_s, taken.events) == (None, [])
 
 
 def test_an_interrupt_ends_it_and_keeps_what_was_said(take: Take, pids: Pids) -> None:
