@@ -80,7 +80,7 @@ class Paper:
             self._escape(escape)
 
     def _put(self, text: str) -> None:
-        row, self.rows[self.row] = self.rows[self.row], ""  # held here only, it grows in place: long lines cost linear time
+        row, self.rows[self.row] = self.rows[self.row], ""  # held only here it grows in place, in linear time
         end = self.column + len(text)
         self.size += max(end - len(row), 0)
         row = row.ljust(self.column)
