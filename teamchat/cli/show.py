@@ -50,6 +50,8 @@ def show(
         elif prompt or system:
             sys.stdout.flush()
             sys.stdout.buffer.write(exact(prompt_of(db, found) if prompt else (system_of(db, found) or "").encode()))
+            if sys.stdout.isatty():  # no prompt ends its own line
+                sys.stdout.buffer.write(b"\n")
             sys.stdout.buffer.flush()
             for line in block_lines(found.setup) if prompt else ():
                 note(line)

@@ -209,6 +209,13 @@ def test_what_turns_the_direction_of_writing_is_shown_by_its_code(world: Path) -
     assert said_so in run_here("show", "--prompt").out
 
 
+def test_what_stands_below_a_prompt_begins_a_line_of_its_own(world: Path) -> None:
+    crew(world, {"max": ["Hi."]})
+    run_here("send", "Go on")
+    assert "\nGo on\n· system " in at_terminal("show", "--prompt").out
+    assert run_here("show", "--prompt").out.endswith("\nGo on")
+
+
 class TestTrust:
     @pytest.fixture
     def made(self, world: Path) -> Crew:
