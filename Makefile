@@ -38,7 +38,7 @@ real: $(VENV)/ready
 fuzz: $(VENV)/ready
 	$(BIN)/python -m pytest tests/runners/test_damaged_streams.py -n auto --hypothesis-profile=fuzz --timeout=0
 
-# Times, memory and ratios, never asserted by tests; some minutes.
+# Times, memory and ratios, never asserted by tests; some minutes. What memory saves has a bound, which fails it.
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/group.py

@@ -140,6 +140,7 @@ def main() -> None:
         return
     print(f"{TURNS} turns of a writer and a reviewer, {len(FILES)} files; at most {MOST} x the plain session")
     print(f"{'':<8} {'':<8} {'KB at the model':>15} {'x plain':>8} {'reads':>6} {'again':>6}")
+    over = []
     for vendor in VENDORS:
         floor = plain(vendor, programs)
         rows = [("plain", floor, 1), *((kind, chained(vendor, kind, programs), 2) for kind in ("resume", "fresh"))]
@@ -148,7 +149,9 @@ def main() -> None:
             ratio = script.sent / floor.sent
             print(f"{vendor:<8} {kind:<8} {script.sent / 1000:>15,.0f} {ratio:>8.2f} {len(script.reads):>6} {again:>6}")
             if kind == "resume" and (ratio > MOST or again):
-                print(f"{vendor}: resume is over its bound")
+                over.append(vendor)
+    if over:
+        sys.exit(f"resume is over its bound: {', '.join(over)}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 
 from teamchat.core.scripted.home import MODELS
 from teamchat.core.scripted.protocol import Request, Vendor
-from teamchat.core.scripted.reply import Reply
+from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.core.scripted.server import messages
 from teamchat.core.store.turns import turns_of
 from tests.real.world import MEMBERS, TIMEOUT_S, World, alive, kill, tree, wait_until
@@ -22,6 +22,12 @@ FILES = {
     "claude": ".claude/projects/**/*.jsonl",
     "codex": ".codex/sessions/**/*.jsonl",
     "gemini": ".gemini/tmp/**/*.jsonl",
+}
+
+READ: dict[Vendor, ToolUse] = {
+    "claude": ToolUse("Read", {"file_path": "spec.md"}),
+    "codex": ToolUse("exec_command", {"cmd": "cat spec.md"}),
+    "gemini": ToolUse("read_file", {"file_path": "spec.md"}),
 }
 
 
@@ -37,8 +43,18 @@ def kept(user: World, vendor: Vendor) -> list[Path]:
 
 @pytest.mark.parametrize(("vendor", "kind"), KINDS)
 def test_the_model_gets_every_message_once_on_every_turn(user: World, vendor: Vendor, kind: str) -> None:
+    """And every file: the model has one read whenever it is not in what it is sent."""
     name = user.member(vendor, f'memory = "{kind}"\nsystem_instruction = "You are the one"', "context_window = 30")
-    user.server.script(vendor, [Reply(f"Answer {number}.") for number in range(1, 6)])
+    (user.cwd / "spec.md").write_text("Purple elephants.\n")
+    read: list[Request] = []
+
+    def model(request: Request) -> Reply:
+        if b"Purple elephants" in request.raw:
+            return Reply(f"Answer {number}.")
+        read.append(request)
+        return Reply(tools=(READ[vendor],))
+
+    user.server.script(vendor, model)
     for number in range(1, 6):
         ran = user.json("send", f"Question {number}.", "--to", name)
         assert ran.code == 0, ran.err
@@ -48,6 +64,7 @@ def test_the_model_gets_every_message_once_on_every_turn(user: World, vendor: Ve
         assert {text: whole.count(text) for text in said} == dict.fromkeys(said, 1)
         prompt = user.prompt(vendor)
         assert ("Question 1." in prompt) == (kind == "fresh" or number == 1)
+    assert len(read) == (5 if kind == "fresh" else 1)
     turns = user.turns
     assert [turn.setup.resumes is not None for turn in turns] == [False, *[kind != "fresh"] * 4]
     assert len({turn.vendor_session for turn in turns}) == (5 if kind == "fresh" else 1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.assemblers.base import COMPRESSION, FRAMEWORK, LAYERS, TODO, PromptContextMessage
+from teamchat.assemblers.base import COMPRESSION, FRAMEWORK, LAYERS, TODO, AssemblerInput, PromptContextMessage
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.composer import ContextComposer
 from teamchat.core.layers.collector import ContextCollector, Occasion, framework_only
@@ -70,6 +70,18 @@ def test_the_composer_is_given_its_parts_and_no_state() -> None:
     ]  # fmt: skip
 
 
+def test_the_composer_adds_no_text_of_its_own() -> None:
+    """Seed 001: headings and lines are of the assemblers."""
+    assert ContextComposer(9).compose(system_instruction=None, message="Hi") == AssemblerInput((), "Hi", max_bytes=9)
+    composed = COMPOSER.compose(
+        system_instruction="A", instruction_file_text="B", task="C", contexts={TODO: "D"}, message="E", turn_note="F",
+        request="G",
+    )  # fmt: skip
+    assert composed == AssemblerInput(
+        (), "E", "C", "A", "B", 768 * 1024, contexts={TODO: "D"}, turn_note="F", request="G"
+    )  # fmt: skip
+
+
 words = st.text("abcdefgh ", min_size=1, max_size=20).filter(str.strip)
 
 
@@ -104,11 +116,18 @@ def test_layers_come_in_the_seeds_order_whatever_order_they_were_found_in(like: 
     assert order == sorted(order)
 
 
-def test_a_private_system_text_reaches_its_own_member_only() -> None:
-    """Seed 001: the system prompt is private; nothing that is gathered for all has it."""
-    secret = team_of(Path("/work"), {"max": "claude"}).member("max")
-    collected = framework_only(TEAM).collect(Occasion(secret, HI, "Hi", None))
-    assert all("You are a secret" not in text for text in collected.values())
+def test_a_private_system_text_reaches_its_own_member_only(tmp_path: Path) -> None:
+    """Seed 001: the system prompt is private, and lives for one call: it is in no message and in no layer."""
+    stage = Stage(tmp_path, team_of(tmp_path, {"max": "claude", "sarah": "codex", "al": "plain"}))
+    for name in ("max", "sarah", "al"):
+        stage.member(name, system_instruction=f"You are secretly {name}", instruction_file_text=f"File of {name}")
+    stage.send("[NEXT: max, sarah, al] Go")
+    given = [(launch.identity.system_text or "") + launch.stdin.decode() for launch in stage.launched]
+    assert stage.spoke == ["max", "sarah", "al"]
+    for text, own in zip(given, stage.spoke, strict=True):
+        told = [name for name in ("max", "sarah", "al") if f"secretly {name}" in text or f"File of {name}" in text]
+        assert told == [own]
+    assert not any("secretly" in said or "File of" in said for said in stage.said)
 
 
 def test_a_summary_is_a_layer_and_no_message() -> None:
