@@ -8,12 +8,16 @@ from collections.abc import Iterator
 
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.receipt import block_lines, memory_in_words, short
-from teamchat.cli.output.words import exact, plural, todo_line
+from teamchat.cli.output.words import called, exact, plural, refusal, todo_line
 from teamchat.cli.place import choose_session
+from teamchat.core.answering import passed_over
 from teamchat.core.clean import visible
+from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
+from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
 from teamchat.core.engine.route import Route, Status
 from teamchat.core.events import ConversationEvent, TodoChanged, Warned
+from teamchat.core.folders import state_dir
 from teamchat.core.layers.collector import Told
 from teamchat.core.memory import past_of
 from teamchat.core.printable import printable
@@ -28,14 +32,21 @@ def explain(
     team: Team, db: Database, session: str | None, text: str, *, new: bool, speaker: str | None, to: str | None
 ) -> int:
     """Print markers, the order of speaking, and the first turn's prompt, command and environment."""
-    with db.taken_back():  # and printed after it: a pager must not keep the store locked
-        chosen = choose_session(db, team, session, new=new)[0]
-        explanation = [*_explain(team, db, chosen.id, text, speaker, to)]
+    explanation: list[str | bytes] = []
+    try:
+        with db.taken_back():  # and printed after it: a pager must not keep the store locked
+            chosen = choose_session(db, team, session, new=new)[0]
+            explanation.extend(_explain(team, db, chosen.id, text, speaker, to))
+    finally:  # also what was found before something that send refuses
+        _print(explanation)
+    return 0
+
+
+def _print(explanation: list[str | bytes]) -> None:
     for part in explanation:
         shown = exact(part) if isinstance(part, bytes) else visible(part).encode(errors="backslashreplace")
         sys.stdout.buffer.write(shown + b"\n")
     sys.stdout.buffer.flush()
-    return 0
 
 
 def _explain(
@@ -43,12 +54,21 @@ def _explain(
 ) -> Iterator[str | bytes]:
     yield from marker_lines(text)
     told: list[ConversationEvent] = []
-    coordinator = ConversationCoordinator(team, db, session, folder=db.path.parent, stopper=Stopper(), emit=told.append)
+    coordinator = ConversationCoordinator(
+        team,
+        db,
+        session,
+        folder=db.path.parent,
+        stopper=Stopper(),
+        emit=told.append,
+        cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
+    )
     addressed = coordinator.address(text, speaker=speaker, to=to)
-    coordinator.store(addressed)
+    actions = coordinator.store(addressed)
     yield from (f"problem: {problem}" for problem in addressed.problems)
     yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
     yield from (todo_line(event.change) for event in told if isinstance(event, TodoChanged))
+    yield from changes(actions)
     queue = [route for route in coordinator.state.queue if route.status is not Status.HELD]
     yield "speaking: " + (", then ".join(in_words(queue)) or "nobody")
     if coordinator.state.held:
@@ -69,6 +89,18 @@ def in_words(queue: list[Route]) -> list[str]:
         " + ".join(route.target for route in group) + {1: " (P1)", 3: " (P3)"}.get(group[0].priority, "")
         for group in groups.values()
     ]
+
+
+def changes(actions: tuple[Action, ...]) -> Iterator[str]:
+    """What the message takes out of the queue, what finds no room in it, and the guard that lets nobody speak."""
+    for action in actions:
+        match action:
+            case Dropped(route=route):
+                yield f"dropped: {called(route)}"
+            case Refused(route=route, limit=limit):
+                yield f"problem: {refusal(route, limit)}"
+            case Paused(reason=reason):
+                yield f"paused: {reason}"
 
 
 def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
@@ -92,9 +124,20 @@ def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[
 
 
 def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
-    past = past_of(coordinator.db, coordinator.session, team.member(route.target))
-    turn = ready(team, route, coordinator.manager, coordinator.outside, past=past, collector=coordinator.collector)
-    yield f"\n{route.target} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
+    target = team.member(route.target)
+    member = coordinator.answering.order(target)[0]
+    turn = ready(
+        team,
+        route,
+        coordinator.manager,
+        coordinator.outside,
+        member=member,
+        past=past_of(coordinator.db, coordinator.session, member),
+        collector=coordinator.collector,
+        budget_usd=coordinator.answering.budget(),
+    )
+    yield "" if member is target else f"\n{passed_over(target, member)}"
+    yield f"{member.name} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
     yield f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}"
     if turn.setup.memory != "fresh":
         yield f"memory {memory_in_words(turn.setup)}"

@@ -89,11 +89,9 @@ class Answering:
     async def answer(self, route: Route) -> Answer | NoAnswer:
         """An answer to `route`, or the failure of the last turn that was tried."""
         target = self.team.member(route.target)
-        everybody = [target, *map(self.team.member, target.fallback)]
-        member, *others = sorted(everybody, key=self._cools)  # in their order, those that cool down last
+        member, *others = self.order(target)
         if member is not target:
-            cools = f"{target.name}'s vendor cools down after a rate limit"
-            self.emit(Warned(f"{cools}; {_instead(member, target)}", route.number))
+            self.emit(Warned(passed_over(target, member), route.number))
         while True:
             result = await self._tries(route, member, replaceable=not all(map(self._cools, others)))
             kind = _kind(result)
@@ -108,6 +106,10 @@ class Answering:
             route = result.route
             member, *others = sorted(others, key=self._cools)
             self.emit(Warned(f"{_reason(result)}; {_instead(member, target)}", route.number))
+
+    def order(self, target: Member) -> list[Member]:
+        """The target and those who answer in its place, as they are asked: those whose vendor cools down last."""
+        return sorted([target, *map(self.team.member, target.fallback)], key=self._cools)
 
     def stopped(self, member: str | None = None) -> bool:
         """Whether a person wants no turn of that member, or of anybody, to begin."""
@@ -247,6 +249,11 @@ def _kind(result: Answer | NoAnswer) -> FailureKind | None:
         return FailureKind.MISSING if isinstance(result.error, AgentMissing) else None
     failure = result.finished.outcome.failure
     return failure.kind if failure else None
+
+
+def passed_over(target: Member, member: Member) -> str:
+    """Why the target is not asked first."""
+    return f"{target.name}'s vendor cools down after a rate limit; {_instead(member, target)}"
 
 
 def _instead(member: Member, target: Member) -> str:

@@ -20,6 +20,7 @@ CODES = {
     FailureKind.AGENT: ExitCode.MEMBER_FAILED,
     FailureKind.RATE_LIMIT: ExitCode.MEMBER_FAILED,
     FailureKind.OVERLOADED: ExitCode.MEMBER_FAILED,
+    FailureKind.BUDGET: ExitCode.BUDGET,
     FailureKind.TIMEOUT: ExitCode.TIMEOUT,
     FailureKind.MISSING: ExitCode.AGENT_UNAVAILABLE,
     FailureKind.LOGIN: ExitCode.AGENT_UNAVAILABLE,

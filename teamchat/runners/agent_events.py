@@ -17,6 +17,7 @@ class FailureKind(StrEnum):
     REFUSED = "refused"  # the access asked for can not be given
     RATE_LIMIT = "rate_limit"  # rate limit or quota: another try later may work
     OVERLOADED = "overloaded"  # the vendor or the network: another try may work
+    BUDGET = "budget"  # it has used up what it may cost
     INTERRUPTED = "interrupted"  # the user stopped it
     GONE = "gone"  # the vendor session that it was to go on with is not there any more
 

@@ -141,7 +141,8 @@ class ClaudeEvents(JsonEvents):
             case {"terminal_reason": "aborted_streaming" | "aborted_tools"}:
                 self.fail("", kind=FailureKind.INTERRUPTED)
             case {"errors": [str(), *_] as errors}:
-                self.fail("; ".join(error for error in errors if isinstance(error, str)))
+                kind = FailureKind.BUDGET if event.get("subtype") == "error_max_budget_usd" else None
+                self.fail("; ".join(error for error in errors if isinstance(error, str)), kind=kind)
             case _:
                 told = event.get("result") or event.get("subtype") or "no reason given"
                 self.fail(str(told), status=count(event.get("api_error_status")))

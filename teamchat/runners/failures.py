@@ -58,6 +58,7 @@ _LEADS = {
     FailureKind.REFUSED: "can not run with this access",
     FailureKind.RATE_LIMIT: "reached a rate limit or quota",
     FailureKind.OVERLOADED: "got no answer from its model's service",
+    FailureKind.BUDGET: "used up its budget",
     FailureKind.INTERRUPTED: "was interrupted",
     FailureKind.GONE: "has lost its own session",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,51 @@ def test_every_marker_is_explained() -> None:
         "problem: 'NEXT: sarah' is no marker and does nothing: did you mean [NEXT: sarah]?",
         "speaking: max",
     ]
+
+
+def test_markers_of_a_message_that_is_refused_are_explained_too() -> None:
+    actors({"max": []})
+    ran = run_here("send", "--dry-run", "[NEXT: [max]] `[NEXT: max]` Hi")
+    assert ran == Result(
+        4,
+        "[NEXT: [max] at 0: counts\n[NEXT: max] at 15: text, it is in inline code\n",
+        "teamchat: nobody is called '[max': did you mean max?\n  try: teamchat team  # lists who is there\n",
+    )
+
+
+def test_what_finds_no_room_and_what_is_taken_out_of_the_queue_is_told(world: Path) -> None:
+    names = [f"m{number}" for number in range(51)]
+    crew(world, {"max": [{"exit": 1}], **{name: [] for name in names}})
+    assert run_here("send", "--to", "max", "Hi").code == 1
+    out = run_here("send", "--dry-run", f"[DROP: max] [NEXT: {', '.join(names)}] Hi").out
+    told = ["dropped: max, called by kailai in msg-1", "problem: m50 was not queued: 50 are waiting already"]
+    assert [line for line in out.splitlines() if line.startswith(("dropped", "problem"))] == told
+
+
+def test_a_guard_that_would_let_nobody_speak_is_told(world: Path) -> None:
+    crew(world, {"max": ["One."]}, like={"max": "codex"}, limits={"tokens": 100})
+    assert run_here("send", "Hi").code == 0
+    told = "paused: 120 tokens are spent (limits.tokens)\nspeaking: nobody\nheld, only resume moves them: max\n"
+    ran = run_here("send", "--dry-run", "Hi")
+    assert ran.out.startswith(told)
+    assert "would run" not in ran.out
+    assert run_here("send", "--quiet", "Hi").code == 8
+
+
+def test_the_one_that_would_answer_while_a_vendor_cools_down_is_shown(world: Path) -> None:
+    limited = {"err": "Error: 429 too many requests", "exit": 1}
+    crew(world, {"max": [limited], "sarah": ["Me."]}, like={"max": "codex"}, members={"max": {"fallback": ["sarah"]}})
+    assert "\n\nmax would run: " in run_here("send", "--dry-run", "Hi").out
+    assert run_here("send", "--quiet", "Hi").out == "Me.\n"
+    out = run_here("send", "--dry-run", "--to", "max", "Hi").out
+    assert "speaking: max\n" in out
+    assert "\n\nmax's vendor cools down after a rate limit; sarah answers in its place\nsarah would run: " in out
+
+
+def test_the_share_of_the_budget_is_in_the_command(world: Path) -> None:
+    crew(world, {"max": [], "sarah": []}, like={"max": "claude", "sarah": "claude"}, limits={"cost_usd": 3.0})
+    assert " --max-budget-usd 3.0000\n" in run_here("send", "--dry-run", "--to", "max", "Hi").out
+    assert " --max-budget-usd 1.5000\n" in run_here("send", "--dry-run", "--to", "max+sarah", "Hi").out
 
 
 def test_markers_of_the_todo_list_are_explained_with_what_they_would_do(made: Crew) -> None:
@@ -130,7 +176,8 @@ def test_too_large_is_told(world: Path) -> None:
     crew(world, {"max": []}, team={"max_bytes": 2000, "task": "x" * 3000})
     ran = run_here("send", "--dry-run", "Hi")
     assert ran.code == 12
-    refused(ran)
+    assert refused(replace(ran, out="")).startswith("max: the task and system text alone take ")
+    assert ran.out.startswith("speaking: max\nguards: ")
 
 
 def test_a_program_that_is_not_installed_is_no_reason_not_to_look() -> None:

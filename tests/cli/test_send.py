@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -300,6 +301,16 @@ def test_members_that_speak_at_the_same_time_share_what_is_left_of_the_budget(wo
     assert run_here("send", "--to", "max+sarah+carol", "Hi").code == 0
     shown = [run_here("show", str(number)).out for number in range(1, 5)]
     assert [text.split("--max-budget-usd ")[1].split()[0] for text in shown] == ["1.0000", "1.0000", "1.0000", "2.2500"]
+
+
+def test_a_cli_that_ends_at_its_own_limit_of_cost_counts_as_the_budget(world: Path) -> None:
+    over = {"type": "result", "subtype": "error_max_budget_usd", "errors": ["Reached maximum budget ($0.4)"]}
+    crew(world, {"max": [{"say": json.dumps(over), "exit": 1}], "sarah": []})
+    team = Path("teamchat.toml")
+    team.write_text(team.read_text().replace('like = "plain"', 'like = "claude"', 1))
+    ran = run_here("send", "--trust", "--quiet", "--to", "max,sarah", "Hi")
+    told = "failed: max used up its budget: Reached maximum budget ($0.4); held: max, sarah"
+    assert ran == Result(8, "", notes(told, "try: teamchat resume"))
 
 
 def test_a_pair_that_says_nothing_new_is_stopped_before_its_turns_are_used_up(world: Path) -> None:

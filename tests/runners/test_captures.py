@@ -16,6 +16,7 @@ FAILURES: dict[Cli, dict[FailureKind, str]] = {
         FailureKind.GONE: "nopersist_resume resume_other_cwd resume_unknown",
         FailureKind.LOGIN: "e401 e403 noauth retries0_401",
         FailureKind.RATE_LIMIT: "credit_low e429_forever",
+        FailureKind.BUDGET: "max_budget",
         FailureKind.TOO_LARGE: "prompt_too_long",
         FailureKind.REFUSED: "perm_bypass_mode skip_perms_root",
         FailureKind.INTERRUPTED: "sig_stream_SIGINT_group sig_tool_SIGINT_group sig_tool_SIGINT_pid",
@@ -24,7 +25,7 @@ FAILURES: dict[Cli, dict[FailureKind, str]] = {
             hang_before nonstream_fallback_off retries0_refused retries2_500 retries2_500_nopartial
             sig_backoff_SIGINT_pid sig_backoff_SIGTERM_pid timeout_before""",
         FailureKind.AGENT: """
-            bad_claude_json badflag badmode e400 empty_reply epipe invalid_model max_budget max_tokens max_turns
+            bad_claude_json badflag badmode e400 empty_reply epipe invalid_model max_tokens max_turns
             noverbose partial_without_stream pty_nothing pty_typed_stdin resume_notuuid
             session_id_reuse sig_stream_SIGHUP_pid sig_stream_SIGINT_pid
             sig_stream_SIGKILL_group sig_stream_SIGKILL_pid sig_stream_SIGTERM_group sig_stream_SIGTERM_pid
@@ -158,6 +159,7 @@ def test_a_failure_says_one_clean_line_and_how_to_log_in(cli: Cli, name: str) ->
         ("claude", "noauth", "is not logged in, or the login was refused: Not logged in · Please run /login"),
         ("claude", "badflag", "reported an error: unknown option '--nope'"),
         ("claude", "max_turns", "reported an error: Reached maximum number of turns (1)"),
+        ("claude", "max_budget", "used up its budget: Reached maximum budget ($0.0001)"),
         ("claude", "empty_reply", "finished without an answer"),
         ("claude", "sig_stream_SIGTERM_pid", "was ended by SIGTERM before it had finished its answer"),
         ("claude", "sig_tool_SIGINT_pid", "was interrupted"),

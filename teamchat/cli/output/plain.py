@@ -11,6 +11,7 @@ from teamchat.cli.output.words import (
     found_lessons,
     learned,
     note,
+    refusal,
     todo_line,
     turn_line,
 )
@@ -45,7 +46,7 @@ class PlainOutput:
             case RouteDropped(route=route):
                 note(f"dropped: {called(route)}")
             case RouteRefused(route=route, limit=limit):
-                note(f"{route.target} was not queued: {limit} are waiting already")
+                note(refusal(route, limit))
             case AgentSpoke(member=member, event=agent_event):
                 self._agent(member, agent_event)
             case TodoChanged(change=change):

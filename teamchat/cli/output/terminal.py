@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.text import Text as RichText
 
-from teamchat.cli.output.words import BEGINS, called, compacted, ending, found_lessons, learned, todo_line, turn_line
+from teamchat.cli.output.words import (
+    BEGINS,
+    called,
+    compacted,
+    ending,
+    found_lessons,
+    learned,
+    refusal,
+    todo_line,
+    turn_line,
+)
 from teamchat.core.clean import Cleaner, visible
 from teamchat.core.events import (
     AgentSpoke,
@@ -81,7 +91,7 @@ class TerminalOutput:
             case Warned(text=text):
                 self._line(f"· {visible(text)}", "yellow")
             case RouteRefused(route=route, limit=limit):
-                self._line(f"· {route.target} was not queued: {limit} are waiting already", "yellow")
+                self._line(f"· {refusal(route, limit)}", "yellow")
             case _:
                 pass
 

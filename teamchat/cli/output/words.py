@@ -123,6 +123,11 @@ def called(route: Route) -> str:
     return f"{route.target}, called by {route.by} in {route.parent}"
 
 
+def refusal(route: Route, limit: int) -> str:
+    """Whose turn finds no room in the queue."""
+    return f"{route.target} was not queued: {limit} are waiting already"
+
+
 def todo_line(change: Change, where: str = "") -> str:
     """What happened to an item of the todo list, and where."""
     return f"todo {change.number} {change.what} by {change.by}{where}: {printable(change.text)}"
