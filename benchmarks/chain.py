@@ -19,11 +19,11 @@ from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.scripted.home import MODELS
-from teamchat.core.scripted.protocol import Request, Vendor
+from teamchat.core.scripted.protocol import Request
 from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.core.scripted.server import ModelServer
 from teamchat.runners.agent_events import VendorSession
-from teamchat.runners.base import Job
+from teamchat.runners.base import Job, Vendor
 from tests.real import clis
 
 TURNS = 10

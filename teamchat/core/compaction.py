@@ -1,4 +1,4 @@
-"""Summing up a conversation for those who go on with it: what is asked, what is kept, how it is told (seed 002, 4.6).
+"""Summing up a conversation for those who go on with it: what is asked and what is kept (seed 002, 4.6).
 
 A member's CLI is given what prompts would quote of the messages that are not summed up yet, and the summary so far. It
 is told neither its own instructions nor the team's protocol: what it writes is for everybody, and calls nobody.

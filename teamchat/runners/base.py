@@ -16,6 +16,7 @@ from teamchat.runners.agent_events import AgentEvent, Failure, Usage
 
 Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]
+Vendor = Literal["claude", "codex", "gemini"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class Runner(Protocol):
     was none; else the receipt says unknown. `sessions` None: it has none, so every turn is a fresh one.
     """
 
-    vendor: Literal["claude", "codex", "gemini"] | None
+    vendor: Vendor | None
     tested_version: str | None
     limit: Limit | None
     stop: StopRule

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from signal import Signals
 from types import MappingProxyType
-from typing import Literal
 
 from teamchat.runners.base import (
     Access,
@@ -22,6 +21,7 @@ from teamchat.runners.base import (
     Prepared,
     Sessions,
     StopRule,
+    Vendor,
 )
 from teamchat.runners.claude_events import ClaudeEvents
 from teamchat.runners.foreign import decode, scalar
@@ -51,7 +51,7 @@ READS = "CLAUDE.md of its folder and of the user, the user's settings, MCP serve
 
 
 class ClaudeRunner:
-    vendor: Literal["claude", "codex", "gemini"] | None = "claude"
+    vendor: Vendor | None = "claude"
     tested_version: str | None = "2.1.197"
     limit: Limit | None = Limit(10_000_000)
     stop = StopRule(Signals.SIGINT, group=False)  # the one signal on which it ends its tools' processes itself

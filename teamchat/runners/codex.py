@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
 
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule
+from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule, Vendor
 from teamchat.runners.codex_config import trusting, without_servers
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.codex_rollout import used_in
@@ -33,7 +32,7 @@ READS = "AGENTS.md of its folder and of the user, the user's configuration and M
 
 
 class CodexRunner:
-    vendor: Literal["claude", "codex", "gemini"] | None = "codex"
+    vendor: Vendor | None = "codex"
     tested_version: str | None = "0.169.0"
     limit: Limit | None = Limit(1_048_576, "characters")
     stop = StopRule()  # on SIGINT its sandbox leaves empty folders in the workspace

@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
 
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule
+from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule, Vendor
 from teamchat.runners.gemini_env import silenced
 from teamchat.runners.gemini_events import GeminiEvents
 from teamchat.runners.logins import gemini_login
@@ -49,7 +48,7 @@ READS = "GEMINI.md of its folder and of the user, the user's settings, MCP serve
 
 
 class GeminiRunner:
-    vendor: Literal["claude", "codex", "gemini"] | None = "gemini"
+    vendor: Vendor | None = "gemini"
     tested_version: str | None = "0.61.0"
     limit: Limit | None = Limit(
         4_000_000

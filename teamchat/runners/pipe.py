@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 
 from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, TextDelta
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule, Verdict
+from teamchat.runners.base import (
+    Access,
+    Command,
+    EventParser,
+    Job,
+    Limit,
+    Login,
+    Prepared,
+    Sessions,
+    StopRule,
+    Vendor,
+    Verdict,
+)
 from teamchat.runners.failures import Voice, ending, last_words
 from teamchat.runners.foreign import scalar
 
@@ -38,7 +49,7 @@ class PipeOutput:
 
 
 class PipeRunner:
-    vendor: Literal["claude", "codex", "gemini"] | None = None
+    vendor: Vendor | None = None
     tested_version: str | None = None
     limit: Limit | None = None
     stop = StopRule()

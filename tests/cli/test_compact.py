@@ -111,7 +111,7 @@ def test_receipts_show_the_summary_and_where_it_was_told() -> None:
     (receipt,) = objects(run_here("show", "3", "--json"))
     assert (receipt["route"], receipt["summary"]) == (None, SUMMARY)
     assert "bytes in place of older messages\n" in run_here("show", "4").out
-    assert "compression " in run_here("show", "4", "--prompt").err
+    assert "summary " in run_here("show", "4", "--prompt").err
     assert "summary" not in run_here("show", "2").out
     assert (SUMMARY in run_here("show", "4", "--diff").out, SUMMARY in run_here("show", "3", "--diff").out) == (
         True,

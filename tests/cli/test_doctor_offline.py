@@ -15,7 +15,7 @@ import pytest
 
 from teamchat.core.doctor.proof.shapes import SHAPES
 from teamchat.core.errors import ExitCode
-from teamchat.core.scripted.protocol import Vendor
+from teamchat.runners.base import Vendor
 from tests.cli.scene import objects, refused
 from tests.installed import SAYS, install, program
 from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, run_here, start

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from teamchat.core.scripted.protocol import Vendor
 from teamchat.core.scripted.reply import Ending, Reply, Tokens, ToolUse
 from teamchat.core.scripted.server import ModelServer, prompt, system_text, tool_results
+from teamchat.runners.base import Vendor
 from tests.runners.processes import PATIENCE_S
 
 PATHS: dict[Vendor, str] = {

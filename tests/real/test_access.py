@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.protocol import Vendor
 from teamchat.core.scripted.reply import Reply, ToolUse
+from teamchat.runners.base import Vendor
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

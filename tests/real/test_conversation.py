@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.scripted.protocol import Vendor
 from teamchat.core.scripted.reply import Reply
+from teamchat.runners.base import Vendor
 from tests.real.world import MEMBERS, World
 
 pytestmark = pytest.mark.real

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.protocol import Vendor
+from teamchat.runners.base import Vendor
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.scripted.home import MODELS
-from teamchat.core.scripted.protocol import Vendor
 from teamchat.core.scripted.reply import Reply, use
 from teamchat.core.scripted.server import ModelServer, prompt, system_text, tool_results
+from teamchat.runners.base import Vendor
 from tests.real.clis import Finished, run
 
 pytestmark = pytest.mark.real

@@ -6,9 +6,10 @@ from threading import Barrier
 
 import pytest
 
-from teamchat.core.scripted.protocol import Request, Vendor
+from teamchat.core.scripted.protocol import Request
 from teamchat.core.scripted.reply import Reply
 from teamchat.core.scripted.server import Script
+from teamchat.runners.base import Vendor
 from tests.real.world import MEMBERS, PANEL, TIMEOUT_S, World
 
 pytestmark = pytest.mark.real

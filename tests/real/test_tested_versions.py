@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.scripted.protocol import Vendor
+from teamchat.runners.base import Vendor
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

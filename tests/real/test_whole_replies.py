@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from teamchat.core.scripted.protocol import Vendor
 from teamchat.core.scripted.reply import Reply
+from teamchat.runners.base import Vendor
 from tests.real.world import Ran, World
 
 RUNS = 20

@@ -121,14 +121,18 @@ def block_lines(setup: Setup) -> Iterator[str]:
     """Each part of what was sent, its size and why it is there."""
     for block in setup.blocks:
         why = plural(block.messages, "message") if block.name == "history" else WHY[block.name]
-        name = block.name.removesuffix("__context")
-        yield f"{name:<11} {block.bytes:>9,} bytes {approx_tokens(block.bytes):>8,} tokens  {why}"
+        yield f"{_part(block.name):<11} {block.bytes:>9,} bytes {approx_tokens(block.bytes):>8,} tokens  {why}"
+
+
+def _part(name: str) -> str:
+    """What docs/context.md calls a part of a prompt."""
+    return "summary" if name == COMPRESSION else name.removesuffix("__context")
 
 
 def cut_lines(cut: Trimmed) -> Iterator[str]:
     """What is not there, or not whole, and why."""
     if cut.layers:
-        yield f"without {', '.join(name.removesuffix('__context') for name in cut.layers)} (the budget)"
+        yield f"without {', '.join(map(_part, cut.layers))} (the budget)"
     if cut.history_messages:
         yield f"{plural(cut.history_messages, 'old message')} (the budget)"
     if cut.message_bytes or cut.request_bytes:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from teamchat.core.scripted.protocol import Vendor
+from teamchat.runners.base import Vendor
 
 MODELS: Mapping[Vendor, str] = MappingProxyType(
     {"claude": "claude-opus-4-8", "codex": "gpt-5.5", "gemini": "gemini-2.5-flash"}

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from threading import Event
-from typing import Literal, Protocol
+from typing import Protocol
 
 from teamchat.core.scripted.reply import Reply
+from teamchat.runners.base import Vendor
 
-Vendor = Literal["claude", "codex", "gemini"]
 Body = Mapping[str, object]
 
 

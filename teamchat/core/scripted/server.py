@@ -13,9 +13,10 @@ from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Self
 
-from teamchat.core.scripted.protocol import Message, Request, Vendor, VendorProtocol
+from teamchat.core.scripted.protocol import Message, Request, VendorProtocol
 from teamchat.core.scripted.reply import Reply
 from teamchat.core.scripted.wire import PROTOCOLS, HTTPServer
+from teamchat.runners.base import Vendor
 
 Script = Callable[[Request], Reply]
 

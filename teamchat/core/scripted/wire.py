@@ -14,9 +14,10 @@ from typing import Protocol
 
 from teamchat.core.scripted.anthropic import Anthropic
 from teamchat.core.scripted.gemini import Gemini
-from teamchat.core.scripted.protocol import Request, Vendor, VendorProtocol
+from teamchat.core.scripted.protocol import Request, VendorProtocol
 from teamchat.core.scripted.reply import Broken, Reply
 from teamchat.core.scripted.responses import Responses
+from teamchat.runners.base import Vendor
 
 PROTOCOLS: dict[Vendor, VendorProtocol] = {"claude": Anthropic(), "codex": Responses(), "gemini": Gemini()}
 

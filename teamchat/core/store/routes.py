@@ -80,8 +80,3 @@ def _write(db: Database, session: int, route: Route, place: int | None) -> None:
 def all_routes(db: Database, session: int) -> list[Route]:
     """Every route of the session, in the order in which they were queued."""
     return [_route(row) for row in db.rows("SELECT * FROM routes WHERE session = ? ORDER BY number", session)]
-
-
-def find_route(db: Database, session: int, number: int) -> Route | None:
-    row = db.row("SELECT * FROM routes WHERE session = ? AND number = ?", session, number)
-    return _route(row) if row else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from teamchat.core.engine.route import Route, Status
 from teamchat.core.engine.state import Rules, State
 from teamchat.core.store.database import Database
-from teamchat.core.store.routes import find_route, load_state, open_routes, save_state
+from teamchat.core.store.routes import all_routes, load_state, open_routes, save_state
 from teamchat.core.store.sessions import create_session
 
 RULES = Rules(("max",), ("kailai",))
@@ -37,16 +37,13 @@ def test_what_left_the_queue_is_done_or_dropped(db: Database, session: int) -> N
     queue = tuple(replace(FULL, number=number) for number in (1, 2, 3))
     save_state(db, session, State(RULES), State(RULES, queue))
     save_state(db, session, State(RULES, queue), State(RULES, queue[2:]), dropped=[queue[1]])
-    found = [find_route(db, session, number) for number in (1, 2, 3)]
-    assert [route and route.status for route in found] == [Status.DONE, Status.DROPPED, Status.HELD]
-    assert find_route(db, session, 9) is None
+    assert [route.status for route in all_routes(db, session)] == [Status.DONE, Status.DROPPED, Status.HELD]
 
 
 def test_a_route_that_was_queued_and_dropped_at_once_is_kept_as_dropped(db: Database, session: int) -> None:
     """The replies of a group are one step: the second may drop what the first has asked for."""
     save_state(db, session, State(RULES), State(RULES, (), 8), dropped=[FULL])
-    found = find_route(db, session, FULL.number)
-    assert found == replace(FULL, status=Status.DROPPED)
+    assert all_routes(db, session) == [replace(FULL, status=Status.DROPPED)]
 
 
 def test_sessions_have_queues_of_their_own(db: Database, session: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from teamchat.core.scripted.protocol import Vendor
+from teamchat.runners.base import Vendor
 from teamchat.runners.foreign import decode
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from teamchat.core.doctor.proof.tools import NOTE, SLEEP
 from teamchat.core.doctor.proof.turn import Observed, Watch, observe
 from teamchat.core.scripted.home import MODELS, environment
-from teamchat.core.scripted.protocol import Request, Vendor
+from teamchat.core.scripted.protocol import Request
 from teamchat.core.scripted.reply import Reply
 from teamchat.core.scripted.server import ModelServer
-from teamchat.runners.base import Job, Runner
+from teamchat.runners.base import Job, Runner, Vendor
 from teamchat.runners.live import LiveAgent
 
 SYSTEM = "You are the prover."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from teamchat.core.scripted.protocol import Vendor
 from teamchat.core.scripted.reply import Reply, ToolUse
+from teamchat.runners.base import Vendor
 
 NOTE = "note.txt"
 SLEEP = ("sleep", "600")

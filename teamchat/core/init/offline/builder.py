@@ -8,7 +8,7 @@ prompt = sys.stdin.read()
 lines, words = len(prompt.splitlines()), len(prompt.split())
 
 sys.stdout.write(f"""\
-I built the smallest part. My prompt had {lines} lines and {words} words: `teamchat show --prompt` prints it.
+I built the smallest part. My prompt had {lines} lines and {words} words: `teamchat show TURN --prompt` prints it.
 
 [NEXT: checker]
 """)
