@@ -60,7 +60,7 @@ NOTHING_BEFORE = Past()
 def past_of(db: Database, session: int, member: Member) -> Past:
     """What the store knows of `member` in this session."""
     turn = last_turn_of(db, session, member.name)
-    turns = turns_in(db, session, turn.vendor_session) if turn and turn.vendor_session else ()
+    turns = turns_in(db, session, member.name, turn.vendor_session) if turn and turn.vendor_session else ()
     return Past(turn, tuple(turns), edits_of(db, session))
 
 

@@ -164,6 +164,18 @@ def test_a_cli_that_silently_begins_anew_is_not_believed(stage: Stage) -> None:
     assert "began a new session" in " ".join(stage.warnings)
 
 
+def test_members_whose_programs_give_their_sessions_one_name_miss_nothing(stage: Stage) -> None:
+    """As wrapper scripts may: what one has said and used is not the other's."""
+    stage.session_of = lambda _launch: "the-session"
+    for name in ("max", "carol", "sarah", "max", "carol"):
+        stage.send(f"Hi {name}.", to=name)
+    assert ["carol 0" in prompt for prompt in stage.prompts] == [False, False, True, True, False]
+    assert ["sarah 0" in prompt for prompt in stage.prompts] == [False, False, False, True, True]
+    assert resumed(stage.launched[-1]) == "the-session"
+    usages = [turn.outcome.usage for turn in stage.turns if turn.outcome]
+    assert len({usage.input_tokens for usage in usages if usage}) == 1
+
+
 def test_the_request_is_quoted_only_where_the_session_has_not_had_it(stage: Stage) -> None:
     stage.says["max"][:2] = ["Plan.\n[NEXT: sarah]", "Done."]
     stage.says["sarah"][0] = "Code.\n[NEXT: max]"

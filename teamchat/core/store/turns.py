@@ -247,11 +247,12 @@ def previous_turn(db: Database, turn: Turn) -> Turn | None:
     return _turn(row) if row else None
 
 
-def turns_in(db: Database, session: int, vendor_session: str) -> list[Turn]:
-    """The turns that one session of an agent's CLI has had."""
+def turns_in(db: Database, session: int, member: str, vendor_session: str) -> list[Turn]:
+    """The turns of a member that one session of its CLI has had; another member's CLI may call its own the same."""
     rows = db.rows(
-        "SELECT * FROM turns WHERE session = ? AND vendor_session = ? ORDER BY number", session, vendor_session
-    )
+        "SELECT * FROM turns WHERE session = ? AND member = ? AND vendor_session = ? ORDER BY number",
+        session, member, vendor_session,
+    )  # fmt: skip
     return [_turn(row) for row in rows]
 
 
