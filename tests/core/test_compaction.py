@@ -256,6 +256,16 @@ class TestTheTurn:
         assert "SUMMARY" not in last.stdin.decode()
         assert "Reply 1." in last.stdin.decode()
 
+    def test_who_remembers_is_told_it_as_soon_as_its_thread_breaks(self, stage: Stage) -> None:
+        stage.member("max", memory="resume")
+        grow(stage, 6)
+        went_on = of_max(stage)[-1]
+        stage.member("max", system_instruction="You are another")
+        grow(stage, 1)
+        begun = of_max(stage)[-1]
+        assert [went_on.count(text) for text in ("SUMMARY ONE", "Question 0.", "Question 5.")] == [0, 0, 1]
+        assert [begun.count(text) for text in ("SUMMARY ONE", "Reply 1.", "Question 0.", "Question 6.")] == [1, 0, 1, 1]
+
     def test_secrets_cross_in_no_summary(self, stage: Stage) -> None:
         compactor(stage, f"The key is {SECRET}.")
         grow(stage, 5)
