@@ -2,18 +2,19 @@
 
     TeamchatError              1
     ├── UsageError             2   a wrong option or argument
-    │   └── TeamFileError      2   the team file is wrong
+    │   ├── TeamFileError      2   the team file is wrong
+    │   └── NothingToResume    2   `resume` found no route that waits
     ├── UnknownName            4   no such team, member or session; an ambiguous name
     ├── NotTrusted             5   the team file asks for something that was not trusted
-    ├── NothingToResume        2   `resume` found no route that waits
+    ├── BudgetUsedUp           8   no budget is left to try it again or elsewhere
     ├── StoreError            13   the store can not be read or written
-    ├── SessionBusy           13   another process runs this conversation
+    │   └── SessionBusy       13   another process runs this conversation
     ├── PromptTooLarge        12   the input is over a limit before anything was run
     ├── AgentMissing          11   the agent's program is not installed
     ├── Interrupted          130   stopped before anything was run
     └── NoRecording           10   a replay came to a turn that was not recorded
 
-How a *turn* ends is not an exception but an outcome (`core/outcome.py`), with a code of the same table.
+How a *turn* ends is not an exception but an `Outcome` (`core/receipt.py`), with a code of the same table.
 """
 
 from __future__ import annotations

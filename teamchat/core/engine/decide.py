@@ -1,8 +1,8 @@
 """The rules of a conversation, as one pure function: `decide(state, event) -> (state, actions)`.
 
-Every rule of who speaks next, what waits, what a failure holds back and what pauses lives here, and in the `engine_*`
-files beside it, and nowhere else (design section 5). The coordinator performs the actions and stores the state; replay,
-resume and undo rest on the same function. Nothing of it reads a clock, a file or a store: events carry the time.
+Every rule of who speaks next, what waits, what a failure holds back and what pauses lives here, and in the
+files beside it, and nowhere else (design section 5). The coordinator performs the actions and stores the state; replay
+and resume rest on the same function. Nothing of it reads a clock, a file or a store: events carry the time.
 """
 
 from __future__ import annotations
