@@ -39,7 +39,9 @@ def scalar(text: str) -> str:
 
 
 def decode(line: bytes) -> dict[str, object] | None:
-    """The JSON object on this line; None if there is none."""
+    """The JSON object on this line; None if there is none, which of what no brace begins costs little to see."""
+    if not line.lstrip().startswith(b"{"):
+        return None
     text = line.decode("utf-8", "replace")
     try:
         value = json.loads(text)

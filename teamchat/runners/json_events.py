@@ -103,8 +103,7 @@ class JsonEvents(ABC):
             self._trouble = None
 
     def _note_junk(self, line: bytes) -> Iterable[AgentEvent]:
-        text = one_line(line.decode("utf-8", "replace"), 500)
-        if text and len(self._junk) < _JUNK_NOTES:
+        if len(self._junk) < _JUNK_NOTES and (text := one_line(line.decode("utf-8", "replace"), 500)):
             self._junk.append(text)
             yield Note(f"printed a line that is no event: {text}")
 

@@ -28,6 +28,7 @@ from teamchat.runners.running import Chunk, Exit, Launch, Running, SpawnFailed, 
 
 POLL_S = 0.01
 READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
+DRAIN_S = 30.0  # for what a flood has left up to its limit; short lines can cost much more to read than to write
 SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
 START_S = 30.0  # for the guardian to start the agent; it takes milliseconds
 
@@ -148,7 +149,7 @@ class Process:
                         self._left -= len(data)
                         quiet = False
                         yield Chunk(stream, data, time.monotonic() - self.started)
-                if over and (quiet or self._hurried):
+                if over and (quiet or self._hurried or self._drained(over)):
                     return
                 await asyncio.sleep(POLL_S if quiet else 0)
                 self.poll()
@@ -156,6 +157,9 @@ class Process:
             self._release()
             while self._guardian and self._guardian.poll() is None:  # noqa: ASYNC110 (a child has no event)
                 await asyncio.sleep(POLL_S)
+
+    def _drained(self, over: Exit) -> bool:
+        return over.over_limit is not None and time.monotonic() - self.started > over.seconds + DRAIN_S
 
     def poll(self) -> None:
         """Take the guardian's last report, or notice that the guardian itself was killed; look at the output's size."""

@@ -191,7 +191,7 @@ class _Turn:
     def _line(self, stream: str, line: bytes) -> None:
         events = tuple(self.parser.feed(line) if stream == "out" else self.parser.feed_stderr(line))
         # CLIs print much that is no event of ours while they think or write a tool's input; stderr is only noise
-        if any(not isinstance(event, Retry | Note) for event in events) or (stream == "out" and not events):
+        if (stream == "out" and not events) or any(not isinstance(event, Retry | Note) for event in events):
             self._lives()
         for event in events:
             self.facts.learn(event)

@@ -224,6 +224,22 @@ def test_output_over_the_limit_ends_the_agent_and_is_kept_up_to_the_limit(start:
     assert len(ran.out) == limit < (tmp_path / "turn0" / "stdout").stat().st_size
 
 
+def test_output_over_the_limit_is_read_for_so_long_only(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teamchat.runners.process.DRAIN_S", 0.0)
+    process = start(agent("endless"), max_output=5_000_000)
+
+    async def main() -> int:
+        read = 0
+        async for chunk in process.chunks():
+            read += len(chunk.data)
+            while process.exit is None:
+                process.poll()
+                await asyncio.sleep(0.01)
+        return read
+
+    assert asyncio.run(asyncio.wait_for(main(), PATIENCE_S)) < 1_000_000
+
+
 def test_output_within_the_limit_is_whole(start: Start) -> None:
     ran = follow(start(agent("flood", "3"), max_output=3_000_000))
     assert (len(ran.out), ran.exit.over_limit) == (3_000_000, None)

@@ -16,14 +16,15 @@ import pytest
 from teamchat.core.turn import run, settle
 from teamchat.runners.running import Launch
 from teamchat.runners.turn import Clocks
-from tests.cli.contract.voices import ANSWER, EVENTFUL, GONE, HALF, VOICES, Voice, lines, raw
+from tests.cli.contract.voices import ANSWER, EVENTFUL, GONE, HALF, LIVE, VOICES, Voice, lines, raw
 from tests.cli.scene import actors, objects, queue, rows, said
 from tests.program import Result, run_here
 from tests.runners.processes import Pids
 
 MIB = 1 << 20
-every = pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.like)
-eventful = pytest.mark.parametrize("voice", EVENTFUL, ids=lambda voice: voice.like)
+every = pytest.mark.parametrize("voice", [*VOICES, LIVE], ids=lambda voice: voice.name)
+each_once = pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.name)  # of a process for one turn
+eventful = pytest.mark.parametrize("voice", EVENTFUL, ids=lambda voice: voice.name)
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Scene:
 
     def send(self, voice: Voice, *steps: str, message: str = "Hi", **keys: object) -> Result:
         """Let max, whose table in the team file has these keys, do these steps; nothing of him is left behind."""
-        actors({"max": steps}, like=voice.like, members={"max": keys}, team="[team]\nmax_bytes = 12000000")
+        member = {"memory": "live", **keys} if voice.stays else keys
+        actors({"max": steps}, like=voice.like, members={"max": member}, team="[team]\nmax_bytes = 12000000")
         ran = run_here("send", message)
         assert self.pids.all()
         assert self.pids.alive() == []
@@ -115,14 +117,14 @@ def test_it_hangs_after_its_result(scene: Scene, voice: Voice) -> None:
 def test_it_ignores_every_polite_signal(scene: Scene, voice: Voice) -> None:
     steps = ("tool", "+", "daemon", "+", *raw(voice.half, b"\n"), "+", "deaf", "+", "hang")
     ran = scene.send(voice, *steps, timeout="0.3s")
-    heard = HALF if voice in EVENTFUL else f"{HALF}\ndeaf"
+    heard = HALF if voice.eventful else f"{HALF}\ndeaf"
     scene.failed(ran, voice, 3, "was still running after 0.3 s (its timeout)", heard)
 
 
 # --- it leaves something behind
 
 
-@every
+@each_once
 @pytest.mark.parametrize("child", ["child", "daemon", "tool"])
 def test_it_leaves_a_child_behind(scene: Scene, voice: Voice, child: str) -> None:
     ran = scene.send(voice, child, "+", *raw(voice.whole()))
@@ -136,6 +138,13 @@ def test_it_leaves_a_child_behind_that_holds_its_output(scene: Scene, voice: Voi
     scene.answered(ran, ANSWER, note="ended what it left behind: s")
 
 
+@pytest.mark.parametrize("then", [("hang",), ("exit-with", "3")], ids=lambda then: then[0])
+def test_one_that_stays_has_answered_with_its_result_and_ends_with_the_run(scene: Scene, then: tuple[str, ...]) -> None:
+    """Whatever it does afterwards: its turn was over."""
+    children = ("tool", "+", "daemon", "+", "grandchild", "+", "deaf", "+")
+    scene.answered(scene.send(LIVE, *children, *raw(LIVE.whole()), "+", *then), ANSWER)
+
+
 # --- it exits without an answer
 
 
@@ -143,19 +152,19 @@ def test_it_leaves_a_child_behind_that_holds_its_output(scene: Scene, voice: Voi
 def test_it_says_nothing_and_exits_with_0(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, "exit-with", "0")
     early = "ended with exit code 0 before it had finished its answer"
-    scene.failed(ran, voice, 1, early if voice in EVENTFUL else "finished without an answer")
+    scene.failed(ran, voice, 1, early if voice.eventful else "finished without an answer")
 
 
-@every
+@each_once
 @pytest.mark.parametrize("text", ["", " \n\t\n"])
 def test_its_answer_is_blank(scene: Scene, voice: Voice, text: str) -> None:
     ran = scene.send(voice, *raw(voice.whole(text)))
     scene.failed(
-        ran, voice, 1, "finished without an answer", voice.heard(voice.whole(text)) if voice not in EVENTFUL else ""
+        ran, voice, 1, "finished without an answer", voice.heard(voice.whole(text)) if not voice.eventful else ""
     )
 
 
-@eventful
+@pytest.mark.parametrize("voice", [*EVENTFUL, LIVE], ids=lambda voice: voice.name)
 def test_it_exits_with_0_in_the_middle_of_its_answer(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half))
     scene.failed(ran, voice, 1, "ended with exit code 0 before it had finished its answer", HALF)
@@ -163,8 +172,8 @@ def test_it_exits_with_0_in_the_middle_of_its_answer(scene: Scene, voice: Voice)
 
 @pytest.mark.parametrize(
     ("voice", "events"),
-    [(voice, events) for voice in EVENTFUL for events in voice.failures],
-    ids=lambda value: value.like if isinstance(value, Voice) else str(len(value)),
+    [(voice, events) for voice in (*EVENTFUL, LIVE) for events in voice.failures],
+    ids=lambda value: value.name if isinstance(value, Voice) else str(len(value)),
 )
 @pytest.mark.parametrize("code", [0, 1])
 def test_it_says_itself_that_it_failed(scene: Scene, voice: Voice, events: tuple[dict[str, object]], code: int) -> None:
@@ -193,23 +202,21 @@ def test_every_kind_of_failure_has_its_code_and_can_be_tried_again(
 @every
 def test_it_dies_by_a_signal(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half), "+", "die", "SIGSEGV")
-    when = " before it had finished its answer" if voice in EVENTFUL else ""
+    when = " before it had finished its answer" if voice.eventful else ""
     scene.failed(ran, voice, 1, f"was ended by SIGSEGV{when}", HALF)
 
 
 @every
 def test_it_fails_with_its_reason_on_stderr(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half), "+", "err", "error: no such model", "+", "exit-with", "3")
-    reason = "reported an error: no such model" if voice in EVENTFUL else "ended with exit code 3: error: no such model"
+    reason = "reported an error: no such model" if voice.eventful else "ended with exit code 3: error: no such model"
     scene.failed(ran, voice, 1, reason, HALF)
 
 
-@every
+@each_once
 def test_it_answers_and_fails_then(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.whole()), "+", "exit-with", "3")
-    scene.failed(
-        ran, voice, 1, "ended with exit code 3" + (" after it had answered" if voice in EVENTFUL else ""), ANSWER
-    )
+    scene.failed(ran, voice, 1, "ended with exit code 3" + (" after it had answered" if voice.eventful else ""), ANSWER)
 
 
 # --- it says odd things, and answers
@@ -241,7 +248,7 @@ def test_its_output_comes_byte_by_byte(scene: Scene, voice: Voice) -> None:
     scene.answered(scene.send(voice, "trickle", voice.whole().hex()), ANSWER)
 
 
-@every
+@each_once
 @pytest.mark.parametrize(
     ("odd", "kept"),
     [
@@ -267,11 +274,16 @@ def test_what_could_act_on_a_terminal_is_stored_and_not_shown(scene: Scene, voic
 # --- what it does with its prompt
 
 
-@every
+@each_once
 @pytest.mark.parametrize("steps", ["", "close-stdin +", "read-slowly 0.02 +"])
 def test_it_does_not_read_its_prompt_as_it_should(scene: Scene, voice: Voice, steps: str) -> None:
     ran = scene.send(voice, *steps.split(), *raw(voice.whole()), message="long " * 200_000)
     scene.answered(ran, ANSWER)
+
+
+@pytest.mark.parametrize("steps", [(), ("close-stdin", "+")], ids=["never", "closed"])
+def test_one_that_stays_does_not_read_its_prompt(scene: Scene, steps: tuple[str, ...]) -> None:
+    scene.answered(scene.send(LIVE, *steps, *raw(LIVE.whole()), message="long " * 200_000), ANSWER)
 
 
 # --- it says too much
@@ -286,11 +298,11 @@ def test_it_writes_without_end(scene: Scene, voice: Voice, monkeypatch: pytest.M
     scene.failed(ran, voice, 1, "wrote more than 8 MiB and was stopped", str(receipt["partial"]))
 
 
-@pytest.mark.parametrize("voice", VOICES[:2], ids=lambda voice: voice.like)
+@pytest.mark.parametrize("voice", [*VOICES[:2], LIVE], ids=lambda voice: voice.name)
 def test_it_floods_stderr(scene: Scene, voice: Voice) -> None:
     scene.answered(scene.send(voice, "flood-err", "100", "+", *raw(voice.whole())), ANSWER)
 
 
-@pytest.mark.parametrize("voice", VOICES[:2], ids=lambda voice: voice.like)
+@pytest.mark.parametrize("voice", [*VOICES[:2], LIVE], ids=lambda voice: voice.name)
 def test_its_answer_is_one_line_of_20_megabytes(scene: Scene, voice: Voice) -> None:
     scene.answered(scene.send(voice, "inflated", voice.whole("@@").hex(), "20"), "x" * 20_000_000)

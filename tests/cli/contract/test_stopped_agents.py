@@ -7,21 +7,23 @@ import time
 
 import pytest
 
-from tests.cli.contract.voices import ANSWER, HALF, VOICES, Voice, raw
+from tests.cli.contract.voices import ANSWER, HALF, LIVE, VOICES, Voice, raw
 from tests.cli.scene import actors, queue, said
 from tests.program import ROOT, ended, run_here, start
 from tests.runners.processes import Pids, eventually
 
 PATIENT = ROOT / "tests" / "fakes" / "patient.py"
 SOFT = {"plain": "SIGTERM", "claude": "SIGINT", "codex": "SIGTERM", "gemini": "SIGTERM"}
-every = pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.like)
+every = pytest.mark.parametrize("voice", [*VOICES, LIVE], ids=lambda voice: voice.name)
 
 
 @every
 @pytest.mark.parametrize("patient", [True, False])
 def test_one_ctrl_c_is_the_agents_own_soft_signal_and_two_are_the_end(pids: Pids, voice: Voice, patient: bool) -> None:
     obeys = ("obey", "0") if patient else ("deaf",)
-    actors({"max": ["tool", "+", "daemon", "+", *raw(voice.half, b"\n"), "+", *obeys, "+", "hang"]}, like=voice.like)
+    steps = ["tool", "+", "daemon", "+", *raw(voice.half, b"\n"), "+", *obeys, "+", "hang"]
+    members = {"max": {"memory": "live"}} if voice.stays else {}
+    actors({"max": steps}, like=voice.like, members=members)
     process = start("send", "--json", "--stream", "Hi", program=None if patient else PATIENT)
     assert process.stdout
     for line in process.stdout:

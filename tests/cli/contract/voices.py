@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from teamchat.core.agent_types import Like
 from tests.fakes.scripted import spoken
@@ -23,6 +23,15 @@ class Voice:
     begins: tuple[Event, ...] = ()
     half_said: tuple[Event, ...] = ()
     failures: tuple[tuple[Event, ...], ...] = ()
+    stays: bool = False  # kept running for many turns (`memory = "live"`)
+
+    @property
+    def name(self) -> str:
+        return "live" if self.stays else self.like
+
+    @property
+    def eventful(self) -> bool:
+        return self.like != "plain"
 
     @property
     def half(self) -> bytes:
@@ -80,3 +89,4 @@ VOICES = (
     ),
 )  # fmt: skip
 EVENTFUL = VOICES[1:]
+LIVE = replace(VOICES[1], stays=True)
