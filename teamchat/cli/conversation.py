@@ -17,7 +17,7 @@ from pathlib import Path
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.words import note
-from teamchat.cli.place import store_file
+from teamchat.cli.place import session_typed, store_file
 from teamchat.cli.report import complain
 from teamchat.cli.streams import silence
 from teamchat.core.cooldowns import Cooldowns
@@ -39,7 +39,7 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
 LONGEST_COMMAND = 200  # characters that another process is shown of the one that runs a session
-GOES_ON = re.compile(r"\bteamchat (?:send|resume)\b")  # what a hint says to type, which needs --team where this did
+GOES_ON = re.compile(r"\bteamchat (?:send|resume)\b")  # what a hint says to type, which may need --team and --session
 NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 
@@ -101,7 +101,8 @@ def converse(
 
     async def typed(coordinator: ConversationCoordinator) -> Conclusion:
         done = await work(coordinator)
-        return replace(done, hint=done.hint and GOES_ON.sub(lambda found: found[0] + team.typed, done.hint))
+        named = team.typed + session_typed(db, session)
+        return replace(done, hint=done.hint and GOES_ON.sub(lambda found: found[0] + named, done.hint))
 
     with held(team.root, db, session, wait=wait):
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")

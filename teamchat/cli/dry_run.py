@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.receipt import block_lines, memory_in_words, short
-from teamchat.cli.output.words import called, exact, plural, refusal, todo_line
+from teamchat.cli.output.words import called, exact, group_of, plural, refusal, todo_line
 from teamchat.cli.place import choose_session
 from teamchat.core.answering import passed_over
 from teamchat.core.clean import visible
@@ -83,8 +83,7 @@ def in_words(queue: list[Route]) -> list[str]:
     """The queue, members of a group that speak together joined by a plus."""
     groups: dict[object, list[Route]] = {}
     for route in queue:
-        key = route.number if route.group is None else (route.parent, route.group)
-        groups.setdefault(key, []).append(route)
+        groups.setdefault(group_of(route), []).append(route)
     return [
         " + ".join(route.target for route in group) + {1: " (P1)", 3: " (P3)"}.get(group[0].priority, "")
         for group in groups.values()

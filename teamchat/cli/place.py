@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from teamchat.core.errors import TeamchatError, UsageError
+from teamchat.core.errors import StoreError, TeamchatError, UsageError
 from teamchat.core.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import (
@@ -76,6 +77,15 @@ def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> 
             touch_session(db, found.id)
             return found, False
         return create_session(db, team.name, team.task, name), True
+
+
+def session_typed(db: Database, session: Session) -> str:
+    """What stands behind a command that is typed to get this session: nothing where one gets it anyway."""
+    try:
+        anyway = current_session(db, os.environ.get("TEAMCHAT_SESSION"))
+    except StoreError:  # it is to be told how it ended all the same
+        anyway = None
+    return "" if anyway and anyway.id == session.id else f" --session {shlex.quote(session.name)}"
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ def send(
     from teamchat.cli.conversation import Show, choose_output, converse
     from teamchat.cli.output.words import note
     from teamchat.cli.piped import message_text
-    from teamchat.cli.place import begun, choose_session, find_team, need_trust, open_store
+    from teamchat.cli.place import begun, choose_session, find_team, need_trust, open_store, session_typed
     from teamchat.core.addressing import address
     from teamchat.core.engine.state import State
     from teamchat.core.rules import rules_of
@@ -88,7 +88,8 @@ def send(
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
             if held := coordinator.state.held:
                 waiting = ", ".join(route.target for route in held)
-                note(f"still held from before: {waiting} (teamchat resume{found.typed} goes on with them)")
+                typed = found.typed + session_typed(db, chosen)
+                note(f"still held from before: {waiting} (teamchat resume{typed} goes on with them)")
             return await coordinator.send(message, speaker=as_, to=to)
 
         with begun(db, chosen) if begins else nullcontext():

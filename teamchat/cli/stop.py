@@ -14,7 +14,7 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
 
     from teamchat.cli.conversation import lock_file
     from teamchat.cli.output.words import note
-    from teamchat.cli.place import find_root, open_store
+    from teamchat.cli.place import find_root, open_store, session_typed
     from teamchat.core.errors import TeamchatError
     from teamchat.core.lock import holder_of
     from teamchat.core.store.sessions import need_session
@@ -22,6 +22,7 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     root = find_root(team)
     with open_store(root) as db:
         chosen = need_session(db, session)
+        typed = session_typed(db, chosen)
     lock = lock_file(root, chosen.id)
     holder = holder_of(lock)
     if holder is None:
@@ -37,4 +38,4 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
                 f"{holder[1]} has not ended {PATIENCE_S:g} s after it was asked to", f"kill -9 {holder[0]}"
             )
         time.sleep(0.05)
-    note(f"stopped {holder[1]}; teamchat resume goes on")
+    note(f"stopped {holder[1]}; teamchat resume{typed} goes on")

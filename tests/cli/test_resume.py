@@ -51,6 +51,19 @@ def test_what_is_to_be_typed_names_the_team_that_was_named(world: Path) -> None:
 
 
 @failed
+def test_what_is_to_be_typed_names_the_session_where_it_is_not_the_last_one(
+    made: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made.say("max", *[{"exit": 3}] * 9)
+    assert "· try: teamchat resume\n" in run_here("send", "--session", "dev", "--to", "max", "Hi").err
+    monkeypatch.setenv("TEAMCHAT_SESSION", "s1")
+    ran = run_here("send", "--session", "dev", "Hi")
+    assert "max (teamchat resume --session dev goes on with them)\n" in ran.err
+    assert ran.err.endswith("· try: teamchat resume --session dev\n")
+    assert run_here("send", "Hi").err.endswith("· try: teamchat resume\n")
+
+
+@failed
 def test_the_second_try_is_named_on_its_receipt() -> None:
     run_here("resume", "--retry")
     assert "  why       kailai asked for max in msg-1, attempt 2\n" in run_here("show", "2").out

@@ -74,6 +74,7 @@ def test_text_tools_and_the_end_of_each_turn_are_lines_of_their_own() -> None:
         0,
         "· session s1 begins\n"
         "· nobody is called 'bob'\n"
+        "· queued: sarah\n"
         "max\n"
         "One two.\n"
         "  Bash make test\n"
@@ -125,6 +126,18 @@ def test_why_it_stopped_is_told_at_the_end(world: Path) -> None:
     asked = at_terminal("resume")
     assert asked.code == 9
     assert asked.out.endswith('waiting: max asks kailai\nanswer: teamchat send "..."\n')
+
+
+def test_who_is_queued_behind_whom_speaks_or_is_asked_is_told(world: Path) -> None:
+    said = {"max": ["One. [NEXT: sarah + carol] [NEXT: bob, kailai]", "May I? [NEXT: kailai, sarah]"]}
+    crew(world, {**said, "sarah": ["Two."], "carol": ["Three."]}, humans=("kailai", "bob"))
+
+    def told(*options: str) -> list[str]:
+        shown = at_terminal("send", "--as", "kailai", "--to", "max", *options, "Hi")
+        return [line for line in shown.out.splitlines() if line.startswith("· queued")]
+
+    assert told() == ["· queued: bob, kailai"]
+    assert told("--new") == ["· queued: sarah"]
 
 
 def test_a_group_is_told_apart_by_the_beginning_of_each_line(world: Path) -> None:

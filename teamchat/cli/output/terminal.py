@@ -16,12 +16,14 @@ from teamchat.cli.output.words import (
     compacted,
     ending,
     found_lessons,
+    group_of,
     learned,
     refusal,
     todo_line,
     turn_line,
 )
 from teamchat.core.clean import Cleaner, visible
+from teamchat.core.engine.route import Route
 from teamchat.core.events import (
     AgentSpoke,
     Compacted,
@@ -30,6 +32,7 @@ from teamchat.core.events import (
     LessonsFound,
     Replied,
     RouteDropped,
+    RouteQueued,
     RouteRefused,
     TodoChanged,
     TurnFinished,
@@ -66,12 +69,16 @@ class TerminalOutput:
         self.colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(members)}
         self.voices: dict[int, Voice] = {}
         self.speaking: set[int] = set()
+        self.queued: list[Route] = []
         self.together = False
         self.open_line = False
 
     def __call__(self, event: ConversationEvent) -> None:
         match event:
+            case RouteQueued() | RouteDropped() | RouteRefused():
+                self._queue(event)
             case TurnStarted(turn=turn, route=route):
+                self._tell_queued(route)
                 self._start(turn.number, turn.member, "" if route else f" {BEGINS[turn.setup.purpose]}")
             case Compacted() | LessonsFound():
                 self._made(self.voices[event.turn.number], event)
@@ -84,20 +91,32 @@ class TerminalOutput:
                 self._finish(turn.number)
                 self._line(turn_line(turn.member, turn.setup, outcome), "dim")
                 self.console.line()
-            case RouteDropped(route=route):
-                self._line(f"· dropped: {called(route)}", "yellow")
             case TodoChanged(change=change):
                 self._line(f"· {todo_line(change)}", "dim")
             case Warned(text=text):
                 self._line(f"· {visible(text)}", "yellow")
-            case RouteRefused(route=route, limit=limit):
-                self._line(f"· {refusal(route, limit)}", "yellow")
             case _:
                 pass
 
     def _voice(self, number: int, member: str) -> Voice:
         self.voices[number] = Voice(member, self.colours.get(member, "white"))
         return self.voices[number]
+
+    def _queue(self, event: RouteQueued | RouteDropped | RouteRefused) -> None:
+        match event:
+            case RouteQueued(route=route):
+                self.queued.append(route)
+            case RouteDropped(route=route):
+                self._line(f"· dropped: {called(route)}", "yellow")
+            case RouteRefused(route=route, limit=limit):
+                self._line(f"· {refusal(route, limit)}", "yellow")
+
+    def _tell_queued(self, speaks: Route | None) -> None:
+        """What has been queued since, but for who `speaks` now, with its group."""
+        waiting = [route.target for route in self.queued if not speaks or group_of(route) != group_of(speaks)]
+        self.queued.clear()
+        if waiting:
+            self._line(f"· queued: {', '.join(waiting)}", "dim")
 
     def _start(self, number: int, member: str, does: str) -> None:
         if self.speaking and not self.together:
@@ -195,5 +214,8 @@ class TerminalOutput:
         self.console.print(RichText(text, style=style))
 
     def finish(self, conclusion: Conclusion) -> None:
+        told = {conclusion.waiting_for, *(route.target for route in conclusion.held)}
+        self.queued = [route for route in self.queued if route.target not in told]
+        self._tell_queued(None)
         for line in ending(conclusion):
             self._line(visible(line), "bold yellow")

@@ -123,6 +123,11 @@ def called(route: Route) -> str:
     return f"{route.target}, called by {route.by} in {route.parent}"
 
 
+def group_of(route: Route) -> object:
+    """The same for routes that speak together, and for no others."""
+    return route.number if route.group is None else (route.parent, route.group)
+
+
 def refusal(route: Route, limit: int) -> str:
     """Whose turn finds no room in the queue."""
     return f"{route.target} was not queued: {limit} are waiting already"
