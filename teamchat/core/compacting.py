@@ -20,7 +20,7 @@ from teamchat.core.team import Member, Team
 from teamchat.core.turn.ready import Errand
 
 AROUND = 64  # bytes, about: who said a message to whom, and its fence; many short ones must not fill a prompt
-AGAIN = 4  # after a failure, not before a quarter of compact_at_tokens is new
+AGAIN = 4  # after a failure, not before a quarter of what it takes is new
 WHY = "the conversation was to be summed up"
 
 
@@ -45,16 +45,16 @@ class Compacting:
         self._failed_at: str | None = None
 
     def due(self, up_to: str | None) -> Member | None:
-        """Who is to sum up before the next prompt, if anybody: what is not summed up comes to `compact_at_tokens`.
+        """Who is to sum up before the next prompt, if anybody: what is not summed up comes to the team's `due_tokens`.
 
         After a failure it has to grow on first. The cost is that of reading so much, however long the conversation is.
         """
         team = self._of.team
-        if team.compactor is None or not team.share_context or not self._comes_to(team.compact_at_tokens, up_to):
+        if team.compactor is None or not team.share_context or not self._comes_to(team.due_tokens, up_to):
             return None
         last = last_compaction(self._of.db, self._of.session)
         failed = last.shown_through if last and last.status != "done" else self._failed_at
-        if failed is not None and not self._comes_to(team.compact_at_tokens // AGAIN, up_to, after=failed):
+        if failed is not None and not self._comes_to(team.due_tokens // AGAIN, up_to, after=failed):
             return None
         return team.member(team.compactor)
 
@@ -106,7 +106,7 @@ class Compacting:
             before = so_far.kept if so_far else ()
             covered = [Said(message, text_of(message)) for message in map(of.manager.get_message, before)]
             people = [*covered, *said[: len(fitting)]]
-            kept = recent_people(people, lambda text: of.manager.quoted_bytes(text) + AROUND)
+            kept = recent_people(people, lambda text: of.manager.quoted_bytes(text) + AROUND, of.team.kept_tokens)
             text = well_formed(answer)
             packed = pack(text.encode())
             summary = Summary(member.name, prompt.answers.id, kept, text)

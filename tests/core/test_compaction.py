@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agent_types import Like
-from teamchat.core.compaction import KEPT_TOKENS, come_to, recent_people
+from teamchat.core.compaction import come_to, recent_people
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
 from teamchat.core.events import Compacted, Conclusion, TurnFinished, TurnStarted
@@ -25,7 +25,7 @@ from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.stored_context import manager_of
-from teamchat.core.team import Team
+from teamchat.core.team import KEPT_TOKENS, Team
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.running import Launch
 from tests.core.stage import Fails, Hangs, Reply, Stage, team_of
@@ -57,7 +57,7 @@ class TestWhatPeopleSaid:
     def test_the_limit_is_twenty_thousand_tokens_exactly(self, extra: int, kept: tuple[str, ...]) -> None:
         half = KEPT_TOKENS * 4 // 2
         talk = [said(1, "x" * (half + extra), human=True), said(2, "x" * half, human=True)]
-        assert recent_people(talk, byte_length) == kept
+        assert recent_people(talk, byte_length, Team("crew", (), Path("/work")).kept_tokens) == kept
 
     @given(st.lists(st.integers(0, 50), max_size=8), st.integers(1, 40))
     def test_texts_come_to_so_many_tokens_at_four_bytes_each(self, sizes: list[int], tokens: int) -> None:
@@ -334,6 +334,21 @@ class TestWhatDoesNotFit:
         assert "SUMMARY" in prompt
         assert "1 (kailai): test it" in prompt
         assert 1000 < prompt.count("- kailai -> max: ok\n") < 80_000 / 64
+
+    @pytest.mark.parametrize("limits", [{"max_prompt_tokens": 2000}, {"max_bytes": 8000}])
+    def test_what_people_said_at_length_leaves_room_for_the_rest_in_a_small_prompt(
+        self, stage: Stage, limits: dict[str, int]
+    ) -> None:
+        change(stage, **limits)
+        log = SqliteLog(stage.db, stage.session)
+        for number in range(20):
+            words = f"Wish {number}. {'please ' * 70}"
+            log.append(NewMessage(words, Speaker("kailai", "kailai", type="human"), Routing(("max",))))
+        stage.send("Go on. [TODO: test it]", to="max")
+        prompt = of_max(stage)[-1]
+        assert "1 (kailai): test it" in prompt
+        assert [f"Wish {number}." in prompt for number in (0, 19)] == [False, True]
+        assert not stage.turns[-1].setup.trimmed
 
     def test_no_room_at_all_is_a_failure_in_words(self, stage: Stage) -> None:
         change(stage, compactor=None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from teamchat.assemblers.base import Trimmed
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
 from teamchat.core.errors import ExitCode
@@ -18,10 +20,14 @@ MOST = 20_000 * BYTES_PER_TOKEN
 CONSTRAINT = "Never touch the table of invoices."
 
 
-def test_two_thousand_messages_stay_within_twenty_thousand_tokens_a_prompt(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("limit", "tokens"), [("compact_at_tokens", 12_000), ("max_prompt_tokens", 20_000)])
+def test_two_thousand_messages_stay_within_twenty_thousand_tokens_a_prompt(
+    tmp_path: Path, limit: str, tokens: int
+) -> None:
     """Nothing is left out by a window or a budget: it is summed up, and what people said is quoted all the same."""
     team = team_of(tmp_path, {"max": "codex", "sarah": "claude"})
-    stage = Stage(tmp_path, replace(team, compactor="sarah", compact_at_tokens=12_000, context_window=2 * MESSAGES))
+    team = replace(team, compactor="sarah", context_window=2 * MESSAGES, **{limit: tokens})  # type: ignore[arg-type]
+    stage = Stage(tmp_path, team)
 
     def answer(launch: Launch) -> str:
         return f"SUMMARY {len(stage.launched)}" if launch.identity.member == "sarah" else "Done."

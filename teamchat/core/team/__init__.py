@@ -45,6 +45,7 @@ BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
 )
 """The agents that need no word in a team file, by their full names (seed 000, 4.12)."""
 
+KEPT_TOKENS = 20_000  # of people's own words, beside a summary (seed 002, 4.6)
 MOST = 10**12
 """What no number in a team file may be above; the machine's own integers end somewhere beyond."""
 
@@ -115,7 +116,7 @@ class Team:
     relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is what `--team` must
     say to get this team again (None: nothing, where it was found). `digest` is the sha256 of the file's text.
 
-    `compactor` sums the conversation up whenever what is not summed up comes to `compact_at_tokens` (`compacting.py`).
+    `compactor` sums the conversation up whenever what is not summed up comes to `due_tokens` (`compacting.py`).
     `fence` puts what was said between fences in prompts (`fence.py`), `redact` takes secrets out of it on its way from
     one vendor to another (`crossing.py`). `knowledge_tokens` and `experience_tokens` are the most that those
     layers take; with 0 there is none.
@@ -160,6 +161,16 @@ class Team:
     def message_bytes(self) -> int:
         """The most of an old message, or of a summary, in a prompt: half of it, for it must not cost all others."""
         return min(self.max_message_tokens * BYTES_PER_TOKEN, self.prompt_bytes // 2)
+
+    @property
+    def due_tokens(self) -> int:
+        """What is not summed up at most: a conversation is to be summed up before prompts have to leave any out."""
+        return min(self.compact_at_tokens, self.prompt_bytes // BYTES_PER_TOKEN * 4 // 5)
+
+    @property
+    def kept_tokens(self) -> int:
+        """The most of people's own words beside a summary (seed 002, 4.6), which leave room for what else is told."""
+        return min(KEPT_TOKENS, self.prompt_bytes // BYTES_PER_TOKEN * 2 // 5)
 
     @property
     def typed(self) -> str:
