@@ -15,7 +15,7 @@ from teamchat.cli.place import store_file
 from teamchat.core.deleting import delete_session
 from teamchat.core.lock import session_lock
 from teamchat.core.store.database import Database
-from teamchat.core.store.sessions import TABLES, need_session
+from teamchat.core.store.sessions import BEFORE_MESSAGES, need_session
 from tests.cli.scene import notes, queue, refused, rows
 from tests.crew import Crew, crew
 from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
@@ -80,7 +80,7 @@ def test_all_of_it_goes_and_all_of_others_stays(made: Crew) -> None:
 def test_no_table_of_a_session_is_forgotten(db: Database) -> None:
     tables = [str(row["name"]) for row in db.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
     parents = {name: [row["table"] for row in db.rows(f"PRAGMA foreign_key_list({name})")] for name in tables}
-    assert {name for name in tables if "sessions" in parents[name]} == set(TABLES)
+    assert {name for name in tables if "sessions" in parents[name]} == {*BEFORE_MESSAGES, "messages", "turns"}
 
 
 @said

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.scripted.home import MODELS
-from teamchat.core.scripted.reply import Reply, use
+from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.core.scripted.server import ModelServer, prompt, system_text, tool_results
 from teamchat.runners.base import Vendor
 from tests.real.clis import Finished, run
@@ -47,7 +47,7 @@ CLAUDE = Cli(
     ("claude", "-p", "--output-format", "stream-json", "--verbose", "--model", MODELS["claude"]),
     "x-api-key",
     "dummy-anthropic-key",
-    use("Read", file_path="note.txt"),
+    Reply(tools=(ToolUse("Read", {"file_path": "note.txt"}),)),
     _claude_said,
 )
 CODEX = Cli(
@@ -55,7 +55,7 @@ CODEX = Cli(
     ("codex", "exec", "--json", "--skip-git-repo-check", "--disable", "plugins", "--sandbox", "read-only", "-"),
     "authorization",
     "Bearer dummy-openai-key",
-    use("exec_command", cmd="cat note.txt"),
+    Reply(tools=(ToolUse("exec_command", {"cmd": "cat note.txt"}),)),
     _codex_said,
 )
 GEMINI = Cli(
@@ -63,7 +63,7 @@ GEMINI = Cli(
     ("gemini", "--output-format", "stream-json", "--skip-trust"),
     "x-goog-api-key",
     "dummy-gemini-key",
-    use("read_file", file_path="note.txt"),
+    Reply(tools=(ToolUse("read_file", {"file_path": "note.txt"}),)),
     _gemini_said,
 )
 

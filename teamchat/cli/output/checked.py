@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from teamchat.cli.output.jsonl import write
 from teamchat.cli.output.words import plural
 from teamchat.cli.prompt_check import Checked
 from teamchat.core.clean import visible
 from teamchat.core.errors import ExitCode
 from teamchat.core.printable import printable
-
-
-class CheckedOutput(Protocol):
-    def __call__(self, checked: Checked) -> None: ...
-
-    def finish(self) -> int:
-        """Sum up; the exit code: 0, or 1 when something has changed."""
-        ...
 
 
 class _Count:

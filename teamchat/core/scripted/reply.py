@@ -73,8 +73,3 @@ class Reply:
                 return
             if self.ending != "endless":
                 raise Broken
-
-
-def use(name: str, **arguments: object) -> Reply:
-    """A reply that asks for one tool."""
-    return Reply(tools=(ToolUse(name, arguments),))

@@ -131,7 +131,6 @@ def touch_session(db: Database, session: int) -> None:
 
 
 BEFORE_MESSAGES = ("routes", "todo_changes", "summaries")  # of a session: they refer to messages and turns
-TABLES = (*BEFORE_MESSAGES, "messages", "turns")
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"
 AT_ONCE_S = 0.5
 REST_S = 0.15  # longer than others, who wait for their turn, take between two looks

@@ -107,6 +107,6 @@ def test_a_large_session_goes_in_pieces_between_which_others_write(
     assert [found.messages for found in all_sessions(db)] == [3]
     remove_session(db, session)
     assert [len(messages) for messages in left] == [3, 2, 1, 0]
-    for table in (*sessions.TABLES, "texts"):
+    for table in (*sessions.BEFORE_MESSAGES, "messages", "turns", "texts"):
         assert db.rows(f"SELECT * FROM {table}") == []  # noqa: S608 (our own names)
     assert names(db) == []
