@@ -101,6 +101,10 @@ def dies(_: str) -> None:
     sys.exit(3)
 
 
+def leaves(_: str) -> None:
+    sys.exit(0)
+
+
 def killed(_: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -126,6 +130,30 @@ def children(line: str) -> None:
         child = subprocess.Popen([sys.executable, "-I", "-S", "-c", SLEEPER], start_new_session=session)
         record(child.pid)
     upper(line)
+
+
+def stubborn(_: str) -> None:
+    """It ignores every polite signal, as a child of its own does that has cut every tie."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            record(os.getpid())
+            show("half an answer\nand a half")
+            time.sleep(FOREVER_S)
+        os._exit(0)
+    time.sleep(FOREVER_S)
+
+
+def odd(_: str) -> None:
+    """What is no UTF-8, NULs, and sequences that would reach the clipboard and the title."""
+    show(b"a\xffb\xc3 \x00c \x1b]52;c;aGk=\x07\x1b]0;title\x1b\\ \x9bd\x1b[2m\n")
+
+
+def endless_line(_: str) -> None:
+    while True:
+        show("x" * 100_000)
 
 
 def flood(_: str) -> None:

@@ -133,6 +133,7 @@ def test_the_environment_may_name_another_kind_of_terminal(take: Take) -> None:
         ("quote", "type >>> to go on\n>>> is my prompt"),
         ("slow", "one two three"),
         ("pieces", "höflich 🎉"),
+        ("odd", "a\ufffdb\ufffd c  \ufffdd"),
     ],
 )
 def test_the_answer_is_the_text_a_person_would_see(take: Take, way: str, text: str) -> None:
@@ -218,6 +219,7 @@ def test_children_that_are_left_are_ended(take: Take, pids: Pids) -> None:
         ("killed", "was ended by SIGKILL before its prompt came: >>>", ""),
         ("unnamed", "was ended by signal 40 before its prompt came: >>>", ""),
         ("closes", "closed its terminal before its prompt came: >>>", ""),
+        ("leaves", "ended with exit code 0 before its prompt came: >>>", ""),
     ],
 )
 def test_without_an_answer_and_a_prompt_it_has_failed(take: Take, way: str, reason: str, partial: str) -> None:
@@ -285,8 +287,17 @@ def test_a_pattern_that_costs_for_ever_costs_its_own_turn_only(take: Take, pids:
     assert pids.alive() == []
 
 
-def test_an_endless_screen_is_stopped_at_its_limit(take: Take, pids: Pids) -> None:
-    assert "MiB to its terminal" in take(repl("flood")).failure.reason
+def test_nothing_of_a_program_that_ignores_every_polite_signal_is_left(take: Take, pids: Pids) -> None:
+    taken = take(repl("stubborn"), stop_on="and a half")
+    assert taken.failure.kind is FailureKind.INTERRUPTED
+    assert taken.end.text == "half an answer\nand a half"
+    assert len(pids.all()) == 2
+    assert pids.alive() == []
+
+
+@pytest.mark.parametrize("way", ["flood", "endless_line"])
+def test_an_endless_screen_is_stopped_at_its_limit(take: Take, pids: Pids, way: str) -> None:
+    assert "MiB to its terminal" in take(repl(way)).failure.reason
     assert pids.alive() == []
 
 
