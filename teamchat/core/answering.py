@@ -14,12 +14,21 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from teamchat.core.conclusion import Tally
+from teamchat.core.conclusion import PAUSE_CODES, Tally
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.cooldowns import Cooldowns
+from teamchat.core.engine.actions import Paused
 from teamchat.core.engine.events import Event, Spent, TurnBegan
 from teamchat.core.engine.route import Route
-from teamchat.core.errors import AgentMissing, BudgetUsedUp, Interrupted, NoRecording, TeamchatError
+from teamchat.core.errors import (
+    AgentMissing,
+    BudgetUsedUp,
+    ExitCode,
+    GuardReached,
+    Interrupted,
+    NoRecording,
+    TeamchatError,
+)
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.living import Living
@@ -66,7 +75,7 @@ class Answering:
     """Runs the turns of one session's routes, and adds them up in `tally`.
 
     `note` lets the engine remember something, in the caller's transaction; `budget` is what the next turn may cost, and
-    `used_up` says why there may be none.
+    `guard` is the limit that lets there be none.
     """
 
     team: Team
@@ -82,7 +91,7 @@ class Answering:
     note: Callable[[Event], object]
     tally: Tally
     budget: Callable[[], float | None]
-    used_up: Callable[[], str | None]
+    guard: Callable[[], Paused | None]
     cooldowns: Cooldowns | None = None
     living: Living = field(default_factory=Living)
 
@@ -101,8 +110,8 @@ class Answering:
                 return result
             if isinstance(result, Answer):
                 self._end_failed(result)
-            if reason := self.used_up():
-                return NoAnswer(result.route, BudgetUsedUp(f"{_reason(result)}, and {reason}"))
+            if paused := self.guard():
+                return _no_more(result, paused)
             route = result.route
             member, *others = sorted(others, key=self._cools)
             self.emit(Warned(f"{_reason(result)}; {_instead(member, target)}", route.number))
@@ -136,8 +145,8 @@ class Answering:
                 return result
             assert isinstance(result, Answer)
             self._end_failed(result)
-            if reason := self.used_up():
-                return NoAnswer(result.route, BudgetUsedUp(f"{_reason(result)}, and {reason}"))
+            if paused := self.guard():
+                return _no_more(result, paused)
             route = result.route
             pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
             self.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s", route.number))
@@ -254,6 +263,12 @@ def _kind(result: Answer | NoAnswer) -> FailureKind | None:
 def passed_over(target: Member, member: Member) -> str:
     """Why the target is not asked first."""
     return f"{target.name}'s vendor cools down after a rate limit; {_instead(member, target)}"
+
+
+def _no_more(result: Answer | NoAnswer, paused: Paused) -> NoAnswer:
+    """The failure of a turn that a guard lets nobody try again."""
+    error = BudgetUsedUp if PAUSE_CODES[paused.kind] is ExitCode.BUDGET else GuardReached
+    return NoAnswer(result.route, error(f"{_reason(result)}, and {paused.reason}"))
 
 
 def _instead(member: Member, target: Member) -> str:

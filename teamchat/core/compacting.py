@@ -76,7 +76,7 @@ class Compacting:
 
         A failure is told and stops nothing; a budget that is used up ends it. Raises `StoreError` and `NoRecording`.
         """
-        while not (self._of.stopped() or self._of.used_up()) and (member := self.due(up_to)):
+        while not (self._of.stopped() or self._of.guard()) and (member := self.due(up_to)):
             if isinstance(done := await self.sum_up(member, up_to), Failed):
                 self._of.emit(Warned(f"the conversation was not summed up: {done.reason}"))
                 return

@@ -108,7 +108,7 @@ class ConversationCoordinator:
             note=self._decide,
             tally=self.tally,
             budget=self._budget,
-            used_up=self._used_up,
+            guard=self._guard,
             cooldowns=cooldowns,
         )
         self.compacting = Compacting(self.answering)
@@ -295,18 +295,14 @@ class ConversationCoordinator:
         running = sum(route.status is Status.RUNNING for route in self.state.queue)
         return None if limit is None else max((limit - self.state.cost_usd) / max(running, 1), 0.0001)
 
-    def _used_up(self) -> str | None:
-        paused = budget_guard(self.state)
-        return paused.reason if paused else None
+    def _guard(self) -> Paused | None:
+        """The limit that lets no further turn begin, nor one be tried again, of those that the engine has begun."""
+        return guard(self.state, self.outside.now())
 
     async def _group(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """The turns of a group at the same time; each is stored when it is over, the replies once all are."""
-        failed = await run_together(self.team, routes, self._member_of_group, self.emit, self._may_begin)
+        failed = await run_together(self.team, routes, self._member_of_group, self.emit, lambda: self._guard() is None)
         return self._step(GroupRan(self.outside.now(), failed))
-
-    def _may_begin(self) -> bool:
-        """Whether the guards let another turn begin, of those that the engine has let begin before."""
-        return guard(self.state, self.outside.now()) is None
 
     async def _member_of_group(self, route: Route) -> bool:
         """Whether the member has its reply, which its turn keeps."""

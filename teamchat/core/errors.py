@@ -6,7 +6,8 @@
     │   └── NothingToResume    2   `resume` found no route that waits
     ├── UnknownName            4   no such team, member or session; an ambiguous name
     ├── NotTrusted             5   the team file asks for something that was not trusted
-    ├── BudgetUsedUp           8   no budget is left to try it again or elsewhere
+    ├── GuardReached           7   a limit lets nobody try it again or elsewhere
+    │   └── BudgetUsedUp       8   no budget is left to do so
     ├── StoreError            13   the store can not be read or written
     │   └── SessionBusy       13   another process runs this conversation
     ├── PromptTooLarge        12   the input is over a limit before anything was run
@@ -89,7 +90,11 @@ class AgentMissing(TeamchatError):
     code = ExitCode.AGENT_UNAVAILABLE
 
 
-class BudgetUsedUp(TeamchatError):
+class GuardReached(TeamchatError):
+    code = ExitCode.GUARD
+
+
+class BudgetUsedUp(GuardReached):
     code = ExitCode.BUDGET
 
 

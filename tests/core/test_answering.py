@@ -15,6 +15,7 @@ from teamchat.core import answering
 from teamchat.core.answering import Answer, Answering, NoAnswer
 from teamchat.core.conclusion import Tally
 from teamchat.core.cooldowns import Cooldowns
+from teamchat.core.engine.actions import Paused, PauseKind
 from teamchat.core.engine.events import Event, Spent, TurnBegan
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import AgentMissing, ExitCode, PromptTooLarge, StoreError
@@ -63,7 +64,7 @@ class Scene:
     team: Team
     says: dict[str, list[Reply]] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
-    used_up: str | None = None
+    paused: Paused | None = None
     launched: list[Launch] = field(default_factory=list)
     events: list[ConversationEvent] = field(default_factory=list)
     noted: list[Event] = field(default_factory=list)
@@ -97,7 +98,7 @@ class Scene:
             note=self.noted.append,
             tally=self.tally,
             budget=lambda: 1.5,
-            used_up=lambda: self.used_up,
+            guard=lambda: self.paused,
             cooldowns=self.cooldowns,
         )
 
@@ -497,16 +498,20 @@ def test_the_budget_is_handed_to_the_cli_of_each_attempt(claudes: Scene) -> None
 
 
 @pytest.mark.parametrize("member", [{"retries": 3, "fallback": ()}, {"retries": 0, "fallback": ("sarah",)}])
-def test_with_the_budget_used_up_nothing_is_tried_again_and_nobody_stands_in(
-    scene: Scene, member: dict[str, object]
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(PauseKind.TOKENS, ExitCode.BUDGET), (PauseKind.COST, ExitCode.BUDGET), (PauseKind.TIME, ExitCode.GUARD)],
+)
+def test_where_a_guard_stands_nothing_is_tried_again_and_nobody_stands_in(
+    scene: Scene, member: dict[str, object], kind: PauseKind, code: ExitCode
 ) -> None:
     scene.member("max", **member)
     scene.says = {"max": [Fails(err="Error: 429 too many requests")], "sarah": ["There."]}
-    scene.used_up = "2,000,000 tokens are spent (limits.tokens)"
+    scene.paused = Paused(kind, "so much is spent (limits.so)")
     result = scene.answer()
     assert isinstance(result, NoAnswer)
-    assert result.error.code is ExitCode.BUDGET
-    assert str(result.error).endswith(", and 2,000,000 tokens are spent (limits.tokens)")
+    assert result.error.code is code
+    assert str(result.error).endswith(", and so much is spent (limits.so)")
     assert len(scene.launched) == 1
     assert [turn.status for turn in turns_of(scene.db, scene.session)] == ["failed"]
 

@@ -423,6 +423,18 @@ def test_the_time_guard_pauses(stage: Stage) -> None:
     assert [route.target for route in end.held] == ["sarah"]
 
 
+def test_the_time_guard_lets_nothing_be_tried_again(tmp_path: Path) -> None:
+    team = team_of(tmp_path, {"max": "codex", "sarah": "codex"})
+    members = tuple(replace(member, retries=3) for member in team.members)
+    stage = Stage(tmp_path, replace(team, members=members, limits=Limits(minutes=1e-9)))
+    stage.says = {"max": [Fails(err="Error: 429 too many requests")]}
+    end = stage.send("Hi", to="max,sarah")
+    assert end.code is ExitCode.GUARD
+    assert str(end.reason).endswith(", and 1e-09 minutes since the last human message (limits.minutes)")
+    assert [route.target for route in end.held] == ["max", "sarah"]
+    assert len(stage.launched) == 1
+
+
 def test_an_interrupted_turn_is_held_with_its_partial_text(stage: Stage) -> None:
     stage.says = {"max": [Hangs("half a rep", then=lambda: stage.stopper.request())]}  # noqa: PLW0108 (each run has its own)
     end = stage.send("Hi", to="max,sarah")
