@@ -13,7 +13,6 @@ from tests.program import ROOT, ended, run_here, start
 from tests.runners.processes import Pids, eventually
 
 PATIENT = ROOT / "tests" / "fakes" / "patient.py"
-SOFT = {"plain": "SIGTERM", "claude": "SIGINT", "codex": "SIGTERM", "gemini": "SIGTERM"}
 every = pytest.mark.parametrize("voice", [*VOICES, LIVE], ids=lambda voice: voice.name)
 
 
@@ -41,7 +40,7 @@ def test_one_ctrl_c_is_the_agents_own_soft_signal_and_two_are_the_end(pids: Pids
     assert ended(process).code == 130
     shown = run_here("show").out
     assert f"  | {HALF}" in shown
-    assert (f"caught {SOFT[voice.like]}" in shown) == patient
+    assert (f"caught {voice.soft}" in shown) == patient
     assert "\n  failed    was interrupted [exit code 130]\n" in shown
     assert queue() == [("max", "held")]
     actors({"max": raw(voice.whole())}, like=voice.like)

@@ -23,6 +23,7 @@ class Voice:
     begins: tuple[Event, ...] = ()
     half_said: tuple[Event, ...] = ()
     failures: tuple[tuple[Event, ...], ...] = ()
+    soft: str = "SIGTERM"  # what it is told first, to stop
     stays: bool = False  # kept running for many turns (`memory = "live"`)
 
     @property
@@ -72,6 +73,7 @@ VOICES = (
         ({"type": "stream_event", "event": _DELTA},),
         (({"type": "assistant", "message": _SYNTHETIC, "error": "unknown"}, _RESULT), (_RESULT,),
          ({"type": "assistant", "message": _SYNTHETIC, "error": "unknown"},)),
+        soft="SIGINT",
     ),
     Voice(
         "codex",
