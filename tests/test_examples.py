@@ -93,6 +93,7 @@ def test_the_hook_lets_a_push_through_or_says_why_not(world: Path, says: str, co
     done = script("hooks/pre-push", folder, TEAMCHAT_REVIEWERS="max")
     assert done.returncode == code, done.stderr
     assert (says in done.stderr) == (code == 1)
+    assert "fatal" not in done.stderr, "a branch without an upstream is no error"
 
 
 def test_the_hook_hears_every_reviewer(world: Path) -> None:
