@@ -85,6 +85,16 @@ def test_the_next_processes_go_on_with_it_and_sum_it_up_again(made: Crew) -> Non
     assert (SUMMARY in last, "Still plan B." in last) == (False, True)
 
 
+def test_another_conversation_has_its_own(made: Crew) -> None:
+    talk(3)
+    before = len(made.prompts("max"))
+    for number in (1, 2, 3):
+        assert run_here("send", "--session", "other", f"Question {number}.", "--to", "max").code == 0
+    there = made.prompts("max")[before:]
+    assert [SUMMARY in prompt for prompt in there] == [False] * 3
+    assert ["Still plan B." in prompt for prompt in there] == [False, False, True]
+
+
 def test_json_tells_the_turn_and_what_came_of_it(made: Crew) -> None:
     ran = run_here("send", "Question 3.", "--to", "max", "--json")
     lines = [line for line in objects(ran) if line["type"] in ("turn_started", "compacted", "turn_finished")]

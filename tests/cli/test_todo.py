@@ -81,6 +81,9 @@ def test_each_session_has_its_own(made: Crew) -> None:
     assert run_here("todo").out == ""
     assert run_here("todo", "--session", "s1").out == "[ ] 1  a  (kailai)\n"
     assert run_here("todo", "--session", "s1", "--team", str(made.file)).out == "[ ] 1  a  (kailai)\n"
+    before = len(made.prompts("max"))
+    assert [run_here("send", "--session", name, "Go", "--to", "max").code for name in ("s1", "other")] == [0, 0]
+    assert ["1 (kailai): a" in prompt for prompt in made.prompts("max")[before:]] == [True, False]
 
 
 @pytest.mark.usefixtures("made")

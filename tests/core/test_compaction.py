@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
@@ -60,6 +60,8 @@ class TestWhatPeopleSaid:
         assert recent_people(talk, byte_length, Team("crew", (), Path("/work")).kept_tokens) == kept
 
     @given(st.lists(st.integers(0, 50), max_size=8), st.integers(1, 40))
+    @example([4, 3], 2)
+    @example([4, 4], 2)
     def test_texts_come_to_so_many_tokens_at_four_bytes_each(self, sizes: list[int], tokens: int) -> None:
         assert come_to(sizes, tokens) == (sum(sizes) >= tokens * 4)
 

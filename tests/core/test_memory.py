@@ -19,6 +19,7 @@ from teamchat.runners.agent_events import Usage
 from teamchat.runners.running import Launch
 from tests.core.stage import Fails, Reply, Stage, team_of
 
+CHANGED = "its instructions, model, access or folder have changed"
 WORD = re.compile(r"word-\d+")
 
 
@@ -87,10 +88,16 @@ def test_a_fresh_member_never_goes_on_and_leaves_no_session(stage: Stage) -> Non
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"system_instruction": "You are another"}, "its instructions, model, access or folder have changed"),
-        ({"model": "opus"}, "its instructions, model, access or folder have changed"),
-        ({"access": "edit"}, "its instructions, model, access or folder have changed"),
-        ({"cwd": Path("/")}, "its instructions, model, access or folder have changed"),
+        ({"system_instruction": "You are another"}, CHANGED),
+        ({"instruction_file_text": "You are another"}, CHANGED),
+        ({"model": "opus"}, CHANGED),
+        ({"access": "edit"}, CHANGED),
+        ({"allow": ("make",)}, CHANGED),
+        ({"args": ("--verbose",)}, CHANGED),
+        ({"cwd": Path("/")}, CHANGED),
+        ({"project_settings": True}, CHANGED),
+        ({"agent": "claude-code"}, CHANGED),
+        ({"title": "Architect"}, CHANGED),
         ({"memory": "fresh"}, "its memory is fresh"),
     ],
 )
@@ -103,6 +110,14 @@ def test_a_changed_member_begins_a_fresh_session_with_everything(
     assert resumed(stage.launched[1]) is None
     assert "First" in stage.prompts[1]
     assert why_fresh(stage) == why
+
+
+def test_another_program_begins_a_fresh_session(stage: Stage) -> None:
+    stage.send("First", to="max")
+    agents = {name: replace(agent, command=("another",)) for name, agent in stage.team.agents.items()}
+    stage.team = replace(stage.team, agents=agents)
+    stage.send("Second", to="max")
+    assert (resumed(stage.launched[1]), why_fresh(stage)) == (None, CHANGED)
 
 
 def test_messages_taken_back_break_the_thread(stage: Stage) -> None:
