@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import shlex
 import signal
 import sys
@@ -13,9 +15,12 @@ from typing import Any
 import pexpect
 import pytest
 
+from teamchat.core.doctor.checks import Check
+from teamchat.core.doctor.proof.prove import prove
 from teamchat.core.doctor.proof.shapes import SHAPES
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Vendor
+from teamchat.runners.process import capture
 from tests.cli.scene import objects, refused
 from tests.installed import SAYS, install, program
 from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, run_here, start
@@ -157,6 +162,57 @@ def test_a_process_that_should_stay_and_leaves_fails(put: Put) -> None:
     assert ran.code == ExitCode.MEMBER_FAILED
     assert {what for what, found in states(rows, "claude").items() if found != "ok"} == {"stays"}
     assert "'Two.'" in rows["claude", "stays"]["text"]
+
+
+def test_a_process_that_ends_in_the_middle_of_a_line_fails(put: Put) -> None:
+    put("claude", leaves=True, abrupt=True)
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert {what for what, found in states(rows, "claude").items() if found != "ok"} == {"stays"}
+    assert rows["claude", "stays"]["text"] == "kept running, it ended after its first turn"
+
+
+def test_many_new_events_are_counted(put: Put) -> None:
+    put("codex", chatty=40)
+    ran, rows = proved()
+    assert ran.code == 0
+    assert states(rows, "codex") == {**dict.fromkeys(ROWS, "ok"), "events": "warning"}
+    names = ", ".join(f"`news-{number}`" for number in range(5))
+    assert rows["codex", "events"]["text"] == (
+        f"understood; new ones came, which teamchat passes over: {names} and 35 more"
+    )
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_requests_that_can_not_be_read_are_told(put: Put, vendor: str) -> None:
+    put(vendor, garbled=True)
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert list(states(rows, vendor)) == (STAYS if vendor == "claude" else ROWS)
+    assert rows[vendor, "stdin"]["state"] == "failed"
+    assert rows[vendor, "stdin"]["text"].endswith("came to the model as 0 others")
+
+
+def test_a_proof_that_breaks_off_keeps_what_it_found_out(put: Put) -> None:
+    """A bug of the proof that a new version of a CLI brings out costs that CLI's other rows, and no other CLI's."""
+    put("claude")
+    put("codex")
+    told: list[Check] = []
+
+    def breaks(who: str, step: str | None) -> None:
+        if (who, step) == ("claude", "a hanging turn"):
+            raise ValueError("I/O operation on closed file")
+
+    asyncio.run(prove(os.environ["PATH"], capture, told.append, breaks))
+    found = {check.what: check for check in told if check.member == "claude"}
+    assert list(found) == STAYS[:-1]
+    lost = ("flags", "stays", "stop")
+    assert {what: check.state for what, check in found.items()} == {
+        what: "unknown" if what in lost else "ok" for what in STAYS[:-1]
+    }
+    text = "not known: the proof broke off (ValueError: I/O operation on closed file)"
+    assert {found[what].text for what in lost} == {text}
+    assert {check.state for check in told if check.member == "codex"} == {"ok"}
 
 
 def test_instructions_that_never_come_to_the_model_fail(put: Put) -> None:

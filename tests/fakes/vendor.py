@@ -4,7 +4,8 @@
 spoils it: `rename` ({old type: new type} of events), `refuse` (an argument that it does not know), `writes` (it does
 what it should refuse), `silent` (reports no refusal), `cut` (so many bytes of its prompt), `deaf` (to all but SIGKILL),
 `forgets` (what was said in a session), `anew` (begins a session in place of going on with one), `headstrong` (keeps its
-instructions from its model), `leaves` (after a turn, though it should stay).
+instructions from its model), `leaves` (after a turn, though it should stay), `abrupt` (ends without a newline),
+`chatty` (with events of so many unknown names), `garbled` (asks its model in what is no JSON).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def emit(event: dict[str, Any]) -> None:
     for part in (event, event.get("item"), event.get("event")):
         if isinstance(part, dict):
             part["type"] = KNOBS.get("rename", {}).get(part["type"], part["type"])
-    print(json.dumps(event), flush=True)
+    print(json.dumps(event), end="" if KNOBS.get("abrupt") and event.get("type") == "result" else "\n", flush=True)
 
 
 def frames(path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -51,7 +52,8 @@ def frames(path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         url = config["model_providers"]["mock"]["base_url"].removesuffix("/v1")
     else:
         url = os.environ["ANTHROPIC_BASE_URL" if VENDOR == "claude" else "GOOGLE_GEMINI_BASE_URL"]
-    with urlopen(Request(url + path, json.dumps(body).encode())) as response:  # noqa: S310 (loopback)
+    data = b"\x1f\x8b" if KNOBS.get("garbled") else json.dumps(body).encode()
+    with urlopen(Request(url + path, data)) as response:  # noqa: S310 (loopback)
         for line in response:
             if line.startswith(b"data: "):
                 yield json.loads(line[6:])
@@ -194,6 +196,8 @@ def answer(session: str, said: list[str]) -> None:
             "gemini": {"type": "init", "session_id": session, "model": "m"},
         }[VENDOR]
     )
+    for unknown in range(KNOBS.get("chatty", 0)):
+        emit({"type": f"news-{unknown}"})
     number = 0
     while True:
         items = asks[VENDOR](said)

@@ -27,8 +27,11 @@ class Request:
 
     @property
     def body(self) -> Body:
-        """The JSON object that was sent; an empty one when there was none."""
-        value: object = json.loads(self.raw or b"{}")
+        """The JSON object that was sent; an empty one when there was none, or when it cannot be read (compressed)."""
+        try:
+            value: object = json.loads(self.raw)
+        except (ValueError, RecursionError):
+            return {}
         return value if isinstance(value, dict) else {}
 
 

@@ -6,11 +6,13 @@ Each CLI has a home and a workspace of its own in a temporary folder, a model on
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
@@ -21,11 +23,13 @@ from teamchat.core.doctor.proof.stand import SYSTEM, Stand, furnished
 from teamchat.core.doctor.proof.tools import NOTE, SLEEP, looking, running, trying_to_write
 from teamchat.core.doctor.proof.turn import CLOCKS
 from teamchat.core.doctor.versions import Ask, check_version
+from teamchat.core.errors import StoreError
 from teamchat.core.scripted.protocol import Request
 from teamchat.core.scripted.reply import Reply
 from teamchat.core.scripted.server import ModelServer, system_text
 from teamchat.core.team import BUILTIN_AGENTS, INSTALL
 from teamchat.runners.base import Limit, Runner
+from teamchat.runners.guardian import remove
 
 LONG_SYSTEM = "Say nothing that is not so.\n" * 4_000  # too long for an argument: a file carries it
 PROMPT = (
@@ -61,22 +65,39 @@ async def prove(path: str, ask: Ask, tell: Tell, progress: Progress) -> None:
 
 async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progress) -> list[Check]:
     runner = next(row.runner for row in AGENT_TYPES.values() if row.runner.vendor == name)
-    place = tempfile.TemporaryDirectory(prefix="teamchat-doctor-", ignore_cleanup_errors=True)
-    with place as folder, ModelServer() as server:
-        stand = Stand(runner, server, furnished(Path(folder), server, path), Path(folder))
-        progress(name, "version")
-        version = await asyncio.to_thread(
-            check_version, name, program, runner, stand.env, stand.work, ask, CLOCKS.first_byte_s
-        )
-        checks = [version]
-        if version.state != "failed":
-            checks += await _turns(stand, lambda step: progress(name, step))
+    folder = Path(tempfile.mkdtemp(prefix="teamchat-doctor-"))
+    try:
+        with ModelServer() as server:
+            stand = Stand(runner, server, furnished(folder, server, path), folder)
+            progress(name, "version")
+            version = await asyncio.to_thread(
+                check_version, name, program, runner, stand.env, stand.work, ask, CLOCKS.first_byte_s
+            )
+            proved = [] if version.state == "failed" else await _rows(stand, lambda step: progress(name, step))
+    finally:
+        remove(os.fsencode(folder))
     progress(name, None)
     hint = f"{INSTALL[name]}@{runner.tested_version}"
+    checks = [version, *proved]
     return [replace(check, hint=hint) if check.state == "failed" and check.hint is None else check for check in checks]
 
 
-async def _turns(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
+async def _rows(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
+    """A row for everything that is relied on, in the order of `rows.ORDER`; "unknown" where it was not found out."""
+    found: dict[str, Check] = {}
+    absent = rows.untried
+    try:
+        async for check in _turns(stand, begins):
+            found[check.what] = check
+    except StoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever a CLI does, the other rows and CLIs are told)
+        absent = partial(rows.broken, error=error)
+    expected = [what for what in rows.ORDER if what != "stays" or stand.can_stay]
+    return [found.get(what) or absent(what) for what in expected if what in found or what != "time"]
+
+
+async def _turns(stand: Stand, begins: Callable[[str], None]) -> AsyncIterator[Check]:
     """The turns, and what they prove."""
     began, runner, vendor = time.monotonic(), stand.runner, stand.vendor
     begins("a small turn")
@@ -86,45 +107,39 @@ async def _turns(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
         said,
         [Reply("Let me look.", "I should look.", (looking(vendor),)), Reply("I looked.")],
     )
+    yield rows.events(small, SHAPES[vendor])
     if small.is_hopeless:
-        first = [rows.flags([("read", small)]), rows.events(small, SHAPES[vendor])]
-        return [*first, *(rows.untried(what) for what in ("stdin", "resume", "stop", "denials"))]
+        yield rows.flags([("read", small)])
+        return
     begins("a large prompt")
     assert runner.limit
     refusal = runner.refusal("full", stand.env)
     most = stand.job(system_text=LONG_SYSTEM, access="edit" if refusal else "full", budget_usd=1.0)
     full = _full(runner.limit)
     large, large_asked = await stand.turn(most, full, [Reply("It is long.")])
+    yield rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit)
     begins("refusals")
     target = stand.work / "made.txt"
     tries = trying_to_write(vendor, target)
     going_on = stand.job(memory="resume", resumes=small.end.vendor_session)
     refused, refused_asked = await stand.turn(going_on, b"Write a file.", tries)
+    made = (target, target.with_name(f"{target.name}.shell"))
+    yield rows.resume(small, refused, refused_asked, said.decode())
+    yield rows.denials(refused, refused_asked, len(tries) - 1, made, runner)
     begins("a hanging turn")
     waits = [Reply("Let me wait.", tools=(running(vendor, " ".join(SLEEP)),)), Reply(ending="stall")]
     editing = stand.job(access="edit", allow=(SLEEP[0],), project_settings=True)
     hanging, _ = await stand.turn(editing, b"Wait.", waits, hangs=True)
-    staying = []
-    if runner.sessions and runner.sessions.live:
+    yield rows.stop(hanging, runner, SLEEP[0])
+    yield rows.flags(
+        [("read", small), (most.access, large), ("edit", hanging), ("a second turn", refused)],
+        refusal,
+        _unheard(runner, {SYSTEM: small_asked, LONG_SYSTEM: large_asked}),
+    )
+    if stand.can_stay and small.end.failure is None:  # else nothing tells where a turn ends
         begins("a process that stays")
-        # where not even a small turn came to its end, nothing tells where a turn ends
-        ends = small.end.failure is None
-        staying = [rows.stays(*await stand.two_turns_of_one_process()) if ends else rows.untried("stays")]
-    made = (target, target.with_name(f"{target.name}.shell"))
-    return [
-        rows.flags(
-            [("read", small), (most.access, large), ("edit", hanging), ("a second turn", refused)],
-            refusal,
-            _unheard(runner, {SYSTEM: small_asked, LONG_SYSTEM: large_asked}),
-        ),
-        rows.events(small, SHAPES[vendor]),
-        rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit),
-        rows.resume(small, refused, refused_asked, said.decode()),
-        *staying,
-        rows.stop(hanging, runner, SLEEP[0]),
-        rows.denials(refused, refused_asked, len(tries) - 1, made, runner),
-        rows.duration(small, time.monotonic() - began),
-    ]
+        yield rows.stays(*await stand.turns_of_one_process())
+    yield rows.duration(small, time.monotonic() - began)
 
 
 def _unheard(runner: Runner, given: Mapping[str, Sequence[Request]]) -> list[int]:

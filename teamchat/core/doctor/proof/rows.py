@@ -12,12 +12,14 @@ from teamchat.core.doctor.proof.turn import Observed
 from teamchat.core.errors import ExitCode
 from teamchat.core.scripted.protocol import Request
 from teamchat.core.scripted.server import messages, prompt
-from teamchat.runners.agent_events import FailureKind, Text, ToolCall, ToolResult
+from teamchat.runners.agent_events import FailureKind, Note, Text, ToolCall, ToolResult
 from teamchat.runners.base import Limit, Runner
 from teamchat.runners.foreign import one_line
 
 NO_TURN = "not known: no turn began"
-UNTRIED = "not tried, since the first turn already came to nothing"
+UNTRIED = "not tried: the first turn failed"
+ORDER = ("flags", "events", "stdin", "resume", "stays", "stop", "denials", "time")
+MOST_NAMES = 5  # of events in one row
 
 
 def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unheard: Sequence[int] = ()) -> Check:
@@ -96,16 +98,17 @@ def resume(first: Observed, second: Observed, asked: Sequence[Request], said: st
     return _row("resume", "ok", "a second turn goes on with the session of the first")
 
 
-def stays(first: Observed, second: Observed, runs: bool) -> Check:
+def stays(turns: Sequence[Observed], runs: bool) -> Check:
     """Whether one process answered two turns, and was there for more."""
-    if not first.began:
-        return _row("stays", "failed", f"does not start to be kept running: {_reason(first)}")
-    for turn, said in ((first, "One."), (second, "Two.")):
+    if not turns[0].began:
+        return _row("stays", "failed", f"does not start to be kept running: {_reason(turns[0])}")
+    for turn, said in zip(turns, ("One.", "Two."), strict=False):
         if turn.end.text != said or turn.end.failure:
             return _row("stays", "failed", f"kept running, it did not answer {said!r}: {_reason(turn)}")
     if not runs:
-        return _row("stays", "failed", "kept running, it ended after its second turn")
-    return _row("stays", "ok", f"kept running, it answers a second turn in {second.end.seconds:.1f} s")
+        ended = "first" if len(turns) == 1 else "second"
+        return _row("stays", "failed", f"kept running, it ended after its {ended} turn{_noted(turns[-1])}")
+    return _row("stays", "ok", f"kept running, it answers a second turn in {turns[-1].end.seconds:.1f} s")
 
 
 def stop(turn: Observed, runner: Runner, tool: str) -> Check:
@@ -150,6 +153,11 @@ def untried(what: str) -> Check:
     return _row(what, "unknown", UNTRIED)
 
 
+def broken(what: str, error: Exception) -> Check:
+    """The row of what was not found out, because the proof itself raised an error."""
+    return _row(what, "unknown", f"not known: the proof broke off ({one_line(f'{type(error).__name__}: {error}')})")
+
+
 def duration(small: Observed, all_s: float) -> Check:
     """How long a turn takes when its model takes no time."""
     text = f"{small.end.seconds:.1f} s for a small turn, {all_s:.1f} s for all of these"
@@ -165,5 +173,12 @@ def _reason(turn: Observed) -> str:
     return turn.end.failure.reason if turn.end.failure else f"it ended well, and said {one_line(turn.end.text, 40)!r}"
 
 
+def _noted(turn: Observed) -> str:
+    """What the turn's last note says, behind a colon: why it was ended, though it had answered."""
+    notes = [event.text for event in turn.events if isinstance(event, Note)]
+    return f": {one_line(notes[-1])}" if notes else ""
+
+
 def _named(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(f"`{one_line(name, 80)}`" for name in names[:MOST_NAMES]) + more

@@ -42,6 +42,11 @@ class Stand:
         return self.runner.vendor
 
     @property
+    def can_stay(self) -> bool:
+        """Whether a process of this CLI can take several turns."""
+        return bool(self.runner.sessions and self.runner.sessions.live)
+
+    @property
     def work(self) -> Path:
         return self.folder / "work"
 
@@ -66,17 +71,17 @@ class Stand:
         watch = Watch(self.runner, job, stdin, output, hangs=stuck if hangs else None, life=life)
         return await observe(watch), self.server.turns(self.vendor)[before:]
 
-    async def two_turns_of_one_process(self) -> tuple[Observed, Observed, bool]:
-        """Two turns for a CLI that can be kept running: what was seen of them, and whether it still runs then."""
+    async def turns_of_one_process(self) -> tuple[list[Observed], bool]:
+        """Two turns in one process, or one where it does not stay: what was seen, and whether it still runs."""
         job = self.job(memory="live")
         rule = self.runner.command(job).live
         assert rule
         life = LiveAgent(rule)
         try:
             first, _ = await self.turn(job, b"Say one.", [Reply("One.")], life=life)
-            if first.end.failure:
-                return first, first, False
+            if first.end.failure or not life.runs():
+                return [first], False
             second, _ = await self.turn(job, b"Say two.", [Reply("Two.")], life=life)
-            return first, second, life.runs()
+            return [first, second], life.runs()
         finally:
             await life.close()
