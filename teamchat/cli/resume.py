@@ -52,7 +52,8 @@ def resume(
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
     show = Show(as_json, stream, quiet)
     found = find_team(team, timeout)
-    need_trust(found, give=trust)
+    if mode is not ResumeMode.DROP:  # which runs nothing
+        need_trust(found, give=trust)
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         touch_session(db, chosen.id)

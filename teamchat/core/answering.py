@@ -28,6 +28,7 @@ from teamchat.core.errors import (
     Interrupted,
     NoRecording,
     TeamchatError,
+    UnknownName,
 )
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.layers.collector import ContextCollector
@@ -97,7 +98,10 @@ class Answering:
 
     async def answer(self, route: Route) -> Answer | NoAnswer:
         """An answer to `route`, or the failure of the last turn that was tried."""
-        target = self.team.member(route.target)
+        try:
+            target = self.team.member(route.target)
+        except UnknownName as error:
+            return NoAnswer(route, UnknownName(str(error), "teamchat resume --skip"))
         member, *others = self.order(target)
         if member is not target:
             self.emit(Warned(passed_over(target, member), route.number))

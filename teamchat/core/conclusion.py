@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from teamchat.core.engine.actions import Action, Asked, GroupFailed, Paused, PauseKind, TurnFailed
 from teamchat.core.engine.route import Route
 from teamchat.core.engine.state import State
-from teamchat.core.errors import ExitCode, TeamchatError, UnknownName
+from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.events import Conclusion
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
@@ -141,10 +141,11 @@ def conclude_failures(
 
 def conclude_error(tally: Tally, state: State, error: TeamchatError) -> Conclusion:
     """It could not go on; what ran and what waited is held."""
-    left = isinstance(error, UnknownName)  # the team, who is called: trying again alone is of no use
-    hint = f"{RESUME} --skip, or mend the team file" if left else _advice(*filter(None, (error.hint,)))
-    return tally.conclusion(state, error.code, str(error), hint)
+    return tally.conclusion(state, error.code, str(error), _advice(*filter(None, (error.hint,))))
 
 
 def _advice(*hints: str) -> str:
+    """What to do first and, unless that goes on by itself, to go on then."""
+    if any(hint.startswith(RESUME) for hint in hints):
+        return ", ".join(hints)
     return ", ".join([*hints, f"then {RESUME}" if hints else RESUME])

@@ -63,7 +63,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.turns import Turn, deliver_turn, get_turn, partial_of
 from teamchat.core.stored_context import manager_of
-from teamchat.core.team import Team
+from teamchat.core.team import Member, Team
 from teamchat.core.todos import Noted
 from teamchat.core.turn.outside import REAL, Outside
 from teamchat.runners.turn import Stopper
@@ -118,7 +118,8 @@ class ConversationCoordinator:
         clean_turns(self.db, self.session, self.answering.folder)
         for note in recover_turns(self.db, self.session):
             self.emit(Warned(note))
-        self._step(Recovered(self.outside.now()))
+        for action in self._step(Recovered(self.outside.now())):
+            self._tell(action)
 
     async def send(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Conclusion:
         """Store a person's message and follow the routing until nobody is left to speak, or something stops it.
@@ -260,7 +261,9 @@ class ConversationCoordinator:
         match action:
             case Queued(route=route):
                 self.emit(RouteQueued(route))
-            case Dropped(route=route):
+            case Dropped(route=route, left=left):
+                if left:
+                    self.emit(Warned(f"{route.target}, whom {route.by} asked, is no longer in the team"))
                 self.emit(RouteDropped(route))
             case Refused(route=route, limit=limit):
                 self.emit(RouteRefused(route, limit))
@@ -322,7 +325,7 @@ class ConversationCoordinator:
         """The replies that a group's turns have kept become messages, in the order in which the members were named."""
         replies: list[tuple[Turn, Said[TurnEnded]]] = []
         turns = [get_turn(self.db, route.answer) for route in routes if route.answer is not None]
-        heard = self.saying.hear(*((self.team.member(turn.member), partial_of(self.db, turn)) for turn in turns))
+        heard = self.saying.hear(*((self._speaker(turn), partial_of(self.db, turn)) for turn in turns))
         with self._transaction():
             for route, turn, one in zip(routes, turns, heard, strict=True):
                 reply = self.saying.reply(one, turn, route)
@@ -332,6 +335,11 @@ class ConversationCoordinator:
         for turn, reply in replies:
             self._tell_reply(turn, reply)
         return actions
+
+    def _speaker(self, turn: Turn) -> Member:
+        """The agent that has had the turn; it may have left the team since, or have become a person."""
+        there = (member for member in self.team.ai_members if member.name == turn.member)
+        return next(there, Member(turn.member, "ai", self.team.root))
 
     def _tell_reply(self, turn: Turn, reply: Said[TurnEnded]) -> None:
         self.tally.said(reply.message)

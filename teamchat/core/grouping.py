@@ -66,7 +66,7 @@ def _collide(team: Team, one: Route, other: Route) -> bool:
 
 
 def _written(team: Team, route: Route) -> list[Path]:
-    """The folders in which the target, or one who answers in its place, may write."""
-    target = team.member(route.target)
-    everybody = (target, *map(team.member, target.fallback))
+    """The folders in which the target, or one who answers in its place, may write; none of one who has left."""
+    targets = [member for member in team.members if member.name == route.target]
+    everybody = [*targets, *(team.member(name) for target in targets for name in target.fallback)]
     return [member.cwd.resolve() for member in everybody if member.access != "read"]

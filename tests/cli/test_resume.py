@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import notes, objects, refused, rows, said, steady, turn
+from teamchat.core.errors import ExitCode
+from tests.cli.scene import notes, objects, queue, refused, rows, said, steady, turn
 from tests.crew import Crew, crew
 from tests.program import Result, run_here
 
@@ -172,3 +173,11 @@ def test_a_team_file_that_changed_must_be_trusted_again(made: Crew) -> None:
     assert ran.code == 5
     assert ran.err.startswith(f"teamchat: {made.file} is not trusted yet; with it\n")
     assert run_here("resume", "--trust").code == 0
+
+
+def test_what_waits_can_be_dropped_without_trust_for_it_runs_nothing(made: Crew) -> None:
+    with made.file.open("a") as file:
+        file.write('\n[agents.other]\ncommand = ["true"]\n[[members]]\nname = "other"\nagent = "other"\n')
+    assert run_here("resume", "--skip").code == ExitCode.NOT_TRUSTED
+    assert run_here("resume", "--drop").code == ExitCode.DONE
+    assert queue() == []

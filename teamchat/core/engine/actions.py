@@ -26,8 +26,11 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
+    """`left`: nobody asked for it to be dropped, the person it waited for is no longer in the team."""
+
     final: ClassVar[bool] = False
     route: Route
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True)

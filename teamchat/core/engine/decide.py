@@ -30,11 +30,13 @@ from teamchat.core.engine.guards import granted
 from teamchat.core.engine.replies import group_delivered, group_ran, turn_ended
 from teamchat.core.engine.route import Route, Status
 from teamchat.core.engine.state import State
+from teamchat.core.engine.team_changes import fit
 
 
 def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
     """The state after `event`, and what is to be done now. The last action says how it goes on."""
     draft = Draft(state, event.now)
+    fit(draft)
     match event:
         case TurnBegan() | Spent() | MemberAnswered():
             _note(draft, event)

@@ -15,7 +15,7 @@ def go_on(draft: Draft) -> None:
     head = next((route for route in state.queue if route.status in OPEN), None)
     if head is None:
         draft.actions.append(Idle())
-    elif head.target in state.rules.humans:
+    elif head.target in state.rules.humans and head.answer is None:
         draft.change(head.number, status=Status.ASKED)
         draft.actions.append(Asked(replace(head, status=Status.ASKED)))
     else:

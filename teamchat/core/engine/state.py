@@ -77,6 +77,6 @@ class State:
             if mate is route
             or (
                 (route.group is not None and (mate.parent, mate.group) == (route.parent, route.group))
-                and mate.target not in self.rules.humans
+                and (mate.target not in self.rules.humans or mate.answer is not None)
             )
         )

@@ -1,0 +1,50 @@
+"""What becomes of queued routes when the team file changes while they wait.
+
+A route has the name of its member as it was when somebody called it. Meanwhile that member may have another spelling,
+may have left, or may have become a person or an agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from teamchat.core.engine.actions import Dropped
+from teamchat.core.engine.draft import Draft
+from teamchat.core.engine.route import Route, Status
+from teamchat.core.engine.state import Rules
+from teamchat.core.names import fold
+
+
+def fit(draft: Draft) -> None:
+    """Fit the queue to the team as it is now.
+
+    A question to a person who has left goes to the only person there is; with several people it is dropped.
+    A call of an agent that has left stays: its turn fails with the reason, and `resume --skip` goes on without it.
+    """
+    queue, rules = draft.state.queue, draft.state.rules
+    gone = frozenset(_gone(draft, rules))
+    fitted = tuple(_fitted(route, rules) for route in queue if route not in gone)
+    if fitted != queue:
+        draft.put(fitted)
+        draft.actions += [Dropped(route, left=True) for route in queue if route in gone]
+
+
+def _gone(draft: Draft, rules: Rules) -> Iterator[Route]:
+    for route in draft.state.queue:
+        if route.status is Status.ASKED and _now(route.target, rules) is None and len(rules.humans) != 1:
+            yield route
+
+
+def _fitted(route: Route, rules: Rules) -> Route:
+    target = _now(route.target, rules)
+    if route.status is not Status.ASKED:
+        return route if target in (None, route.target) else replace(route, target=target or "")
+    if target is None:
+        return replace(route, target=rules.humans[0])
+    return replace(route, target=target, status=Status.ASKED if target in rules.humans else Status.WAITING)
+
+
+def _now(name: str, rules: Rules) -> str | None:
+    """How the member of that name is spelled now; None if it has left."""
+    return next((now for now in (*rules.ai, *rules.humans) if now == name or fold(now) == fold(name)), None)
