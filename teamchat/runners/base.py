@@ -102,13 +102,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class LiveRule:
-    """How a process that stays is spoken to: `line` makes a turn's input of a prompt, `ends` knows its last event.
+    """How a process that stays is spoken to: `line` makes a turn's input of a prompt, `interrupt` stops a turn.
 
-    `interrupt` is written to its input to stop a turn.
+    A turn ends where the parser of its output sees the CLI's terminal event.
     """
 
     line: Callable[[bytes], bytes]
-    ends: Callable[[bytes], bool]
     interrupt: bytes
 
 

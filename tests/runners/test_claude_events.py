@@ -160,6 +160,49 @@ def test_a_denial_that_only_the_result_tells_is_counted() -> None:
     assert Denied("Bash", "rm -rf /") in feed(ClaudeEvents(), RESULT | {"permission_denials": [denial, denial]})
 
 
+@pytest.mark.parametrize("version", ["2.1.197", "2.1.260", "2.1.330"])
+def test_each_version_tells_what_it_refuses_to_one_that_may_only_read(version: str) -> None:
+    tools = [tool for tool, _ in denied(f"read_{version}")]
+    assert tools == ["Write", "Bash", "Read"]
+
+
+@pytest.mark.parametrize("words", ["It is not for you.", "<tool_use_error>New words</tool_use_error>"])
+def test_a_writer_that_was_not_offered_is_refused_whatever_the_words(words: str) -> None:
+    init = {"type": "system", "subtype": "init", "tools": ["Read", "Grep"]}
+    calls = assistant(tool_use("t1", "Write", file_path="a.py"), tool_use("t2", "Read", file_path="b.py"))
+    results = [tool_result(tool, words, is_error=True) for tool in ("t1", "t2")]
+    events = feed(ClaudeEvents(), init, calls, *results)
+    assert [event for event in events if isinstance(event, Denied)] == [Denied("Write", "a.py")]
+
+
+def test_a_refusal_has_an_event_of_its_own_in_newer_versions() -> None:
+    refusal = {"type": "system", "subtype": "permission_denied", "tool_name": "Bash", "tool_use_id": "t1"}
+    call, result = assistant(tool_use("t1", "Bash", command="make")), tool_result("t1", "New words", is_error=True)
+    events = feed(ClaudeEvents(), call, refusal, result)
+    assert [event for event in events if isinstance(event, Denied)] == [Denied("Bash", "make")]
+    assert Denied("Bash", "No.") in feed(ClaudeEvents(), refusal | {"message": "No."})
+
+
+@pytest.mark.parametrize(
+    ("meta", "is_denied"),
+    [
+        ({"permission_decision": {"decision": "reject", "source": "config"}}, True),
+        ({"non_execution_kind": "permission-rule"}, True),
+        ({"permission_decision": {"decision": "accept"}}, False),
+        ({"permission_decision": {"decision": "cancelled"}, "non_execution_kind": "cancelled"}, False),
+        ({"non_execution_kind": "interrupted"}, False),
+        ({"id": "another", "non_execution_kind": "permission-rule"}, False),
+        ("nothing", False),
+    ],
+)
+def test_why_a_tool_did_not_run_is_read_from_its_meta(meta: object, *, is_denied: bool) -> None:
+    parser = ClaudeEvents()
+    feed(parser, assistant(tool_use("t1", "Bash", command="make")))
+    entries = [{"id": "t1", **meta}] if isinstance(meta, dict) else meta
+    events = feed(parser, tool_result("t1", "New words", is_error=True) | {"tool_result_meta": entries})
+    assert [event for event in events if isinstance(event, Denied)] == [Denied("Bash", "make")] * is_denied
+
+
 def test_a_command_that_fails_by_itself_is_not_denied() -> None:
     parser = ClaudeEvents()
     feed(parser, assistant(tool_use("t1", "Bash", command="cat /root/x")))

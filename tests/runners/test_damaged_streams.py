@@ -41,6 +41,9 @@ class Played:
         self._chunks, self._code = chunks, code
         self.exit: Exit | None = None
 
+    def over(self) -> None:
+        """It is."""
+
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         """It is over already."""
 
