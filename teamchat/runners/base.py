@@ -21,10 +21,14 @@ Vendor = Literal["claude", "codex", "gemini"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judgement over a finished process: the reply when `failure` is None, else the partial text."""
+    """The judgement over a finished process: the reply when `failure` is None, else the partial text.
+
+    `usage` is what its output tells of a turn without a `Usage` event: one that was killed, for instance.
+    """
 
     text: str
     failure: Failure | None = None
+    usage: Usage | None = None
 
 
 class EventParser(Protocol):

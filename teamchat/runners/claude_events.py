@@ -23,8 +23,9 @@ from teamchat.runners.agent_events import (
     Usage,
     VendorSession,
 )
+from teamchat.runners.claude_usage import Requests, usage_of
 from teamchat.runners.failures import Voice
-from teamchat.runners.foreign import amount, count, flat, one_line, summary, total
+from teamchat.runners.foreign import count, flat, one_line, summary
 from teamchat.runners.json_events import JsonEvents
 
 VOICE = Voice(login="run `claude` and type /login")
@@ -50,16 +51,21 @@ class ClaudeEvents(JsonEvents):
         self._paths: dict[str, str] = {}
         self._denied: set[str] = set()
         self._offered: frozenset[str] | None = None
+        self._requests = Requests()
 
     def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
-        own = event.get("parent_tool_use_id") is None
+        parent = event.get("parent_tool_use_id")
+        own = parent is None
         match event:
             case {"type": "system"}:
                 yield from self._system(event)
-            case {"type": "stream_event", "event": dict(inner)} if own:
-                yield from self._stream(inner)
+            case {"type": "stream_event", "event": dict(inner)}:
+                self._count(inner, parent)
+                yield from self._stream(inner) if own else ()
             case {"type": "assistant", "message": {"content": list(blocks), **message}}:
                 synthetic = "error" in event or message.get("model") == "<synthetic>"
+                if not synthetic and "id" in message:  # of a request that was not streamed
+                    self._requests.begins(message["id"], message.get("usage"), parent)
                 for block in blocks:
                     yield from self._block(block, own=own, synthetic=synthetic)
             case {"type": "user", "message": {"content": list(blocks)}}:
@@ -67,6 +73,16 @@ class ClaudeEvents(JsonEvents):
                     yield from self._tool_result(block, event)
             case {"type": "result"}:
                 yield from self._result(event)
+
+    def _count(self, inner: dict[str, object], parent: object) -> None:
+        match inner:
+            case {"type": "message_start", "message": dict(message)}:
+                self._requests.begins(message.get("id"), message.get("usage"), parent)
+            case {"type": "message_delta"}:
+                self._requests.goes_on(inner.get("usage"), parent)
+
+    def used(self) -> Usage | None:
+        return self._requests.usage()
 
     def _system(self, event: dict[str, object]) -> Iterator[AgentEvent]:
         match event:
@@ -149,8 +165,8 @@ class ClaudeEvents(JsonEvents):
                     match denial:
                         case {"tool_name": str(name), "tool_use_id": str(tool), **rest}:
                             yield from self._deny(tool, name, summary(rest.get("tool_input")))
-        yield _usage(event)
         self._judge(event)
+        yield usage_of(event, self._requests, failed=self.error is not None)
         yield Done(self.done and self.error is None)
 
     def _judge(self, event: dict[str, object]) -> None:
@@ -180,22 +196,3 @@ def _told_refused(tool: str, meta: object) -> bool:
             case {"id": str(of), "non_execution_kind": str(kind)} if of == tool:
                 return kind not in _NO_REFUSALS
     return False
-
-
-def _usage(event: dict[str, object]) -> Usage:
-    """From `usage`, or summed over `modelUsage` when that is all zero (seen after a repeated request)."""
-    cost = amount(event.get("total_cost_usd"))
-    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-    found = _tokens([event.get("usage")], names)
-    if not any(found):
-        models = event.get("modelUsage")
-        names = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens")
-        summed = _tokens(list(models.values()) if isinstance(models, dict) else [], names)
-        found = summed if any(summed) else found
-    fresh, written, cached, output = found
-    return Usage(total(fresh, written, cached), cached, output, cost)
-
-
-def _tokens(tables: list[object], names: tuple[str, ...]) -> list[int | None]:
-    known = [table for table in tables if isinstance(table, dict)]
-    return [total(*(count(table.get(name)) for table in known)) for name in names]

@@ -276,7 +276,7 @@ class _Turn:
             seconds=ended.seconds if ended else time.monotonic() - self.started,
             interrupted=self.cut is not None and self.cut.kind is FailureKind.INTERRUPTED,
             first_byte_s=self.first_byte,
-            usage=self.facts.usage,
+            usage=self.facts.usage or verdict.usage,
             denied=tuple(self.facts.denied),
             vendor_session=self.facts.vendor_session,
             model=self.facts.model,

@@ -93,6 +93,54 @@ def test_usage_that_is_not_told_is_unknown() -> None:
     assert Usage() in feed(ClaudeEvents(), RESULT)
 
 
+def test_a_turn_that_was_interrupted_or_killed_tells_what_its_requests_have_used() -> None:
+    def usage(name: str) -> Usage | None:
+        events, verdict = replay("claude", name)
+        return next((event for event in reversed(events) if isinstance(event, Usage)), verdict.usage)
+
+    assert usage("sig_stream_SIGINT_group") == Usage(11, 0, 1), "its result tells zeros"
+    assert usage("sig_stream_SIGINT_pid_2.1.260") == Usage(11, 0, 7)
+    assert usage("sig_stream_SIGINT_pid_2.1.330") == Usage(11, 0, 16, 0.00045499999999999995)
+    assert usage("sig_stream_SIGKILL_pid") == Usage(11, 0, 1), "it has no result"
+    assert usage("sig_tool_SIGKILL_pid") == Usage(11, 0, 7)
+    assert usage("sig_tool_SIGINT_pid") == Usage(11, 0, 7, 0.00023)
+    assert usage("drop_mid_forever") == Usage(11, 0, 1)
+    assert usage("max_budget") == Usage(11, 0, 7, 0.00023)
+
+
+@pytest.mark.parametrize("name", ["e401", "e429_forever", "connrefused", "noauth", "prompt_too_long", "credit_low"])
+def test_a_turn_that_got_no_answer_has_used_nobody_knows_what(name: str) -> None:
+    events, verdict = replay("claude", name)
+    assert [event for event in events if isinstance(event, Usage)] == [Usage()]
+    assert verdict.usage is None
+
+
+def test_a_request_counts_once_and_those_of_subagents_count_too() -> None:
+    def begins(name: str, given: int, parent: str | None = None) -> dict[str, object]:
+        message = {"id": name, "usage": {"input_tokens": given, "cache_read_input_tokens": 5, "output_tokens": 1}}
+        return {"type": "stream_event", "event": {"type": "message_start", "message": message}} | of(parent)
+
+    def goes_on(output: object, parent: str | None = None) -> dict[str, object]:
+        inner = {"type": "message_delta", "usage": {"output_tokens": output}}
+        return {"type": "stream_event", "event": inner} | of(parent)
+
+    def of(parent: str | None) -> dict[str, object]:
+        return {"parent_tool_use_id": parent}
+
+    parser = ClaudeEvents()
+    feed(parser, begins("m1", 10), begins("m2", 100, "t1"), goes_on(20), goes_on(200, "t1"), goes_on("many"))
+    feed(parser, begins("m1", 10), assistant(message := {"type": "text", "text": "Hi"}))
+    unstreamed = {"id": "m3", "usage": {"input_tokens": 1000}, "content": [message]}
+    feed(parser, {"type": "assistant", "message": unstreamed}, {"type": "assistant", "message": unstreamed})
+    assert parser.finish(-9, "").usage == Usage(1110 + 2 * 5, 2 * 5, 220)
+
+
+def test_of_a_process_that_stays_a_turn_has_its_own_tokens() -> None:
+    model = {"inputTokens": 11, "outputTokens": 7}
+    result = RESULT | {"modelUsage": {"m": {"inputTokens": 110}}, "model_usage_since_last_result": {"m": model}}
+    assert Usage(11, None, 7) in feed(ClaudeEvents(), result)
+
+
 def test_retries_tell_their_kind_and_number() -> None:
     events, _ = replay("claude", "fallback")
     assert [event for event in events if isinstance(event, Retry)] == [
