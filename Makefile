@@ -34,9 +34,10 @@ lint: $(VENV)/ready
 real: $(VENV)/ready
 	$(BIN)/python -m pytest tests/real -m real -n auto
 
-# Ten times as many damaged streams as the tests try, and others each time; minutes.
+# Ten times as many damaged streams and stores as the tests try, and other streams each time; minutes.
 fuzz: $(VENV)/ready
-	$(BIN)/python -m pytest tests/runners/test_damaged_streams.py -n auto --hypothesis-profile=fuzz --timeout=0
+	DAMAGES=100 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py tests/cli/test_damaged_store.py -n auto \
+		--hypothesis-profile=fuzz --timeout=0
 
 # Times, memory and ratios, never asserted by tests; some minutes. What memory saves has a bound, which fails it.
 bench: $(VENV)/ready

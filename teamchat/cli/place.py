@@ -12,7 +12,7 @@ from pathlib import Path
 
 from teamchat.core.errors import StoreError, TeamchatError, UsageError
 from teamchat.core.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
-from teamchat.core.store.database import Database
+from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.sessions import (
     Session,
     create_session,
@@ -50,10 +50,19 @@ def find_root(option: str | None) -> Path:
 
 @contextlib.contextmanager
 def open_store(root: Path) -> Iterator[Database]:
-    """The store of the workspace `root`, closed at the end."""
+    """The store of the workspace `root`, closed at the end.
+
+    An error that nobody expects is the store's if it is damaged, and then a `DamagedStore`; else a bug of teamchat.
+    """
     db = Database(store_file(root))
     try:
         yield db
+    except (*NO_VALUE, AssertionError, AttributeError, RuntimeError) as error:
+        from teamchat.core.store.checking import problems
+
+        if problem := next(problems(db), None):
+            raise db.damaged(problem) from error
+        raise
     finally:
         db.close()
 

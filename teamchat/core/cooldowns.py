@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from teamchat.core.whole_files import locked_beside, read_regular, write_private
+
+LARGEST = 1 << 16  # bytes
 COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
 
 
@@ -20,26 +22,19 @@ class Cooldowns:
 
     def left(self, vendor: str) -> float:
         """How many seconds are left of the vendor's cool-down; 0 when there is none."""
-        try:
-            known = _parse(self._file.read_bytes())
-        except OSError:
-            return 0.0
-        return min(max(0.0, known.get(vendor, 0.0) - self._now()), COOL_S)  # the clock may have been set back
+        return max(0.0, self._known().get(vendor, 0.0) - self._now())
 
     def start(self, vendor: str, seconds: float = COOL_S) -> None:
         """Let the vendor cool down from now on."""
+        with contextlib.suppress(OSError), locked_beside(self._file) as new:  # another process may do the same
+            write_private(new, json.dumps({**self._known(), vendor: self._now() + seconds}).encode())
+            new.replace(self._file)
+
+    def _known(self) -> dict[str, float]:
+        """Until when each vendor cools down. What ends later than any does was written by a clock that was ahead."""
         now = self._now()
-        with contextlib.suppress(OSError), self._file.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # another process may do the same
-            file.seek(0)
-            known = {name: until for name, until in _parse(file.read()).items() if until > now}
-            file.truncate(0)
-            file.write(json.dumps({**known, vendor: now + seconds}).encode())
-
-
-def _parse(content: bytes) -> dict[str, float]:
-    try:
-        known = json.loads(content)
-        return {name: float(until) for name, until in known.items() if isinstance(until, int | float)}
-    except (ValueError, AttributeError, OverflowError, RecursionError):
-        return {}
+        try:
+            known = json.loads(read_regular(self._file, LARGEST)).items()
+            return {name: float(until) for name, until in known if now < float(until) <= now + COOL_S}
+        except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+            return {}

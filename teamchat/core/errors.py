@@ -9,6 +9,7 @@
     ├── GuardReached           7   a limit lets nobody try it again or elsewhere
     │   └── BudgetUsedUp       8   no budget is left to do so
     ├── StoreError            13   the store can not be read or written
+    │   ├── DamagedStore      13   what it holds makes no sense
     │   └── SessionBusy       13   another process runs this conversation
     ├── PromptTooLarge        12   the input is over a limit before anything was run
     ├── AgentMissing          11   the agent's program is not installed
@@ -76,6 +77,10 @@ class NotTrusted(TeamchatError):
 
 class StoreError(TeamchatError):
     code = ExitCode.STORE
+
+
+class DamagedStore(StoreError):
+    pass
 
 
 class SessionBusy(StoreError):

@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from teamchat.core.errors import SessionBusy, StoreError
+from teamchat.core.folders import WRITABLE
+from teamchat.core.printable import printable
 
 POLL_S = 0.1
 STARTING_S = 2.0
 """How long a lock is waited for whose holder has been killed: a child it was just starting holds it until its exec."""
-_PROCESS = re.compile(r"process (\d+) ")
+_PROCESS = re.compile(r"process ([1-9]\d{0,8}) ")
+LONGEST_HOLDER = 300  # characters that are told of what a lock says
 
 
 @contextlib.contextmanager
@@ -86,9 +89,9 @@ def _process(holder: str) -> int | None:
 
 def _open(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise StoreError(f"the lock {path} can not be opened: {error.strerror}") from error
+        raise StoreError(f"the lock {path} cannot be opened: {error.strerror}", WRITABLE) from error
 
 
 def _take(file: int) -> bool:
@@ -104,4 +107,8 @@ def _holder(file: int) -> str:
 
 
 def _written(file: int) -> str:
-    return os.pread(file, 4096, 0).decode(errors="replace").strip()
+    try:
+        written = os.pread(file, 4096, 0)
+    except OSError:
+        return ""
+    return printable(written.decode(errors="replace").strip().partition("\n")[0])[:LONGEST_HOLDER]

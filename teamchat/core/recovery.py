@@ -27,7 +27,6 @@ from teamchat.core.store.turns import (
 )
 from teamchat.core.turn.outside import scratch_of
 from teamchat.runners.agent_events import Failure, FailureKind, TextDelta
-from teamchat.runners.base import Verdict
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import settle, sweep
 from teamchat.runners.running import BEGINS, LIVE, MAX_OUTPUT_BYTES
@@ -68,16 +67,15 @@ def _settle(folder: Path) -> None:
 
 
 def _recover(db: Database, turn: Turn) -> str:
-    verdict, events = _partial(turn)
+    text, events = _partial(turn)
     failure = Failure(FailureKind.INTERRUPTED, REASON)
-    seconds = max(time.time() - turn.started_at, 0.0)
-    outcome = Outcome(exit_code=None, seconds=seconds, failure=failure, denied=None, usage=verdict.usage)
-    end_turn(db, turn, "interrupted", outcome, trace(verdict.text, events=events))
+    outcome = Outcome(exit_code=None, seconds=max(time.time() - turn.started_at, 0.0), failure=failure, denied=None)
+    end_turn(db, turn, "interrupted", outcome, trace(text, events=events))
     shutil.rmtree(turn.folder, ignore_errors=True)
     return f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
 
 
-def _partial(turn: Turn) -> tuple[Verdict, list[TimedEvent]]:
+def _partial(turn: Turn) -> tuple[str, list[TimedEvent]]:
     """What the agent had said, by its own parser over the file it wrote."""
     parser = AGENT_TYPES[turn.like].runner.parser()
     framer = LineFramer(joined=parser.joins_lines)
@@ -96,9 +94,9 @@ def _partial(turn: Turn) -> tuple[Verdict, list[TimedEvent]]:
                 left -= len(data)
                 feed(framer.push(data))
     except OSError:
-        return Verdict(""), []  # it died before anything was written
+        return "", []  # it died before anything was written
     feed(framer.flush())
-    return parser.finish(-9, ""), events
+    return parser.finish(-9, "").text, events
 
 
 def _begin(folder: Path) -> int:

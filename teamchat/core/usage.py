@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
+from teamchat.core.store import rows
 from teamchat.core.store.database import Database
 
 
@@ -78,12 +78,16 @@ QUERY = f"""SELECT member, COALESCE(json_extract(outcome, '$.model'), json_extra
 
 def used(db: Database, session: int | None) -> list[Row]:
     """What a session's turns have used, or those of all sessions; in the order in which members first spoke."""
-    return [Row(row["member"], row["model"], row["memory"], _used(row)) for row in db.rows(QUERY, session)]
+    return db.values(_row, QUERY, session)
 
 
-def _used(row: Any) -> Used:
-    sums = {name: Sum(row[name], row[f"no_{name}"]) for name in QUANTITIES}
-    return Used(row["turns"], **sums, sent_bytes=row["sent"], fresh_bytes=row["fresh"])
+def _row(row: rows.Row) -> Row:
+    return Row(row.text("member"), row.text_or_none("model"), row.text("memory"), _used(row))
+
+
+def _used(row: rows.Row) -> Used:
+    sums = {name: Sum(row.real_or_none(name), row.count(f"no_{name}")) for name in QUANTITIES}
+    return Used(row.count("turns"), **sums, sent_bytes=row.count("sent"), fresh_bytes=row.count("fresh"))
 
 
 def total(rows: Iterable[Row]) -> Used:

@@ -422,6 +422,15 @@ def test_the_time_guard_pauses_with_the_queue_intact() -> None:
     assert talk.resume().rest() == ["sarah"]
 
 
+def test_a_clock_that_is_set_back_begins_the_time_guard_anew() -> None:
+    talk = Talk(Rules(AI, HUMANS, max_seconds=90)).says("max", "sarah", "carol")
+    talk.now -= 10_000
+    assert talk.replies().speaking == "sarah"
+    talk.now += 91
+    assert isinstance(talk.replies().ending, Paused)
+    assert talk.queue == ["carol held"]
+
+
 def test_a_turn_may_begin_in_the_last_moment() -> None:
     talk = Talk(Rules(AI, HUMANS, max_seconds=90)).says("max", "sarah")
     talk.now += 90

@@ -108,7 +108,7 @@ def test_a_lock_that_can_not_be_made_is_a_failure_of_the_store(tmp_path: Path) -
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "session-1.lock"
     with (
-        pytest.raises(StoreError, match=f"^the lock {path} can not be opened: Not a directory$"),
+        pytest.raises(StoreError, match=f"^the lock {path} cannot be opened: Not a directory$"),
         session_lock(path, "x"),
     ):
         pass

@@ -35,7 +35,7 @@ from teamchat.core.engine.team_changes import fit
 
 def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
     """The state after `event`, and what is to be done now. The last action says how it goes on."""
-    draft = Draft(state, event.now)
+    draft = Draft(replace(state, since=min(state.since, event.now)), event.now)  # a clock may have been set back
     fit(draft)
     match event:
         case TurnBegan() | Spent() | MemberAnswered():

@@ -1,19 +1,30 @@
-"""The SQLite file of a workspace: opened, migrated, and its errors turned into sentences."""
+"""The SQLite file of a workspace: opened, migrated, and its errors turned into sentences.
+
+Rows become values here and nowhere else (`values`, `value`, `the`): whatever a damaged store makes of that, is one
+`DamagedStore`.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import shlex
 import sqlite3
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from teamchat.core.errors import StoreError
+from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.folders import WRITABLE
+from teamchat.core.printable import printable
 from teamchat.core.store.migrations import NewerStore, migrate
+from teamchat.core.store.rows import Row
+from teamchat.core.whole_files import locked_beside, put_in_place
 
 BUSY_S = 30.0  # how long a write waits for another process's transaction
+CHECK = "teamchat doctor --store"
+T = TypeVar("T")
+NO_VALUE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
+"""What reading rows that make no sense ends in."""
 
 
 class Database:
@@ -23,6 +34,8 @@ class Database:
         self.path = path
         with self.errors():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not path.exists():
+                self._create()
             self._connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
             try:
                 self._prepare()
@@ -30,12 +43,27 @@ class Database:
                 self._connection.close()
                 raise
 
+    def _create(self) -> None:
+        """Put a new store in place whole: one without its tables is a damaged one, whatever killed its process."""
+        if next(self.path.parent.glob(LOCKS), None):
+            raise self.damaged("the file is gone, and there were conversations in it")
+        with locked_beside(self.path) as new:
+            if self.path.exists():  # another process was faster
+                return
+            with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
+                connection.execute("PRAGMA synchronous = OFF")
+                migrate(connection)
+            new.chmod(0o600)
+            put_in_place(new, self.path)
+
     def _prepare(self) -> None:
-        self._connection.row_factory = sqlite3.Row
+        self._connection.row_factory = Row
         self._connection.execute("PRAGMA journal_mode = WAL")
         # NORMAL would survive a killed process, but not a power cut: a finished turn must be on the disk
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA foreign_keys = ON")
+        if self.the(_version, "PRAGMA user_version") < 1:
+            raise self.damaged("it is empty")
         migrate(self._connection)
         self.path.chmod(0o600)
 
@@ -47,13 +75,19 @@ class Database:
         except NewerStore as error:
             raise StoreError(f"the store {self.path} was written by a newer teamchat", "upgrade teamchat") from error
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"the store {self.path} can not be used: {error}", _hint(error, self.path)) from error
+            if _means_damage(error):
+                raise self.damaged(error) from error
+            raise StoreError(f"the store {self.path} can not be used: {error}", _hint(error)) from error
         except OSError as error:
             reason = error.strerror or str(error)
             raise StoreError(
                 f"the store {self.path} can not be used: {reason}",
                 WRITABLE,
             ) from error
+
+    def damaged(self, why: object) -> DamagedStore:
+        """What to raise where the store holds what no healthy one can hold."""
+        return DamagedStore(f"the store {self.path} is damaged: {printable(str(why).splitlines()[0])}", CHECK)
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
         with self.errors():
@@ -63,14 +97,47 @@ class Database:
         with self.errors():
             self._connection.executemany(sql, rows)
 
-    def row(self, sql: str, *values: Any) -> sqlite3.Row | None:
+    def row(self, sql: str, *values: Any) -> Row | None:
         with self.errors():
-            found: sqlite3.Row | None = self._connection.execute(sql, values).fetchone()
+            found: Row | None = self._connection.execute(sql, values).fetchone()
             return found
 
-    def rows(self, sql: str, *values: Any) -> list[sqlite3.Row]:
+    def rows(self, sql: str, *values: Any) -> list[Row]:
         with self.errors():
             return self._connection.execute(sql, values).fetchall()
+
+    def values(self, make: Callable[[Row], T], sql: str, *values: Any) -> list[T]:
+        """What `make` makes of each row. Raises `DamagedStore`."""
+        return list(self.each(make, sql, *values))
+
+    def each(self, make: Callable[[Row], T], sql: str, *values: Any) -> Iterator[T]:
+        """The same, one after the other as they are asked for."""
+        rows = self.execute(sql, *values)
+        while (row := self._next(rows)) is not None:
+            yield self._made(make, row)
+
+    def _next(self, rows: sqlite3.Cursor) -> Row | None:
+        with self.errors():
+            found: Row | None = rows.fetchone()
+            return found
+
+    def value(self, make: Callable[[Row], T], sql: str, *values: Any) -> T | None:
+        """What `make` makes of the first row, if there is one. Raises `DamagedStore`."""
+        row = self.row(sql, *values)
+        return None if row is None else self._made(make, row)
+
+    def the(self, make: Callable[[Row], T], sql: str, *values: Any) -> T:
+        """What `make` makes of a row that must be there. Raises `DamagedStore`."""
+        row = self.row(sql, *values)
+        if row is None:
+            raise self.damaged("a row is missing that others refer to")
+        return self._made(make, row)
+
+    def _made(self, make: Callable[[Row], T], row: Row) -> T:
+        try:
+            return make(row)
+        except NO_VALUE as error:
+            raise self.damaged(f"{make.__name__.strip('_')}: {error}") from error
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -99,21 +166,49 @@ class Database:
         if self._connection.in_transaction:  # SQLite does it itself when the disk is full
             self.execute("ROLLBACK")
 
+    def back_up(self, to: Path) -> None:
+        """Copy the whole store, as it is now, into a new file. Raises `StoreError`."""
+        with self.errors(), contextlib.closing(sqlite3.connect(to)) as copy:
+            self._connection.backup(copy)
+
     def close(self) -> None:
         self._connection.close()
 
 
+def _version(row: Row) -> int:
+    return row.count("user_version")
+
+
+LOCKS = "session-*.lock"
+"""What is left beside the store of every conversation that was run."""
 HINTS = {
     sqlite3.SQLITE_BUSY: "wait until the other teamchat that writes to it is done",
     sqlite3.SQLITE_FULL: "make room on its disk",
     sqlite3.SQLITE_TOOBIG: "send less of it at once",
 }
+# The statements are ours and fit a healthy store: where SQLite finds fault with one, the store is to blame.
+DAMAGE = (
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_INTERNAL,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_SCHEMA,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_FORMAT,
+    sqlite3.SQLITE_NOTADB,
+)
 
 
-def _hint(error: sqlite3.DatabaseError, path: Path) -> str | None:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to tell cases apart
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        # the whole folder: what is left of a write-ahead log must not get into the next store
-        folder = shlex.quote(str(path.parent))
-        return f"mv {folder} {folder}.broken  # a new store begins then"
-    return HINTS.get(code, WRITABLE if isinstance(error, sqlite3.OperationalError) else None)
+def _means_damage(error: sqlite3.DatabaseError) -> bool:
+    code = _code(error)
+    # Python's own are without a code: it reads no text that is no UTF-8
+    return code in DAMAGE if code else isinstance(error, sqlite3.OperationalError)
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    """SQLite's result code, without what it adds to tell cases apart."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _hint(error: sqlite3.DatabaseError) -> str | None:
+    return HINTS.get(_code(error), WRITABLE if isinstance(error, sqlite3.OperationalError) else None)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from teamchat.core.clean import clean
 from teamchat.core.errors import UsageError
 from teamchat.core.knowledge.words import spaced
 from teamchat.core.messages import well_formed
 from teamchat.core.store.database import Database
+from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
 
 LONGEST_LESSON = 1000  # UTF-8 bytes
@@ -57,41 +57,45 @@ def add_lesson(db: Database, text: str, session: str | None) -> tuple[Lesson, bo
     """Store a lesson; whether it is new, else the one that says the same. Raises `UsageError`."""
     line = lesson_text(text)
     with db.transaction():
-        if known := db.row("SELECT * FROM lessons WHERE gist = ?", gist(line) or line):
-            return _lesson(known), False
-        row = db.row(
+        if known := db.value(a_lesson, "SELECT * FROM lessons WHERE gist = ?", gist(line) or line):
+            return known, False
+        lesson = db.the(
+            a_lesson,
             "INSERT INTO lessons (text, gist, session, learned_at) VALUES (?, ?, ?, ?) RETURNING *",
             line, gist(line) or line, session, time.time(),
         )  # fmt: skip
-        assert row is not None
-        db.execute("INSERT INTO lesson_words (rowid, body) VALUES (?, ?)", row["id"], spaced(line))
-        return _lesson(row), True
+        db.execute("INSERT INTO lesson_words (rowid, body) VALUES (?, ?)", lesson.number, spaced(line))
+        return lesson, True
 
 
 def delete_lesson(db: Database, number: int) -> Lesson | None:
     """Forget a lesson; None where there is none of that number."""
     with db.transaction():
-        row = db.row("DELETE FROM lessons WHERE id = ? RETURNING *", min(number, LARGEST))
-        if row:
-            db.execute("DELETE FROM lesson_words WHERE rowid = ?", row["id"])
-    return _lesson(row) if row else None
+        lesson = db.value(a_lesson, "DELETE FROM lessons WHERE id = ? RETURNING *", min(number, LARGEST))
+        if lesson:
+            db.execute("DELETE FROM lesson_words WHERE rowid = ?", lesson.number)
+    return lesson
 
 
 def newest_lessons(db: Database, count: int = TOLD) -> list[Lesson]:
     """The newest first."""
-    return [_lesson(row) for row in db.rows("SELECT * FROM lessons ORDER BY id DESC LIMIT ?", count)]
+    return db.values(a_lesson, "SELECT * FROM lessons ORDER BY id DESC LIMIT ?", count)
 
 
 def fitting_lessons(db: Database, query: str) -> list[Lesson]:
     """Those that fit a search (`words.match`), the best first."""
-    rows = db.rows(
+    return db.values(
+        _scored,
         """SELECT lessons.*, -bm25(lesson_words) AS score FROM lesson_words
         JOIN lessons ON lessons.id = lesson_words.rowid WHERE lesson_words MATCH ?
         ORDER BY score DESC, lessons.id DESC LIMIT ?""",
         query, TOLD,
     )  # fmt: skip
-    return [_lesson(row, row["score"]) for row in rows]
 
 
-def _lesson(row: sqlite3.Row, score: float = 0.0) -> Lesson:
-    return Lesson(row["id"], row["text"], row["session"], row["learned_at"], score)
+def a_lesson(row: Row) -> Lesson:
+    return Lesson(row.count("id"), row.text("text"), row.text_or_none("session"), row.moment("learned_at"))
+
+
+def _scored(row: Row) -> Lesson:
+    return replace(a_lesson(row), score=row.real("score"))

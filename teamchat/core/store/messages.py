@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from teamchat.core.message_log import next_number
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
 from teamchat.core.store.database import Database
+from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import create_session
 
+NEXT = "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM messages WHERE session = ?"
 SHOWN = (
     "SELECT *, (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent FROM messages"
     " WHERE session = ? AND NOT hidden"
 )
+
+T = TypeVar("T")
 
 
 class SqliteLog:
@@ -29,8 +33,7 @@ class SqliteLog:
 
     @property
     def team_task(self) -> str | None:
-        row = self._db.row("SELECT task FROM sessions WHERE id = ?", self.session)
-        return row["task"] if row else None
+        return self._db.value(_task, "SELECT task FROM sessions WHERE id = ?", self.session)
 
     @team_task.setter
     def team_task(self, task: str | None) -> None:
@@ -38,10 +41,9 @@ class SqliteLog:
 
     def append(self, draft: NewMessage) -> ConversationMessage:
         with self._db.transaction():
-            row = self._db.row("SELECT COALESCE(MAX(number), 0) + 1 FROM messages WHERE session = ?", self.session)
-            assert row is not None
-            message = draft.stored_as(f"msg-{row[0]}")
-            self._insert(message, row[0])
+            number = self._db.the(_next, NEXT, self.session)
+            message = draft.stored_as(f"msg-{number}")
+            self._insert(message, number)
         return message
 
     def _insert(self, message: ConversationMessage, number: int | None) -> None:
@@ -57,51 +59,77 @@ class SqliteLog:
     def latest(self, up_to: str | None = None) -> ConversationMessage | None:
         if up_to is not None:
             return self.get(up_to)
-        row = self._db.row(f"{SHOWN} ORDER BY id DESC LIMIT 1", self.session)
-        return _message(row) if row else None
+        return self._db.value(a_message, f"{SHOWN} ORDER BY id DESC LIMIT 1", self.session)
 
     def window(self, before_id: str, size: int) -> list[ConversationMessage]:
-        place = self._row(before_id)["id"]
-        rows = self._db.rows(f"{SHOWN} AND id < ? ORDER BY id DESC LIMIT ?", self.session, place, size)
-        return [_message(row) for row in reversed(rows)]
+        place = self.place(before_id)
+        sql = f"{SHOWN} AND id < ? ORDER BY id DESC LIMIT ?"
+        return self._db.values(a_message, sql, self.session, place, size)[::-1]
 
     def get(self, message_id: str) -> ConversationMessage:
-        return _message(self._row(message_id))
+        return self._found(a_message, message_id)
 
     def place(self, message_id: str) -> int:
-        return int(self._row(message_id)["id"])
+        return self._found(_place, message_id)
 
-    def _row(self, message_id: str) -> sqlite3.Row:
-        row = self._db.row(f"{SHOWN} AND message = ?", self.session, message_id)
-        if row is None:
+    def _found(self, make: Callable[[Row], T], message_id: str) -> T:
+        found = self._db.value(make, f"{SHOWN} AND message = ?", self.session, message_id)
+        if found is None:
             raise KeyError(message_id)
-        return row
+        return found
 
     def all(self) -> list[ConversationMessage]:
-        return [_message(row) for row in self._db.rows(f"{SHOWN} ORDER BY id", self.session)]
+        return self._db.values(a_message, f"{SHOWN} ORDER BY id", self.session)
 
     def clear(self) -> None:
         self.replace((), None)
 
     def replace(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
         with self._db.transaction():
-            row = self._db.row("SELECT team FROM sessions WHERE id = ?", self.session)
-            assert row is not None
-            self.session = create_session(self._db, row["team"], team_task).id
+            team = self._db.the(_team, "SELECT team FROM sessions WHERE id = ?", self.session)
+            self.session = create_session(self._db, team, team_task).id
             for message in messages:
                 number = next_number((message,)) - 1
                 self._insert(message, number or None)
 
 
-def _message(row: sqlite3.Row) -> ConversationMessage:
-    addressees, markers = json.loads(row["routing"])
+def a_message(row: Row) -> ConversationMessage:
+    addressees, markers = row.json("routing")
     return ConversationMessage(
-        id=row["message"],
-        content=row["content"],
-        speaker=Speaker(row["speaker_id"], row["speaker_name"], row["speaker_title"], type=row["speaker_type"]),
-        routing=Routing(tuple(addressees), tuple(markers)),
-        timestamp=row["timestamp"],
-        turn_id=row["turn"],
-        stands_for=row["stands_for"],
-        agent=row["agent"],
+        id=row.text("message"),
+        content=row.text("content"),
+        speaker=Speaker(
+            row.text("speaker_id"),
+            row.text("speaker_name"),
+            row.text_or_none("speaker_title"),
+            type=row.one_of(SpeakerType, "speaker_type"),
+        ),
+        routing=Routing(_texts(addressees), _texts(markers)),
+        timestamp=row.integer("timestamp"),
+        turn_id=row.integer_or_none("turn"),
+        stands_for=row.text_or_none("stands_for"),
+        agent=row.text_or_none("agent"),
     )
+
+
+def _texts(listed: list[object]) -> tuple[str, ...]:
+    texts = tuple(text for text in listed if isinstance(text, str))
+    if len(texts) < len(listed):
+        raise ValueError("routing is no list of texts")
+    return texts
+
+
+def _place(row: Row) -> int:
+    return row.integer("id")
+
+
+def _next(row: Row) -> int:
+    return row.integer("next")
+
+
+def _task(row: Row) -> str | None:
+    return row.text_or_none("task")
+
+
+def _team(row: Row) -> str:
+    return row.text("team")

@@ -174,6 +174,16 @@ INITIAL: tuple[str, ...] = (
 )
 
 
+@migration
+def m002_order_of_use(db: sqlite3.Connection) -> None:
+    """Conversations in the order of their use by a counter: clocks are set back."""
+    db.execute("ALTER TABLE sessions ADD COLUMN used INTEGER NOT NULL DEFAULT 0")
+    db.execute(
+        """UPDATE sessions SET used = (SELECT COUNT(*) FROM sessions AS other
+        WHERE (other.used_at, other.id) <= (sessions.used_at, sessions.id))"""
+    )
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the store to this version's shape, each step in a transaction of its own."""
     done = db.execute("PRAGMA user_version").fetchone()[0]

@@ -2,51 +2,54 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection
 from dataclasses import replace
 
 from teamchat.core.engine.route import Route, Status
 from teamchat.core.engine.state import Rules, State
 from teamchat.core.store.database import Database
+from teamchat.core.store.rows import Row
 
 
 def load_state(db: Database, session: int, rules: Rules) -> State:
     """The state as it was last saved."""
-    row = db.row("SELECT * FROM sessions WHERE id = ?", session)
-    assert row is not None, session
+    state = db.the(a_state, "SELECT * FROM sessions WHERE id = ?", session)
+    return replace(state, rules=rules, queue=open_routes(db, session))
+
+
+def a_state(row: Row) -> State:
+    """The counters; rules and queue are elsewhere."""
     return State(
-        rules=rules,
-        queue=open_routes(db, session),
-        next_route=row["next_route"],
-        turns=row["turns"],
-        since=row["since"],
-        last_ai=row["last_ai"],
-        tokens=row["tokens"],
-        cost_usd=row["cost_usd"],
-        stale=row["stale"],
+        rules=Rules((), ()),
+        next_route=row.count("next_route"),
+        turns=row.count("turns"),
+        since=row.moment("since"),
+        last_ai=row.text_or_none("last_ai"),
+        tokens=row.count("tokens"),
+        cost_usd=row.real("cost_usd"),
+        stale=row.count("stale"),
     )
 
 
 def open_routes(db: Database, session: int) -> tuple[Route, ...]:
     """The queue, in its order."""
-    rows = db.rows("SELECT * FROM routes WHERE session = ? AND place IS NOT NULL ORDER BY place", session)
-    return tuple(_route(row) for row in rows)
+    sql = "SELECT * FROM routes WHERE session = ? AND place IS NOT NULL ORDER BY place"
+    return tuple(db.values(a_route, sql, session))
 
 
-def _route(row: sqlite3.Row) -> Route:
+def a_route(row: Row) -> Route:
     return Route(
-        number=row["number"],
-        target=row["target"],
-        priority=row["priority"],
-        group=row["group"],
-        parent=row["parent"],
-        by=row["by"],
-        request=row["request"],
-        as_of=row["as_of"],
-        status=Status(row["status"]),
-        attempt=row["attempt"],
-        answer=row["answer"],
+        number=row.count("number"),
+        target=row.text("target"),
+        priority=row.integer("priority"),
+        group=row.integer_or_none("group"),
+        parent=row.text("parent"),
+        by=row.text("by"),
+        request=row.text("request"),
+        as_of=row.text_or_none("as_of"),
+        status=Status(row.text("status")),
+        attempt=row.count("attempt"),
+        answer=row.integer_or_none("answer"),
     )
 
 
@@ -79,4 +82,4 @@ def _write(db: Database, session: int, route: Route, place: int | None) -> None:
 
 def all_routes(db: Database, session: int) -> list[Route]:
     """Every route of the session, in the order in which they were queued."""
-    return [_route(row) for row in db.rows("SELECT * FROM routes WHERE session = ? ORDER BY number", session)]
+    return db.values(a_route, "SELECT * FROM routes WHERE session = ? ORDER BY number", session)

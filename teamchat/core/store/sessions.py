@@ -11,6 +11,7 @@ from pathlib import Path
 
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.database import Database
+from teamchat.core.store.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +32,16 @@ SELECT = """SELECT sessions.*,
     (SELECT COUNT(*) FROM turns WHERE session = sessions.id) AS turn_count FROM sessions"""
 
 
-def _session(row: sqlite3.Row) -> Session:
+def a_session(row: Row) -> Session:
     return Session(
-        id=row["id"],
-        name=row["name"],
-        team=row["team"],
-        task=row["task"],
-        created_at=row["created_at"],
-        used_at=row["used_at"],
-        messages=row["message_count"],
-        turns=row["turn_count"],
+        id=row.integer("id"),
+        name=row.text("name"),
+        team=row.text("team"),
+        task=row.text_or_none("task"),
+        created_at=row.moment("created_at"),
+        used_at=row.moment("used_at"),
+        messages=row.integer("message_count"),
+        turns=row.integer("turn_count"),
     )
 
 
@@ -54,32 +55,31 @@ def create_session(
             "INSERT INTO sessions (name, team, task, fence_key, created_at, used_at) VALUES (?, ?, ?, ?, ?, ?)",
             name or _free_name(db), team, task, secrets.token_hex(16) if fence_key is None else fence_key, now, now,
         )  # fmt: skip
-        row = db.row(f"{SELECT} WHERE sessions.id = ?", cursor.lastrowid)
-    assert row is not None
-    return _session(row)
+        touch_session(db, cursor.lastrowid or 0)
+        return db.the(a_session, f"{SELECT} WHERE sessions.id = ?", cursor.lastrowid)
+
+
+def _name(row: Row) -> str:
+    return row.text("name")
 
 
 def _free_name(db: Database) -> str:
-    taken = {row["name"] for row in db.rows("SELECT name FROM sessions")}
+    taken = set(db.values(_name, "SELECT name FROM sessions"))
     return next(name for number in range(len(taken) + 1, 2 * len(taken) + 2) if (name := f"s{number}") not in taken)
 
 
 def fence_key(db: Database, session: int) -> str:
     """The secret of a session that its prompts' fences are made of; no part of `Session`, which is shown to people."""
-    row = db.row("SELECT fence_key FROM sessions WHERE id = ?", session)
-    assert row is not None, session
-    return str(row["fence_key"])
+    return db.the(lambda row: row.text("fence_key"), "SELECT fence_key FROM sessions WHERE id = ?", session)
 
 
 def find_session(db: Database, name: str) -> Session | None:
-    row = db.row(f"{SELECT} WHERE name = ?", name)
-    return _session(row) if row else None
+    return db.value(a_session, f"{SELECT} WHERE name = ?", name)
 
 
 def last_session(db: Database) -> Session | None:
-    """The session that was used last."""
-    row = db.row(f"{SELECT} ORDER BY used_at DESC, sessions.id DESC LIMIT 1")
-    return _session(row) if row else None
+    """The session that was used last, whatever the clock said by then."""
+    return db.value(a_session, f"{SELECT} ORDER BY used DESC, sessions.id DESC LIMIT 1")
 
 
 def current_session(db: Database, name: str | None) -> Session | None:
@@ -109,25 +109,25 @@ def check_there(db: Database, session: Session) -> None:
 
 def all_sessions(db: Database) -> list[Session]:
     """The newest first."""
-    return [_session(row) for row in db.rows(f"{SELECT} ORDER BY used_at DESC, sessions.id DESC")]
+    return db.values(a_session, f"{SELECT} ORDER BY used DESC, sessions.id DESC")
 
 
 def session_names(file: Path) -> list[str]:
     """The names in the store `file`, the newest first, without making or changing it. Raises `sqlite3.Error`."""
     # not mode=ro: it could not take the write-ahead log away again, and would leave it beside the store
     with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, timeout=0.1)) as connection:
-        return [name for (name,) in connection.execute("SELECT name FROM sessions ORDER BY used_at DESC, id DESC")]
+        return [name for (name,) in connection.execute("SELECT name FROM sessions ORDER BY used DESC, id DESC")]
 
 
 def edits_of(db: Database, session: int) -> int:
     """How often messages of the session have been hidden or shown again."""
-    row = db.row("SELECT edits FROM sessions WHERE id = ?", session)
-    return int(row["edits"]) if row else 0
+    return db.the(lambda row: row.integer("edits"), "SELECT edits FROM sessions WHERE id = ?", session)
 
 
 def touch_session(db: Database, session: int) -> None:
     """Make it the one that the next command continues."""
-    db.execute("UPDATE sessions SET used_at = ? WHERE id = ?", time.time(), session)
+    used = "(SELECT MAX(used) + 1 FROM sessions)"  # a counter: clocks are set back
+    db.execute(f"UPDATE sessions SET used_at = ?, used = {used} WHERE id = ?", time.time(), session)  # noqa: S608
 
 
 BEFORE_MESSAGES = ("routes", "todo_changes", "summaries")  # of a session: they refer to messages and turns

@@ -10,7 +10,8 @@ import json
 from dataclasses import dataclass
 
 from teamchat.core.store.database import Database
-from teamchat.core.store.texts import Packed, get_text, put_text
+from teamchat.core.store.rows import Row
+from teamchat.core.store.texts import Packed, put_text, text_of
 from teamchat.core.store.turns import Turn
 
 
@@ -40,7 +41,8 @@ def add_summary(db: Database, session: int, turn: Turn, summary: Summary, text: 
 
 def summary_before(db: Database, session: int, message: str) -> Summary | None:
     """The summary that holds of what was said before the message of that id and covers most of it."""
-    row = db.row(
+    return db.value(
+        lambda row: a_summary(db, row),
         """SELECT summaries.kept, summaries.text, covered.message AS through, turns.member FROM summaries
         JOIN messages AS covered ON covered.id = summaries.through
         JOIN turns ON turns.id = summaries.turn
@@ -54,12 +56,13 @@ def summary_before(db: Database, session: int, message: str) -> Summary | None:
         ORDER BY summaries.through DESC, summaries.id DESC LIMIT 1""",
         session, message,
     )  # fmt: skip
-    if row is None:
-        return None
-    return Summary(row["member"], row["through"], tuple(json.loads(row["kept"])), get_text(db, row["text"]).decode())
+
+
+def a_summary(db: Database, row: Row) -> Summary:
+    kept = tuple(str(message) for message in row.json("kept"))
+    return Summary(row.text("member"), row.text("through"), kept, text_of(db, row.text("text")))
 
 
 def summary_of(db: Database, turn: Turn) -> str | None:
     """What a turn has summed up, if that is what it did."""
-    row = db.row("SELECT text FROM summaries WHERE turn = ?", turn.id)
-    return get_text(db, row["text"]).decode() if row else None
+    return db.value(lambda row: text_of(db, row.text("text")), "SELECT text FROM summaries WHERE turn = ?", turn.id)

@@ -7,8 +7,12 @@ import zlib
 from dataclasses import dataclass
 
 from teamchat.core.store.database import Database
+from teamchat.core.store.rows import Row
 
 COMPRESS_FROM = 512  # bytes; below that zlib gains nothing
+
+
+SELECT = "SELECT hash, compressed, body FROM texts WHERE hash = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,16 @@ def put_text(db: Database, text: Packed) -> str:
 
 def get_text(db: Database, key: str) -> bytes:
     """The body of a key that was returned by `put_text`."""
-    row = db.row("SELECT compressed, body FROM texts WHERE hash = ?", key)
-    assert row is not None, key  # a foreign key points here
-    return zlib.decompress(row["body"]) if row["compressed"] else bytes(row["body"])
+    return db.the(a_text, SELECT, key)
+
+
+def text_of(db: Database, key: str) -> str:
+    """The text of a key. Raises `DamagedStore`, also where it is no text."""
+    return db.the(lambda row: a_text(row).decode(), SELECT, key)
+
+
+def a_text(row: Row) -> bytes:
+    body = zlib.decompress(row.blob("body")) if row.integer("compressed") else row.blob("body")
+    if hashlib.sha256(body).hexdigest() != row.text("hash"):
+        raise ValueError("it is not what was stored")
+    return body

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterable
 
 from teamchat.core.store.database import Database
-from teamchat.core.todos import Change, Noted, TodoList, Wish, note, read
+from teamchat.core.store.rows import Row
+from teamchat.core.todos import Change, Noted, TodoList, What, Wish, note, read
 
 CHANGES = """SELECT todo_changes.*, COALESCE(messages.hidden, 0) AS hidden FROM todo_changes
     LEFT JOIN messages USING (session, message) WHERE session = ? ORDER BY todo_changes.id"""
@@ -15,7 +15,7 @@ CHANGES = """SELECT todo_changes.*, COALESCE(messages.hidden, 0) AS hidden FROM 
 
 def changes_of(db: Database, session: int) -> list[Change]:
     """Every change that was ever made, in order, those of hidden messages among them."""
-    return [_change(row) for row in db.rows(CHANGES, session)]
+    return db.values(a_change, CHANGES, session)
 
 
 def todos_of(db: Database, session: int) -> TodoList:
@@ -50,6 +50,13 @@ def _insert(db: Database, session: int, changes: Iterable[Change]) -> None:
     )
 
 
-def _change(row: sqlite3.Row) -> Change:
-    fields = ("number", "what", "text", "by", "at", "message")
-    return Change(**{name: row[name] for name in fields}, hidden=bool(row["hidden"]))
+def a_change(row: Row) -> Change:
+    return Change(
+        number=row.count("number"),
+        what=row.one_of(What, "what"),
+        text=row.text("text"),
+        by=row.text("by"),
+        at=row.moment("at"),
+        message=row.text_or_none("message"),
+        hidden=bool(row.integer("hidden")),
+    )

@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from teamchat.core.agent_types import Like
 from teamchat.core.pairing import StoredEvent, paired
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
-from teamchat.core.store.texts import Packed, get_text, pack, put_text
+from teamchat.core.store.rows import Row
+from teamchat.core.store.texts import Packed, get_text, pack, put_text, text_of
 from teamchat.runners.agent_events import AgentEvent, TextDelta
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
     with db.transaction():
         prompt = put_text(db, new.prompt)
         system = put_text(db, new.system_text) if new.system_text else None
-        row = db.row(
+        turn, number = db.the(
+            _identity,
             """INSERT INTO turns (session, number, route, member, agent, "like", status, started_at, system_text,
                 prompt, shown_through, setup, folder)
             VALUES (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns WHERE session = ?1),
@@ -92,10 +93,9 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
             new.session, new.route, new.member, new.agent, new.like, started, system,
             prompt, new.shown_through, _dump(new.setup), json.dumps(str(new.folder)),
         )  # fmt: skip
-    assert row is not None
     return Turn(
-        id=row["id"],
-        number=row["number"],
+        id=turn,
+        number=number,
         route=new.route,
         member=new.member,
         agent=new.agent,
@@ -167,53 +167,61 @@ def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _turn(row: sqlite3.Row) -> Turn:
+def a_turn(row: Row) -> Turn:
     # by way of json: pydantic's own parser refuses the escaped surrogates of a path that is no UTF-8
-    setup, outcome = json.loads(row["setup"]), json.loads(row["outcome"] or "null")
+    setup, outcome = row.json("setup"), json.loads(row.text_or_none("outcome") or "null")
+    status = row.one_of(TurnStatus, "status")
+    if (outcome is None) != (status == "running"):
+        raise ValueError(f"outcome is {outcome!r:.40} of a turn that is {status}")
     return Turn(
-        id=row["id"],
-        number=row["number"],
-        route=row["route"],
-        member=row["member"],
-        agent=row["agent"],
-        like=row["like"],
-        status=row["status"],
-        started_at=row["started_at"],
-        shown_through=row["shown_through"],
+        id=row.integer("id"),
+        number=row.count("number"),
+        route=row.integer_or_none("route"),
+        member=row.text("member"),
+        agent=row.text("agent"),
+        like=row.one_of(Like, "like"),
+        status=status,
+        started_at=row.moment("started_at"),
+        shown_through=row.text("shown_through"),
         setup=_adapter(Setup).validate_python(setup),
-        folder=Path(json.loads(row["folder"])),
-        outcome=_adapter(Outcome).validate_python(outcome) if outcome else None,
-        vendor_session=row["vendor_session"],
-        opened=bool(row["opened"]),
-        prompt_key=row["prompt"],
-        system_key=row["system_text"],
-        partial_key=row["text"],
+        folder=_folder(row),
+        outcome=_adapter(Outcome).validate_python(outcome) if outcome is not None else None,
+        vendor_session=row.text_or_none("vendor_session"),
+        opened=bool(row.integer("opened")),
+        prompt_key=row.text("prompt"),
+        system_key=row.text_or_none("system_text"),
+        partial_key=row.text_or_none("text"),
     )
+
+
+def _folder(row: Row) -> Path:
+    return Path(row.json("folder"))
+
+
+def _identity(row: Row) -> tuple[int, int]:
+    return row.integer("id"), row.integer("number")
 
 
 def find_turn(db: Database, session: int, number: int | None = None) -> Turn | None:
     """A turn by its number, or the session's last."""
-    row = db.row(
+    return db.value(
+        a_turn,
         "SELECT * FROM turns WHERE session = ? AND (?2 IS NULL OR number = ?2) ORDER BY number DESC LIMIT 1",
         session, None if number is None else min(number, LARGEST),
     )  # fmt: skip
-    return _turn(row) if row else None
 
 
 def get_turn(db: Database, turn: int) -> Turn:
     """The turn of that id, as a route keeps it."""
-    row = db.row("SELECT * FROM turns WHERE id = ?", turn)
-    assert row is not None, turn
-    return _turn(row)
+    return db.the(a_turn, "SELECT * FROM turns WHERE id = ?", turn)
 
 
 def turns_of(db: Database, session: int) -> list[Turn]:
-    return [_turn(row) for row in db.rows("SELECT * FROM turns WHERE session = ? ORDER BY number", session)]
+    return db.values(a_turn, "SELECT * FROM turns WHERE session = ? ORDER BY number", session)
 
 
 def running_turns(db: Database, session: int) -> list[Turn]:
-    rows = db.rows("SELECT * FROM turns WHERE session = ? AND status = 'running' ORDER BY number", session)
-    return [_turn(row) for row in rows]
+    return db.values(a_turn, "SELECT * FROM turns WHERE session = ? AND status = 'running' ORDER BY number", session)
 
 
 def last_turn_of(db: Database, session: int, member: str) -> Turn | None:
@@ -224,36 +232,36 @@ def last_turn_of(db: Database, session: int, member: str) -> Turn | None:
 def turns_of_member(db: Database, session: int, member: str) -> Iterator[Turn]:
     """The member's turns that had a route, the newest first."""
     sql = "SELECT * FROM turns WHERE session = ? AND member = ? AND route IS NOT NULL ORDER BY number DESC"
-    return map(_turn, db.execute(sql, session, member))
+    return db.each(a_turn, sql, session, member)
 
 
 def last_compaction(db: Database, session: int) -> Turn | None:
     """The newest turn that was to sum up the conversation, whatever came of it."""
-    row = db.row(
+    return db.value(
+        a_turn,
         "SELECT * FROM turns WHERE session = ? AND route IS NULL AND json_extract(setup, '$.purpose') = 'summary'"
         " ORDER BY number DESC LIMIT 1",
         session,
     )
-    return _turn(row) if row else None
 
 
 def previous_turn(db: Database, turn: Turn) -> Turn | None:
     """The same member's turn of the same purpose before that one."""
-    row = db.row(
+    return db.value(
+        a_turn,
         "SELECT * FROM turns WHERE session = (SELECT session FROM turns WHERE id = ?1) AND member = ?2 AND number < ?3"
         " AND json_extract(setup, '$.purpose') = ?4 ORDER BY number DESC LIMIT 1",
         turn.id, turn.member, turn.number, turn.setup.purpose,
     )  # fmt: skip
-    return _turn(row) if row else None
 
 
 def turns_in(db: Database, session: int, member: str, vendor_session: str) -> list[Turn]:
     """The turns of a member that one session of its CLI has had; another member's CLI may call its own the same."""
-    rows = db.rows(
+    return db.values(
+        a_turn,
         "SELECT * FROM turns WHERE session = ? AND member = ? AND vendor_session = ? ORDER BY number",
         session, member, vendor_session,
     )  # fmt: skip
-    return [_turn(row) for row in rows]
 
 
 def mark_opened(db: Database, turn: Turn) -> None:
@@ -263,21 +271,27 @@ def mark_opened(db: Database, turn: Turn) -> None:
 
 def running_folders(db: Database) -> set[str]:
     """The names of the folders of all turns that run, or whose process died over them, in any session."""
-    return {
-        Path(json.loads(row["folder"])).name for row in db.rows("SELECT folder FROM turns WHERE status = 'running'")
-    }
+    return {path.name for path in db.values(_folder, "SELECT folder FROM turns WHERE status = 'running'")}
 
 
 def session_of_folder(db: Database, name: str) -> int | None:
     """The session of the turn whose folder has that name."""
-    row = db.row("SELECT session FROM turns WHERE folder LIKE '%/' || ? || '\"'", name)
-    return None if row is None else int(row["session"])
+    sql = "SELECT session FROM turns WHERE folder LIKE '%/' || ? || '\"'"
+    return db.value(lambda row: row.integer("session"), sql, name)
 
 
 def events_of(db: Database, turn: Turn) -> list[StoredEvent]:
     """A stored turn's events, every tool call with its result."""
-    rows = db.rows("SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number", turn.id)
-    return paired(StoredEvent(row["at"], row["type"], json.loads(row["data"])) for row in rows)
+    return paired(db.values(an_event, "SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number", turn.id))
+
+
+def an_event(row: Row) -> StoredEvent:
+    kind = next((kind for kind in get_args(AgentEvent) if kind.__name__ == row["type"]), None)
+    if kind is None:
+        raise ValueError(f"type is {row['type']!r:.40}")
+    data = row.json("data")
+    _adapter(kind).validate_python(data)
+    return StoredEvent(row.real("at"), kind.__name__, data)
 
 
 def prompt_of(db: Database, turn: Turn) -> bytes:
@@ -285,13 +299,13 @@ def prompt_of(db: Database, turn: Turn) -> bytes:
 
 
 def system_of(db: Database, turn: Turn) -> str | None:
-    return get_text(db, turn.system_key).decode() if turn.system_key else None
+    return text_of(db, turn.system_key) if turn.system_key else None
 
 
 def partial_of(db: Database, turn: Turn) -> str:
-    return get_text(db, turn.partial_key).decode() if turn.partial_key else ""
+    return text_of(db, turn.partial_key) if turn.partial_key else ""
 
 
 def turn_numbers(db: Database, session: int) -> dict[int, int]:
     """The number of each turn by its id."""
-    return {row["id"]: row["number"] for row in db.rows("SELECT id, number FROM turns WHERE session = ?", session)}
+    return dict(db.values(_identity, "SELECT id, number FROM turns WHERE session = ?", session))

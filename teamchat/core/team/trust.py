@@ -6,25 +6,22 @@ never asks again, while a changed command, or a changed script that a command na
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shlex
-import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teamchat.core.errors import NotTrusted, StoreError
+from teamchat.core.folders import WRITABLE
 from teamchat.core.printable import printable
 from teamchat.core.team.trust_needs import Need, fingerprint, needs
+from teamchat.core.whole_files import locked_beside, put_in_place, read_regular, write_private
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from teamchat.core.team import Team
 
 __all__ = ["Need", "TrustStore", "fingerprint", "needs", "require", "trust_command"]
+LARGEST = 1 << 24  # bytes; thousands of team files
 
 
 def require(team: Team, store: TrustStore) -> None:
@@ -58,23 +55,25 @@ class TrustStore:
         if not needs(team):
             return
         try:
-            with self._lock():
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked_beside(self.file) as new:
                 trusted = self._read()
                 known = trusted.setdefault(str(team.path), [])
                 if (given := fingerprint(team)) not in known:
                     known.append(given)
-                    self._write(trusted)
+                    write_private(new, json.dumps(trusted, indent=1).encode())
+                    put_in_place(new, self.file)
         except OSError as error:
-            raise StoreError(f"{self.file} can not be written: {error.strerror}") from error
+            raise StoreError(f"{self.file} cannot be written: {error.strerror}", WRITABLE) from error
 
     def _read(self) -> dict[str, list[str]]:
         try:
-            content = json.loads(self.file.read_bytes())
+            content = json.loads(read_regular(self.file, LARGEST))
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise StoreError(f"{self.file} can not be read: {error.strerror}") from error
-        except ValueError:
+            raise StoreError(f"{self.file} cannot be read: {error.strerror}", WRITABLE) from error
+        except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict) or not all(isinstance(known, list) for known in content.values()):
             raise StoreError(
@@ -82,26 +81,3 @@ class TrustStore:
                 f"rm {shlex.quote(str(self.file))}",
             )
         return content
-
-    def _write(self, trusted: dict[str, list[str]]) -> None:
-        # mkstemp makes the file for its owner alone.
-        handle, name = tempfile.mkstemp(dir=self.file.parent, prefix=f"{self.file.name}.")
-        try:
-            with os.fdopen(handle, "w") as file:
-                json.dump(trusted, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self.file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(self.file.with_name(f"{self.file.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.errors import ExitCode, StoreError
+from teamchat.core.errors import DamagedStore, ExitCode, StoreError
 from teamchat.core.store import database
 from teamchat.core.store.database import Database
 from teamchat.core.store.migrations import MIGRATIONS
@@ -70,25 +70,25 @@ def test_only_the_missing_steps_are_taken(path: Path, monkeypatch: pytest.Monkey
     with closing(Database(path)) as db:
         create_session(db, "team", None)
 
-    def m002_added(db: sqlite3.Connection) -> None:
+    def m999_added(db: sqlite3.Connection) -> None:
         db.execute("ALTER TABLE sessions ADD COLUMN added TEXT DEFAULT 'new'")
 
-    monkeypatch.setattr("teamchat.core.store.migrations.MIGRATIONS", [*MIGRATIONS, m002_added])
+    monkeypatch.setattr("teamchat.core.store.migrations.MIGRATIONS", [*MIGRATIONS, m999_added])
     with closing(Database(path)) as db:
         assert [tuple(row) for row in db.rows("SELECT name, added FROM sessions")] == [("s1", "new")]
-        assert [row["name"] for row in db.rows("SELECT name FROM migrations")][-1] == "m002_added"
+        assert [row["name"] for row in db.rows("SELECT name FROM migrations")][-1] == "m999_added"
 
 
 def test_a_step_that_fails_leaves_the_store_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Database(path)) as db:
         create_session(db, "team", None)
 
-    def m002_broken(db: sqlite3.Connection) -> None:
+    def m999_broken(db: sqlite3.Connection) -> None:
         db.execute("DROP TABLE summaries")
         db.execute("SELECT * FROM nothing")
 
     with monkeypatch.context() as patch, refused(path):
-        patch.setattr("teamchat.core.store.migrations.MIGRATIONS", [*MIGRATIONS, m002_broken])
+        patch.setattr("teamchat.core.store.migrations.MIGRATIONS", [*MIGRATIONS, m999_broken])
         Database(path)
     with closing(Database(path)) as db:
         assert tables(db) == TABLES
@@ -112,8 +112,8 @@ def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
     path.write_bytes(b"not a database, but long enough to have a header" * 100)
     with refused(path) as caught:
         Database(path)
-    assert str(caught.value) == f"the store {path} can not be used: file is not a database"
-    assert caught.value.hint == f"mv {path.parent} {path.parent}.broken  # a new store begins then"
+    assert str(caught.value) == f"the store {path} is damaged: file is not a database"
+    assert caught.value.hint == "teamchat doctor --store"
 
 
 def test_a_damaged_store_is_refused(path: Path) -> None:
@@ -127,16 +127,34 @@ def test_a_damaged_store_is_refused(path: Path) -> None:
     assert "malformed" in str(caught.value)
 
 
-def test_the_hint_for_a_damaged_store_can_be_pasted_whatever_the_folder_is_called(tmp_path: Path) -> None:
-    path = tmp_path / "my $HOME; 'state'" / "teamchat.db"
-    path.parent.mkdir()
-    path.write_bytes(b"nonsense" * 1000)
+@pytest.mark.parametrize("size", [0, 1, 99, 100, 511, 512, 4095, 4096, 8192, 20_000])
+def test_a_store_that_was_cut_short_is_damaged_and_never_empty(path: Path, size: int) -> None:
+    with closing(Database(path)) as db:
+        create_session(db, "team", None)
+    with path.open("r+b") as file:
+        file.truncate(size)
+    with refused(path) as caught, closing(Database(path)) as db:
+        all_sessions(db)
+    assert isinstance(caught.value, DamagedStore)
+
+
+def test_a_store_that_is_gone_is_damaged_where_conversations_were_run(path: Path) -> None:
+    Database(path).close()
+    path.unlink()
+    Database(path).close()
+    path.unlink()
+    (path.parent / "session-1.lock").touch()
     with refused(path) as caught:
         Database(path)
-    assert caught.value.hint is not None
-    subprocess.run(["sh", "-c", caught.value.hint], check=True)
+    assert str(caught.value) == f"the store {path} is damaged: the file is gone, and there were conversations in it"
+
+
+def test_a_new_store_appears_whole_whoever_was_killed_over_it(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.with_name("teamchat.db.new").write_text("half")
     with closing(Database(path)) as db:
         assert tables(db) == TABLES
+    assert sorted(file.name for file in path.parent.iterdir()) == ["teamchat.db", "teamchat.db.lock"]
 
 
 def test_a_folder_that_can_not_be_made_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from teamchat.core.errors import ExitCode, UnknownName
 from teamchat.core.store import sessions
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.migrations import MIGRATIONS
 from teamchat.core.store.sessions import (
     all_sessions,
     create_session,
@@ -17,6 +19,7 @@ from teamchat.core.store.sessions import (
     last_session,
     need_session,
     remove_session,
+    session_names,
     touch_session,
 )
 from tests.core.message_log_contract import draft
@@ -45,6 +48,33 @@ def test_the_last_session_is_the_one_that_was_used_last(db: Database) -> None:
     assert last_session(db) == other
     touch_session(db, one.id)
     assert [one.name, other.name] == names(db)
+
+
+def test_a_clock_that_was_set_back_does_not_change_which_session_goes_on(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter((2e9, 2e9, 1e9, 1e9, 5e8))
+    monkeypatch.setattr(time, "time", lambda: next(clock))
+    one, other = create_session(db, "team", None), create_session(db, "team", None)
+    assert one.used_at > other.used_at
+    assert names(db) == ["s2", "s1"] == session_names(db.path)
+    touch_session(db, one.id)
+    assert names(db) == ["s1", "s2"] == session_names(db.path)
+    assert last_session(db) == find_session(db, "s1")
+
+
+def test_sessions_of_an_older_store_keep_their_order(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path, isolation_level=None)) as old:
+        MIGRATIONS[0](old)
+        old.execute("PRAGMA user_version = 1")
+        for used in (("a", 5), ("b", 9), ("c", 5)):
+            old.execute(
+                "INSERT INTO sessions (name, used_at, team, fence_key, created_at) VALUES (?, ?, '', '', 1)", used
+            )
+    with closing(Database(path)) as db:
+        assert names(db) == ["b", "c", "a"]
+        assert [row["used"] for row in db.rows("SELECT used FROM sessions ORDER BY id")] == [1, 3, 2]
 
 
 def test_a_session_counts_its_messages_and_turns(db: Database) -> None:

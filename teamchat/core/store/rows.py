@@ -1,0 +1,64 @@
+"""Rows of the store, read column by column: a value that a healthy store cannot have is an error, never passed on."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from typing import Any, TypeVar, get_args
+
+LATEST = 253_402_300_799.0
+"""The last second of the year 9999, which is as far as dates go."""
+T = TypeVar("T")
+
+
+class Row(sqlite3.Row):
+    """Every reader raises `ValueError` where the column holds anything else."""
+
+    def text(self, name: str) -> str:
+        return self._of(str, name)
+
+    def text_or_none(self, name: str) -> str | None:
+        return None if self[name] is None else self.text(name)
+
+    def integer(self, name: str) -> int:
+        return self._of(int, name)
+
+    def integer_or_none(self, name: str) -> int | None:
+        return None if self[name] is None else self.integer(name)
+
+    def count(self, name: str) -> int:
+        """An integer that is not negative."""
+        value = self.integer(name)
+        return value if value >= 0 else self._refuse(name)
+
+    def blob(self, name: str) -> bytes:
+        return self._of(bytes, name)
+
+    def real(self, name: str) -> float:
+        value = self[name]
+        number = float(value) if isinstance(value, int | float) else math.nan
+        return number if math.isfinite(number) else self._refuse(name)
+
+    def real_or_none(self, name: str) -> float | None:
+        return None if self[name] is None else self.real(name)
+
+    def moment(self, name: str) -> float:
+        """Seconds since 1970 that are a date."""
+        value = self.real(name)
+        return value if 0 <= value <= LATEST else self._refuse(name)
+
+    def one_of(self, literal: Any, name: str) -> Any:
+        """One of the strings of a `Literal`."""
+        value = self[name]
+        return value if value in get_args(literal) else self._refuse(name)
+
+    def json(self, name: str) -> Any:
+        return json.loads(self.text(name))
+
+    def _of(self, kind: type[T], name: str) -> T:
+        value = self[name]
+        return value if type(value) is kind else self._refuse(name)
+
+    def _refuse(self, name: str) -> Any:
+        raise ValueError(f"{name} is {repr(self[name])[:40]}")

@@ -1,0 +1,162 @@
+"""Whatever has become of the files in the state folder: one line, an exit code of the table, and never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from teamchat.cli.place import store_file
+from teamchat.core.errors import ExitCode
+from tests.cli.test_any_arguments import check_complaint
+from tests.crew import Reply, crew
+from tests.program import run_here
+
+DAMAGES = int(os.environ.get("DAMAGES", "8"))  # of each kind; `make fuzz` tries more
+LOOKING = [
+    ["log"], ["log", "--json"], ["show"], ["show", "1", "--json"], ["show", "2", "--prompt"], ["show", "1", "--diff"],
+    ["show", "--system"], ["sessions"], ["sessions", "--json"], ["usage"], ["usage", "--all", "--json"], ["task"],
+    ["todo"], ["todo", "--history"], ["learn"], ["team"], ["stop"], ["open", "max"],
+    ["send", "--dry-run", "[NEXT: max] and now?"],
+]  # fmt: skip
+CHANGING = [
+    ["task", "another"], ["todo", "add", "more"], ["todo", "done", "1"], ["learn", "a lesson"],
+    ["learn", "--delete", "1"], ["send", "--to", "max", "Go on"], ["resume"], ["resume", "--skip"],
+    ["resume", "--drop"], ["compact"], ["send", "--new", "Hi"], ["sessions", "delete", "s1", "--yes"],
+]  # fmt: skip
+Damage = Callable[[Path, random.Random], None]
+
+
+@pytest.fixture
+def state(world: Path) -> Path:
+    """The folder of a workspace with a real conversation, in which something of every kind is stored."""
+    said: dict[str, list[Reply]] = {
+        "max": ["Plan it. [TODO: think] [NEXT: sarah + dora]", "Wait [NEXT: kailai, sarah]"],
+        "sarah": ["Fine. [DONE: 1]", "More."],
+        "dora": [{"say": "half", "exit": 3}],
+    }
+    crew(world, said, humans=("kailai", "bob"), like={"sarah": "claude"}, team={"compactor": "sarah", "fence": True},
+         members={"sarah": {"memory": "resume", "system_instruction": "Be Sarah. " * 100}})  # fmt: skip
+    run_here("send", "--to", "max", "[TEAM_TASK: build it] Begin " + "x" * 3000)
+    run_here("compact")
+    run_here("learn", "Run the tests first.")
+    run_here("send", "--new", "--session", "other", "--to", "max", "Begin again")
+    run_here("send", "--session", "s1", "--to", "sarah", "[DROP: dora] Go on")
+    folder = store_file(Path.cwd()).parent
+    with contextlib.closing(sqlite3.connect(store_file(Path.cwd()))) as db:  # a process that was killed over its turn
+        db.execute(
+            """INSERT INTO turns (session, number, route, member, agent, "like", status, started_at, system_text,
+            prompt, shown_through, setup, folder) SELECT session, 99, route, member, agent, "like", 'running',
+            started_at, system_text, prompt, shown_through, setup, ? FROM turns WHERE number = 1 AND session = 1""",
+            (f'"{folder}/turns/0123456789abcdef"',),
+        )
+        db.commit()
+    return folder
+
+
+@pytest.fixture
+def restored(state: Path, world: Path) -> Callable[[], Path]:
+    """Makes the state folder what it was before the damage, and names the store."""
+    copy = world / "copy"
+    shutil.copytree(world / "state", copy)
+
+    def restore() -> Path:
+        shutil.rmtree(world / "state")
+        shutil.copytree(copy, world / "state")
+        return state / "teamchat.db"
+
+    return restore
+
+
+def check(seed: object, *commands: list[str]) -> None:
+    for args in commands:
+        ran = run_here(*args)
+        assert ran.code in set(ExitCode), (seed, args, ran)
+        assert "Traceback" not in ran.err, (seed, args, ran.err)
+        check_complaint(ran)
+        if ran.code == ExitCode.STORE:
+            assert ran.err.count("\nteamchat: ") + ran.err.startswith("teamchat: ") <= 1, (seed, args, ran.err)
+
+
+def flips(path: Path, chance: random.Random) -> None:
+    """Some bytes are others than were written."""
+    content = bytearray(path.read_bytes())
+    for _ in range(chance.choice((1, 3, 30))):
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+    path.write_bytes(content)
+
+
+def noise(path: Path, chance: random.Random) -> None:
+    """A stretch of the file is noise, in the texts and numbers of rows as well."""
+    content = bytearray(path.read_bytes())
+    begin, size = chance.randrange(len(content)), chance.choice((1, 8, 100))
+    content[begin : begin + size] = chance.randbytes(size)
+    path.write_bytes(content[: path.stat().st_size])
+
+
+def cuts(path: Path, chance: random.Random) -> None:
+    """The end is missing."""
+    size = path.stat().st_size
+    os.truncate(path, chance.choice((0, 1, 100, 512, 4095, 4096, size - 1, size - 4096, chance.randrange(size))))
+
+
+def zeroes(path: Path, chance: random.Random) -> None:
+    """A page is empty, or what another one is."""
+    pages = path.stat().st_size // 4096
+    with path.open("r+b") as file:
+        other = bytes(4096)
+        if chance.random() < 0.5:
+            file.seek(4096 * chance.randrange(pages))
+            other = file.read(4096)
+        file.seek(4096 * chance.randrange(pages))
+        file.write(other)
+
+
+VALUES = [
+    None, "", "x", "[]", "{}", "null", "[[]]", "[[1], 2]", '{"argv": 1}', '"/etc"', '"../../x"', "msg-99", "running",
+    "answered", "asked", "held", 0, -1, 1, 7, 2**62, 1e300, -1.5, b"", b"\xff\xfe", "\ud7ff", "[" * 10_000,
+    "x" * 100_000,
+]  # fmt: skip
+
+
+def edits(path: Path, chance: random.Random) -> None:
+    """Rows hold what the program never wrote there, or are gone; what a column takes and refers to is not looked at."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute(
+            "UPDATE sqlite_master SET sql = replace(replace(sql, 'STRICT, ', ''), 'STRICT', '') WHERE type = 'table'"
+        )
+        db.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '') WHERE type = 'table'")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for _ in range(chance.choice((1, 1, 2, 5))):
+            table = chance.choice(TABLES)
+            columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            where = ""  # every row, of tables whose rows have no number
+            if table not in ("texts", "turn_events"):
+                numbers = [row[0] for row in db.execute(f"SELECT rowid FROM {table}")]  # noqa: S608 (our own names)
+                where = f"WHERE rowid = {chance.choice(numbers or [0])}"
+            with contextlib.suppress(sqlite3.IntegrityError):
+                if chance.random() < 0.15:
+                    db.execute(f"DELETE FROM {table} {where}")  # noqa: S608 (likewise)
+                else:
+                    sql = f'UPDATE {table} SET "{chance.choice(columns)}" = ? {where}'  # noqa: S608 (likewise)
+                    db.execute(sql, (chance.choice(VALUES),))
+
+
+TABLES = ["sessions", "messages", "routes", "turns", "turn_events", "todo_changes", "summaries", "lessons", "texts"]
+
+
+@pytest.mark.parametrize("damage", [flips, noise, cuts, zeroes, edits])
+def test_every_command_says_in_one_line_what_is_wrong(damage: Damage, restored: Callable[[], Path]) -> None:
+    for number in range(DAMAGES):
+        seed = f"{damage.__name__} {number}"
+        chance = random.Random(seed)  # noqa: S311 (no secret)
+        damage(restored(), chance)
+        check(seed, *LOOKING)
+        check(seed, *chance.sample(CHANGING, 3))
