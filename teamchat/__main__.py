@@ -1,8 +1,17 @@
-"""`python -m teamchat`."""
+"""`python -m teamchat` and the script `teamchat`."""
 
 from __future__ import annotations
 
-from teamchat.cli.app import main
+from teamchat.cli.interrupts import end_at_once
+
+end_at_once()
+
+
+def main() -> None:
+    from teamchat.cli.app import main as program
+
+    program()
+
 
 if __name__ == "__main__":
     main()

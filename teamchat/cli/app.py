@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from teamchat.cli.interrupts import end_at_once
 from teamchat.cli.report import report
 from teamchat.cli.streams import prepare
 from teamchat.core.errors import UsageError
@@ -105,4 +106,6 @@ def run(args: list[str]) -> int:
 
 def main() -> None:
     prepare()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    end_at_once()  # the interpreter takes its time to end
+    sys.exit(code)

@@ -18,7 +18,7 @@ from pathlib import Path
 from teamchat.cli.output import Output
 from teamchat.cli.output.words import note
 from teamchat.cli.place import session_typed, store_file
-from teamchat.cli.report import complain
+from teamchat.cli.report import output_lost
 from teamchat.cli.streams import silence
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
@@ -37,6 +37,7 @@ Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
+AGAIN_S = 0.1  # the same when the end is asked for again
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
 LONGEST_COMMAND = 200  # characters that another process is shown of the one that runs a session
 GOES_ON = re.compile(r"\bteamchat (?:send|resume)\b")  # what a hint says to type, which may need --team and --session
@@ -159,6 +160,7 @@ class _Run:
         self.stopper = Stopper()
         self.stopped_by: signal.Signals | None = None
         self.deaf = False
+        self.lost: OSError | None = None
         self.showing_since = math.inf
 
     async def __call__(self, begin: Callable[[], ConversationCoordinator], work: Work) -> ExitCode:
@@ -174,7 +176,7 @@ class _Run:
         if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by in TERMINATED_BY:
             conclusion = replace(conclusion, code=TERMINATED_BY[self.stopped_by])
         self._show(lambda: self.output.finish(conclusion))
-        return conclusion.code
+        return ExitCode.STORE if self.lost else conclusion.code
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
@@ -192,7 +194,8 @@ class _Run:
     def _stop(self, number: int, _frame: object) -> None:
         self.stopped_by = self.stopped_by or signal.Signals(number)
         self.stopper.request()
-        if time.monotonic() - self.showing_since > STUCK_S:
+        patience = STUCK_S if self.stopper.asked == 1 else AGAIN_S
+        if time.monotonic() - self.showing_since > patience:
             raise BrokenPipeError(errno.EPIPE, "nobody takes the output")
 
     def emit(self, event: ConversationEvent) -> None:
@@ -201,7 +204,7 @@ class _Run:
         self._show(lambda: self.output(event))
 
     def _show(self, show: Callable[[], None]) -> None:
-        """A closed pipe or terminal ends the turn quietly, a full disk with a word; nothing is lost."""
+        """A closed pipe or terminal ends the turn quietly, a full disk with a word. The conversation has all of it."""
         if self.deaf:
             return
         self.showing_since = time.monotonic()
@@ -213,6 +216,7 @@ class _Run:
             if not self.stopper.asked:
                 self.stopper.request()
             if error.errno not in NOBODY_READS:
-                complain(f"the output can not be written: {error.strerror}", None, ExitCode.STORE)
+                self.lost = error
+                output_lost(error)
         finally:
             self.showing_since = math.inf

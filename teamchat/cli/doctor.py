@@ -26,6 +26,7 @@ def doctor(
     team: TeamOption = None, offline: OfflineOption = False, live: LiveOption = False, as_json: JsonOption = False
 ) -> int:
     """Check what the team needs: programs, versions, logins, folders, the store. Only --live calls a model."""
+    from teamchat.cli.interrupts import raise_again
     from teamchat.core.errors import UsageError
 
     if offline and live:
@@ -33,6 +34,7 @@ def doctor(
     if offline and team is not None:
         raise UsageError("--offline looks at the installed CLIs, not at a team", "teamchat doctor --offline")
     report = Report(as_json)
+    raise_again()
     if offline:
         return finished(prove(report), report)
     if live:

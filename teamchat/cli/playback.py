@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from teamchat.cli.conversation import Show, choose_output, run_conversation
+from teamchat.cli.interrupts import raise_again
 from teamchat.cli.output import Silent
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.output.words import note
@@ -83,6 +84,7 @@ class Played:
 @contextmanager
 def open_stage(cassette: Cassette, plays: Plays, show: Show | None, team: Team | None) -> Iterator[Stage]:
     """A place to replay in, of which nothing is left; `plays` makes a run's player, and `show` None shows nothing."""
+    raise_again()
     with tempfile.TemporaryDirectory(prefix="teamchat-replay-") as folder:
         root = Path(folder)
         who = in_folder(team, root) if team else recorded_team(cassette, root)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from teamchat.cli.interrupts import raise_again
 from teamchat.cli.playback import Played, Stage, open_stage
 from teamchat.cli.recorder import listening
 from teamchat.core.cassette import Cassette, HumanLine, ResumeLine, Run, read_cassette
@@ -107,6 +108,7 @@ def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
     def meet(recorded: RecordedTurn, identity: Identity, stdin: bytes) -> None:
         sources[identity, stdin] = recorded
 
+    raise_again()
     with tempfile.TemporaryDirectory(prefix=".teamchat-", dir=file.parent) as folder:
         with open_stage(cassette, lambda turns: LenientPlayer(turns, math.inf, meet), None, team) as stage:
             path, key = Path(folder) / file.name, fence_key(stage.db, stage.session.id)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import typer
 from typer.exceptions import TyperException
 
-from teamchat.cli.streams import silence
+from teamchat.cli.streams import OutputLost, silence
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.printable import printable
 
@@ -35,6 +35,7 @@ def report(command: Callable[[], object]) -> int:  # noqa: PLR0911 (one line per
     except TyperException as error:
         return misused(error)
     except (KeyboardInterrupt, typer.Abort):
+        silence(sys.stdout)  # what nobody has read by now would be waited for again
         return ExitCode.INTERRUPTED
     except typer.Exit as error:
         return error.exit_code
@@ -43,8 +44,9 @@ def report(command: Callable[[], object]) -> int:  # noqa: PLR0911 (one line per
             raise
         silence(sys.stdout)  # nobody reads it any more, which Typer turns into a SystemExit
         return ExitCode.INTERRUPTED
-    except OSError as error:  # such as a full disk behind stdout
-        silence(sys.stdout)
+    except OutputLost as error:
+        return output_lost(error)
+    except OSError as error:
         place = f": {error.filename}" if error.filename else ""
         return complain(f"{error.strerror or error}{place}", None, ExitCode.STORE)
     return result if isinstance(result, int) else ExitCode.DONE
@@ -66,12 +68,15 @@ def misused(error: TyperException) -> int:
     return complain(message[:1].lower() + message[1:], f"{command} --help", ExitCode.USAGE)
 
 
+def output_lost(error: OSError) -> int:
+    """Standard output cannot be written, such as on a full disk."""
+    silence(sys.stdout)
+    return complain(f"the output cannot be written: {error.strerror}", None, ExitCode.STORE)
+
+
 def complain(message: str, hint: str | None, code: int) -> int:
     """Say what is wrong, and what to do about it."""
-    try:
-        print(f"teamchat: {message}", file=sys.stderr)
-        if hint:
-            print(f"  try: {hint}", file=sys.stderr)
-    except OSError:
-        silence(sys.stderr)  # nobody reads it; the code still tells
+    print(f"teamchat: {message}", file=sys.stderr)
+    if hint:
+        print(f"  try: {hint}", file=sys.stderr)
     return code

@@ -8,7 +8,7 @@
     ├── NotTrusted             5   the team file asks for something that was not trusted
     ├── GuardReached           7   a limit lets nobody try it again or elsewhere
     │   └── BudgetUsedUp       8   no budget is left to do so
-    ├── StoreError            13   the store can not be read or written
+    ├── StoreError            13   the store cannot be read or written (the output cannot be written: 13, too)
     │   ├── DamagedStore      13   what it holds makes no sense
     │   └── SessionBusy       13   another process runs this conversation
     ├── PromptTooLarge        12   the input is over a limit before anything was run

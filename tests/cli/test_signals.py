@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -166,3 +167,16 @@ def test_a_closed_terminal_loses_nothing(pids: Pids) -> None:
     assert process.wait(TIMEOUT_S) == 143
     assert pids.alive() == []
     goes_on()
+
+
+@pytest.mark.parametrize(
+    "module", ["teamchat.cli.app", "typer", "teamchat.cli.log", "sqlite3", "teamchat.core.messages"]
+)
+def test_ctrl_c_while_modules_are_imported_is_no_traceback(world: Path, module: str) -> None:
+    actors({"max": ["reply", "Hi."]})
+    interrupted = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "fakes" / "ctrl_c.py"), module, "log"],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    assert (interrupted.returncode, interrupted.stdout, interrupted.stderr) == (130, b"", b"")
+    assert not (world / "state").exists() or run_here("sessions").out == ""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import signal
 import subprocess
+import sys
+import termios
 import time
+from array import array
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -145,6 +150,47 @@ def test_a_reader_that_takes_nothing_does_not_keep_it_from_being_stopped(pids: P
     assert queue() == [("max", "held")]
 
 
+PAGE = 4096  # the least that a pipe holds
+
+
+def full(pipe: IO[bytes]) -> bool:
+    """Whether the next line has no room in it."""
+    unread = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, unread)
+    return unread[0] > PAGE * 3 // 4
+
+
+@pytest.mark.parametrize("args", [["send", "--json", "--stream"], ["send"]], ids=["stdout", "stderr"])
+def test_the_second_ctrl_c_ends_what_nobody_reads(pids: Pids, args: list[str]) -> None:
+    """Standard error has a note on each line that is no event."""
+    actors({"max": [*["reply", "x" * 600, "+"] * 15, "hang"]}, like="claude")
+    process = start(*args, "Go")
+    pipe = process.stdout if "--json" in args else process.stderr
+    assert pipe
+    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PAGE)
+    assert eventually(lambda: full(pipe))
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)  # two at once are one to the system
+    process.send_signal(signal.SIGINT)
+    assert process.wait(TIMEOUT_S) == 130
+    ended(process)
+    assert eventually(lambda: pids.alive() == [])
+    assert queue() == [("max", "held")]
+
+
+def test_ctrl_c_ends_a_list_that_nobody_reads(world: Path) -> None:
+    crew(world, {"max": ["Hi."]})
+    run_here("send", "long " * 100_000)
+    process = start("log")
+    pipe = process.stdout
+    assert pipe
+    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PAGE)
+    assert eventually(lambda: full(pipe))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(TIMEOUT_S) == 130
+    assert ended(process).err == ""
+
+
 @pytest.mark.parametrize("command", [["log"], ["log", "--json"]])
 def test_a_pager_that_is_quit_is_no_error(world: Path, command: list[str]) -> None:
     crew(world, {"max": ["Hi."]})
@@ -175,20 +221,54 @@ def test_notes_that_nobody_reads_stop_nothing() -> None:
 # --- full
 
 
+LOST = "teamchat: the output cannot be written: No space left on device\n"
+
+
 @pair
-def test_a_full_disk_behind_the_output_is_told_and_stops_the_conversation() -> None:
-    ran = shell(">/dev/full", "send", "--to", "max,sarah", "Go")
-    assert ran.code == 130
-    assert "\nteamchat: the output can not be written: No space left on device\n" in ran.err
+@pytest.mark.parametrize("option", [[], ["--json"], ["--quiet"], ["--json", "--stream"]])
+def test_a_full_disk_behind_the_output_is_one_line_and_the_turn_is_stored_or_held(option: list[str]) -> None:
+    ran = shell(">/dev/full", "send", *option, "--to", "max,sarah", "Go")
+    assert (ran.code, ran.err.count("\nteamchat: ") + ran.err.startswith("teamchat: ")) == (13, 1), ran.err
+    assert LOST in ran.err
     assert "Traceback" not in ran.err
+    names = [name for name, _ in said()]
+    assert names + [str(name) for name, _ in queue()] == ["kailai", "max", "sarah"]
+
+
+@pair
+@pytest.mark.parametrize("option", [[], ["--json"], ["--quiet"]])
+def test_a_full_disk_behind_the_last_words_of_a_run_is_no_success(option: list[str]) -> None:
+    assert shell(">/dev/full", "send", *option, "Go").code == 13
+    assert run_here("resume", "--quiet").code in {0, 2}  # of JSON no line was written, so the turn did not begin
     assert said() == [("kailai", "Go"), ("max", "Hi.")]
 
 
+FULL = [
+    ["log"], ["log", "--json"], ["show"], ["show", "--json"], ["show", "--prompt"], ["show", "--diff"], ["sessions"],
+    ["sessions", "--json"], ["usage"], ["usage", "--json"], ["team"], ["team", "--json"], ["doctor"],
+    ["doctor", "--json"], ["send", "--dry-run", "x"], ["demo", "--speed", "0"], ["demo", "--json", "--speed", "0"],
+    ["--help"], ["log", "--help"], ["--version"], [], ["--show-completion", "bash"],
+]  # fmt: skip
+
+
 @pair
-@pytest.mark.parametrize("command", [["log"], ["show", "--prompt"], ["team"], ["send", "--dry-run", "x"]])
+@pytest.mark.parametrize("command", FULL, ids=" ".join)
 def test_a_full_disk_behind_what_is_shown_is_one_line(command: list[str]) -> None:
     run_here("send", "Go")
-    assert shell(">/dev/full", *command) == Result(13, "", "teamchat: No space left on device\n")
+    ran = shell(">/dev/full", *command)
+    assert (ran.code, "".join(line for line in ran.err.splitlines(keepends=True) if line[0] != "·")) == (13, LOST)
+
+
+NON_BLOCKING = "import os, sys; os.set_blocking(1, False); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+
+
+@pair
+def test_output_that_another_program_has_made_non_blocking_is_written_whole() -> None:
+    """As Node does with a terminal that it shares."""
+    run_here("send", "long " * 100_000)
+    command = [sys.executable, "-c", NON_BLOCKING, *argv("log")[1:]]
+    done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False)
+    assert (done.returncode, done.stdout.count(b"long")) == (0, 100_000)
 
 
 @pair

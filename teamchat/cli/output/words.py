@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 
-from teamchat.cli.streams import silence
 from teamchat.core.clean import visible
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import ExitCode
@@ -21,10 +20,7 @@ from teamchat.runners.agent_events import Usage
 
 def note(text: str) -> None:
     """One line of progress or warning, on stderr."""
-    try:
-        print(f"· {text}", file=sys.stderr, flush=True)
-    except OSError:
-        silence(sys.stderr)  # nobody reads along; the conversation goes on
+    print(f"· {text}", file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:

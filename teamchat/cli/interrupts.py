@@ -1,0 +1,32 @@
+"""Ctrl-C before and after a command runs. Imported before anything else, and so from built-in modules only."""
+
+from __future__ import annotations
+
+from _signal import (  # type: ignore[import-not-found]  # what `signal` is made of, without its enums
+    SIGINT,
+    default_int_handler,
+    getsignal,
+    signal,
+)
+from posix import _exit
+
+INTERRUPTED = 130  # `ExitCode.INTERRUPTED`, whose module is not imported yet
+
+
+def end_at_once() -> None:
+    """Let Ctrl-C end the program without a word: an exception could be raised, and changed, anywhere in an import.
+
+    Everything that is written survives that, as it does a `kill -9`. A caller may have Ctrl-C ignored.
+    """
+    if getsignal(SIGINT) is default_int_handler:
+        signal(SIGINT, _end)
+
+
+def raise_again() -> None:
+    """Let Ctrl-C raise `KeyboardInterrupt` from now on: there is something to clean up."""
+    if getsignal(SIGINT) is _end:
+        signal(SIGINT, default_int_handler)
+
+
+def _end(_number: int, _frame: object) -> None:
+    _exit(INTERRUPTED)
