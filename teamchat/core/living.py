@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from teamchat.core.receipt import Setup
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import FinishedTurn
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.live import LiveAgent
 
 
@@ -55,10 +56,18 @@ class Living:
         life.speaks, life.session = False, finished.vendor_session
         if used is None or used.cost_usd is None:
             return finished
-        own, life.cost_usd = max(used.cost_usd - life.cost_usd, 0.0), used.cost_usd
+        own, life.cost_usd = _own_cost(used, life.cost_usd), used.cost_usd
         return replace(finished, outcome=replace(finished.outcome, usage=replace(used, cost_usd=own)))
 
     async def close(self) -> None:
         """End them all."""
         await asyncio.gather(*(life.agent.close() for life in self._lives))
         self._lives.clear()
+
+
+def _own_cost(used: Usage, before: float) -> float | None:
+    """The turn's part of a cost that adds up; a sum that shrinks is none, and one that stands still tells nothing."""
+    assert used.cost_usd is not None
+    if used.cost_usd == before:
+        return None if before or used.is_nothing else 0.0
+    return used.cost_usd - before if used.cost_usd > before else used.cost_usd

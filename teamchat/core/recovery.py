@@ -27,6 +27,7 @@ from teamchat.core.store.turns import (
 )
 from teamchat.core.turn.outside import scratch_of
 from teamchat.runners.agent_events import Failure, FailureKind, TextDelta
+from teamchat.runners.base import Verdict
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import settle, sweep
 from teamchat.runners.running import BEGINS, LIVE, MAX_OUTPUT_BYTES
@@ -67,15 +68,16 @@ def _settle(folder: Path) -> None:
 
 
 def _recover(db: Database, turn: Turn) -> str:
-    text, events = _partial(turn)
+    verdict, events = _partial(turn)
     failure = Failure(FailureKind.INTERRUPTED, REASON)
-    outcome = Outcome(exit_code=None, seconds=max(time.time() - turn.started_at, 0.0), failure=failure, denied=None)
-    end_turn(db, turn, "interrupted", outcome, trace(text, events=events))
+    seconds = max(time.time() - turn.started_at, 0.0)
+    outcome = Outcome(exit_code=None, seconds=seconds, failure=failure, denied=None, usage=verdict.usage)
+    end_turn(db, turn, "interrupted", outcome, trace(verdict.text, events=events))
     shutil.rmtree(turn.folder, ignore_errors=True)
     return f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
 
 
-def _partial(turn: Turn) -> tuple[str, list[TimedEvent]]:
+def _partial(turn: Turn) -> tuple[Verdict, list[TimedEvent]]:
     """What the agent had said, by its own parser over the file it wrote."""
     parser = AGENT_TYPES[turn.like].runner.parser()
     framer = LineFramer(joined=parser.joins_lines)
@@ -94,9 +96,9 @@ def _partial(turn: Turn) -> tuple[str, list[TimedEvent]]:
                 left -= len(data)
                 feed(framer.push(data))
     except OSError:
-        return "", []  # it died before anything was written
+        return Verdict(""), []  # it died before anything was written
     feed(framer.flush())
-    return parser.finish(-9, "").text, events
+    return parser.finish(-9, ""), events
 
 
 def _begin(folder: Path) -> int:

@@ -97,6 +97,11 @@ class Usage:
     cost_usd: float | None = None
     cumulative: bool = False
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no token is told: who asked a model used some, so zeros mean that nobody counted."""
+        return not (self.input_tokens or self.cached_tokens or self.output_tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class VendorSession:

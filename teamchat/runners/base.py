@@ -21,10 +21,14 @@ Vendor = Literal["claude", "codex", "gemini"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judgement over a finished process: the reply when `failure` is None, else the partial text."""
+    """The judgement over a finished process: the reply when `failure` is None, else the partial text.
+
+    `usage` is what its output tells of a turn without a `Usage` event: one that was killed, for instance.
+    """
 
     text: str
     failure: Failure | None = None
+    usage: Usage | None = None
 
 
 class EventParser(Protocol):
@@ -102,13 +106,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class LiveRule:
-    """How a process that stays is spoken to: `line` makes a turn's input of a prompt, `ends` knows its last event.
+    """How a process that stays is spoken to: `line` makes a turn's input of a prompt, `interrupt` stops a turn.
 
-    `interrupt` is written to its input to stop a turn.
+    A turn ends where the parser of its output sees the CLI's terminal event.
     """
 
     line: Callable[[bytes], bytes]
-    ends: Callable[[bytes], bool]
     interrupt: bytes
 
 

@@ -24,7 +24,7 @@ from teamchat.runners.base import (
     Vendor,
 )
 from teamchat.runners.claude_events import ClaudeEvents
-from teamchat.runners.foreign import decode, scalar
+from teamchat.runners.foreign import scalar
 from teamchat.runners.logins import claude_login
 from teamchat.runners.mentions import existing, inert
 
@@ -120,15 +120,8 @@ def _input_line(prompt: bytes) -> bytes:
     return json.dumps(message, ensure_ascii=False).encode() + b"\n"
 
 
-def _is_result(line: bytes) -> bool:
-    """Whether it is the terminal event; cheap for the many long lines that are not."""
-    event = decode(line) if b'"result"' in line[:200] else None
-    return event is not None and event.get("type") == "result"
-
-
 LIVE = LiveRule(
     line=_input_line,
-    ends=_is_result,
     interrupt=b'{"type":"control_request","request_id":"stop","request":{"subtype":"interrupt"}}\n',
 )
 

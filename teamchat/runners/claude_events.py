@@ -1,4 +1,4 @@
-"""The events of `claude -p --output-format stream-json --include-partial-messages` (2.1.197).
+"""The events of `claude -p --output-format stream-json --include-partial-messages` (2.1.197, 2.1.260, 2.1.330).
 
 Deltas are not final: when a stream breaks, Claude asks again without streaming, and the text comes only in `assistant`.
 `subtype` is "success" for failures too; `is_error` tells. Text of subagents (`parent_tool_use_id`) is not the member's.
@@ -23,18 +23,25 @@ from teamchat.runners.agent_events import (
     Usage,
     VendorSession,
 )
+from teamchat.runners.claude_usage import Requests, usage_of
 from teamchat.runners.failures import Voice
-from teamchat.runners.foreign import amount, count, flat, one_line, summary, total
+from teamchat.runners.foreign import count, flat, one_line, summary
 from teamchat.runners.json_events import JsonEvents
 
 VOICE = Voice(login="run `claude` and type /login")
 
 _EDITORS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
-_REFUSED = re.compile(  # a tool that is switched off is told only to the model, never in `permission_denials`
-    r"Claude requested permissions to |Permission (?:to use|for this action) .*denied|.*exists but is not enabled"
+_WRITERS = _EDITORS | {"Bash"}
+_TOOL_ERROR = "<tool_use_error>"
+# A tool that is switched off is told only to the model, never in `permission_denials`, and in other words by each
+# version. So a failed call that would have written counts as refused, too, if `system/init` did not offer its tool.
+_REFUSED = re.compile(
+    r"Claude requested permissions to |Permission (?:to use|for this action) .*denied"
+    r"|(?:Error: )?No such tool available"
     r"|.*was blocked\. For security|.*following parts? requires? approval|This command requires approval"
     r"|Cannot .* while in plan mode"
 )
+_NO_REFUSALS = frozenset({"interrupted", "cancelled"})  # of the reasons for which a tool does not run (2.1.330)
 
 
 class ClaudeEvents(JsonEvents):
@@ -43,28 +50,45 @@ class ClaudeEvents(JsonEvents):
         self._calls: dict[str, ToolCall] = {}
         self._paths: dict[str, str] = {}
         self._denied: set[str] = set()
+        self._offered: frozenset[str] | None = None
+        self._requests = Requests()
 
     def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
-        own = event.get("parent_tool_use_id") is None
+        parent = event.get("parent_tool_use_id")
+        own = parent is None
         match event:
             case {"type": "system"}:
                 yield from self._system(event)
-            case {"type": "stream_event", "event": dict(inner)} if own:
-                yield from self._stream(inner)
+            case {"type": "stream_event", "event": dict(inner)}:
+                self._count(inner, parent)
+                yield from self._stream(inner) if own else ()
             case {"type": "assistant", "message": {"content": list(blocks), **message}}:
                 synthetic = "error" in event or message.get("model") == "<synthetic>"
+                if not synthetic and "id" in message:  # of a request that was not streamed
+                    self._requests.begins(message["id"], message.get("usage"), parent)
                 for block in blocks:
                     yield from self._block(block, own=own, synthetic=synthetic)
             case {"type": "user", "message": {"content": list(blocks)}}:
                 for block in blocks:
-                    yield from self._tool_result(block, event.get("tool_use_result"))
+                    yield from self._tool_result(block, event)
             case {"type": "result"}:
                 yield from self._result(event)
+
+    def _count(self, inner: dict[str, object], parent: object) -> None:
+        match inner:
+            case {"type": "message_start", "message": dict(message)}:
+                self._requests.begins(message.get("id"), message.get("usage"), parent)
+            case {"type": "message_delta"}:
+                self._requests.goes_on(inner.get("usage"), parent)
+
+    def used(self) -> Usage | None:
+        return self._requests.usage()
 
     def _system(self, event: dict[str, object]) -> Iterator[AgentEvent]:
         match event:
             case {"subtype": "init"}:
                 model, session = event.get("model"), event.get("session_id")
+                self._offer(event.get("tools"))
                 yield Started(model if isinstance(model, str) else None)
                 if isinstance(session, str):
                     yield VendorSession(session)
@@ -73,6 +97,8 @@ class ClaudeEvents(JsonEvents):
                 words = str(event.get("error")).replace("_", " ")
                 reason = f"{words} ({status})" if status else "no response"
                 yield self.retry(reason, count(event.get("attempt")), status)
+            case {"subtype": "permission_denied", "tool_name": str(name), "tool_use_id": str(tool)}:
+                yield from self._deny(tool, name, one_line(str(event.get("message") or "")))
             case {"subtype": "model_fallback", "content": str(content)}:
                 yield Note(one_line(content))
 
@@ -98,13 +124,26 @@ class ClaudeEvents(JsonEvents):
                         self._paths[tool] = path
                 yield call
 
-    def _tool_result(self, block: object, detail: object) -> Iterator[AgentEvent]:
+    def _offer(self, tools: object) -> None:
+        match tools:
+            case list(names) if all(isinstance(name, str) for name in names):
+                self._offered = frozenset(names)
+
+    def _tool_result(self, block: object, event: dict[str, object]) -> Iterator[AgentEvent]:
         match block:
             case {"type": "tool_result", "tool_use_id": str(tool), **rest}:
-                output, failed = flat(rest.get("content")), rest.get("is_error") is True
-                yield ToolResult(tool, output, failed, () if failed else self._changed(tool, detail))
-                if failed and _REFUSED.match(output.removeprefix("<tool_use_error>")):
+                output = flat(rest.get("content"))
+                failed = rest.get("is_error") is True or output.startswith(_TOOL_ERROR)
+                changed = () if failed else self._changed(tool, event.get("tool_use_result"))
+                yield ToolResult(tool, output, failed, changed)
+                if failed and self._refused(tool, output, event.get("tool_result_meta")):
                     yield from self._deny(tool, "tool", one_line(output))
+
+    def _refused(self, tool: str, output: str, meta: object) -> bool:
+        """Whether the CLI refused this call that failed, by any of the ways in which its versions tell so."""
+        call = self._calls.get(tool)
+        switched_off = call is not None and self._offered is not None and call.name in _WRITERS - self._offered
+        return switched_off or _told_refused(tool, meta) or bool(_REFUSED.match(output.removeprefix(_TOOL_ERROR)))
 
     def _changed(self, tool: str, detail: object) -> tuple[str, ...]:
         asked = self._paths.pop(tool, None)  # a call ends once: what says so again repeats no path
@@ -126,8 +165,8 @@ class ClaudeEvents(JsonEvents):
                     match denial:
                         case {"tool_name": str(name), "tool_use_id": str(tool), **rest}:
                             yield from self._deny(tool, name, summary(rest.get("tool_input")))
-        yield _usage(event)
         self._judge(event)
+        yield usage_of(event, self._requests, failed=self.error is not None)
         yield Done(self.done and self.error is None)
 
     def _judge(self, event: dict[str, object]) -> None:
@@ -148,20 +187,12 @@ class ClaudeEvents(JsonEvents):
                 self.fail(str(told), status=count(event.get("api_error_status")))
 
 
-def _usage(event: dict[str, object]) -> Usage:
-    """From `usage`, or summed over `modelUsage` when that is all zero (seen after a repeated request)."""
-    cost = amount(event.get("total_cost_usd"))
-    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-    found = _tokens([event.get("usage")], names)
-    if not any(found):
-        models = event.get("modelUsage")
-        names = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens")
-        summed = _tokens(list(models.values()) if isinstance(models, dict) else [], names)
-        found = summed if any(summed) else found
-    fresh, written, cached, output = found
-    return Usage(total(fresh, written, cached), cached, output, cost)
-
-
-def _tokens(tables: list[object], names: tuple[str, ...]) -> list[int | None]:
-    known = [table for table in tables if isinstance(table, dict)]
-    return [total(*(count(table.get(name)) for table in known)) for name in names]
+def _told_refused(tool: str, meta: object) -> bool:
+    """What `tool_result_meta` says of a call: its permission was not given, or a rule kept it from running."""
+    for entry in meta if isinstance(meta, list) else []:
+        match entry:
+            case {"id": str(of), "permission_decision": {"decision": "reject"}} if of == tool:
+                return True
+            case {"id": str(of), "non_execution_kind": str(kind)} if of == tool:
+                return kind not in _NO_REFUSALS
+    return False

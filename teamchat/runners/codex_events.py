@@ -152,9 +152,7 @@ def _output(item: dict[str, object]) -> str:
 def usage_of(usage: object) -> Usage:
     """Adds up over the whole thread; cached tokens are part of the input, reasoning is part of the output."""
     known = usage if isinstance(usage, dict) else {}
-    return Usage(
-        count(known.get("input_tokens")),
-        count(known.get("cached_input_tokens")),
-        count(known.get("output_tokens")),
-        cumulative=True,
-    )
+    names = ("input_tokens", "cached_input_tokens", "output_tokens")
+    given, cached, output = (count(known.get(name)) for name in names)
+    found = Usage(given, cached, output, cumulative=True)
+    return Usage(cumulative=True) if found.is_nothing else found

@@ -125,4 +125,5 @@ def _usage(stats: object) -> Usage:
     whole, given, output, cached = (count(known.get(name)) for name in names)
     if whole is not None and given is not None and output is not None:
         output = max(output, whole - given)
-    return Usage(given, cached, output)
+    found = Usage(given, cached, output)
+    return Usage() if found.is_nothing else found  # zeros are what it tells of a turn that failed

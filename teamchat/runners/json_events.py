@@ -2,7 +2,7 @@
 
 A parser of one CLI reads an event in `read` and leaves what it learned here: `said` and `live` (text so far), `reply`
 and `done` (the CLI's own success event), `error` (the CLI's own word that it failed). Success needs all of exit code 0,
-`done`, no `error` and a reply that is not blank; the CLIs were seen to exit with 0 without each of the others.
+`done`, no `error` and a reply that says something; the CLIs were seen to exit with 0 without each of the others.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from teamchat.runners.agent_events import (
     TextDelta,
     Thinking,
     ToolCall,
+    Usage,
 )
 from teamchat.runners.base import Verdict
+from teamchat.runners.blank import NO_ANSWER, is_blank
 from teamchat.runners.failures import Voice, classify, ending, failure, last_words
 from teamchat.runners.foreign import decode, one_line
 
@@ -69,8 +71,13 @@ class JsonEvents(ABC):
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         if found := self._failure(exit_code, stderr_tail):
-            return Verdict("\n\n".join(part for part in (*self.said, self.live.getvalue()) if part.strip()), found)
-        return Verdict(self.reply)
+            text = "\n\n".join(part for part in (*self.said, self.live.getvalue()) if not is_blank(part))
+            return Verdict(text, found, self.used())
+        return Verdict(self.reply, usage=self.used())
+
+    def used(self) -> Usage | None:
+        """What is known by now of the turn's usage, apart from `Usage` events; most CLIs tell it at the end alone."""
+        return None
 
     def fail(self, message: str, *, status: int | None = None, kind: FailureKind | None = None) -> None:
         """Take the CLI's word that the turn failed."""
@@ -79,7 +86,7 @@ class JsonEvents(ABC):
     def say(self, text: str) -> Iterator[AgentEvent]:
         """A finished block of text, which replaces what was streamed of it."""
         self.forget()
-        if text.strip():
+        if not is_blank(text):
             self.said.append(text)
             yield Text(text)
 
@@ -114,7 +121,7 @@ class JsonEvents(ABC):
         if self.error is not None:
             return failure(self.voice, self.error, self.status, self.kind)
         if self.done and exit_code == 0:
-            return None if self.reply.strip() else Failure(FailureKind.AGENT, "finished without an answer")
+            return NO_ANSWER if is_blank(self.reply) else None
         signalled = ending(exit_code).startswith("was ended")
         if isinstance(self._trouble, Error) and not self.done and not signalled:
             return failure(self.voice, self._trouble.text, self.status)

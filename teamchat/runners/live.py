@@ -18,7 +18,6 @@ from pathlib import Path
 
 from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import LiveRule
-from teamchat.runners.framing import LineFramer
 from teamchat.runners.process import Process
 from teamchat.runners.running import BEGINS, LIVE, Chunk, Exit, Launch, SpawnFailed, in_words
 
@@ -55,7 +54,9 @@ class LiveAgent:
         return not self._ended and (self.process is None or self.process.exit is None)
 
     def turn(self, what: Launch) -> LiveTurn:
-        """A turn in this process, which is started if there is none. Raises `SpawnFailed`."""
+        """A turn in this process, which is started if there is none. Raises `SpawnFailed`, also when it has ended."""
+        if not self.runs():
+            raise SpawnFailed("the process that was kept running has ended")
         if self.process is None:
             folder = what.folder.with_suffix(LIVE)
             self.process = Process(replace(what, stdin=b"", folder=folder))
@@ -128,8 +129,12 @@ class LiveTurn:
     def __init__(self, agent: LiveAgent, what: Launch) -> None:
         self.exit: Exit | None = None
         self._agent, self._what = agent, what
+        self._over = False
         self._stops = 0
         self._insist: asyncio.TimerHandle | None = None
+
+    def over(self) -> None:
+        self._over = True
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         """By the CLI's own interrupt first; by signal when that does not help, or a second time."""
@@ -145,16 +150,13 @@ class LiveTurn:
 
     async def chunks(self) -> AsyncGenerator[Chunk, None]:
         agent, began = self._agent, time.monotonic()
-        framer = LineFramer()
         assert agent.process is not None
         agent.feed(agent.rule.line(self._what.stdin))
         try:
             while chunk := await agent.next():
-                lines = framer.push(chunk.data) if chunk.stream == "out" else []
-                if any(agent.rule.ends(line) for line in lines):
-                    self.exit = Exit(0, seconds=time.monotonic() - began)
                 yield replace(chunk, at=time.monotonic() - began)
-                if self.exit:
+                if self._over:
+                    self.exit = Exit(0, seconds=time.monotonic() - began)
                     return
             ended = agent.process.exit or Exit(-9)
             self.exit = replace(ended, seconds=time.monotonic() - began)

@@ -19,12 +19,13 @@ from teamchat.runners.base import (
     Vendor,
     Verdict,
 )
+from teamchat.runners.blank import NO_ANSWER, is_blank
 from teamchat.runners.failures import Voice, ending, last_words
 from teamchat.runners.foreign import scalar
 
 
 class PipeOutput:
-    """Its output is its answer. Exit code 0 and text that is not blank are success: there is no other sign."""
+    """Its output is its answer. Exit code 0 and text that says something are success: there is no other sign."""
 
     joins_lines = True
 
@@ -43,9 +44,7 @@ class PipeOutput:
         if exit_code != 0:
             words = last_words(stderr_tail, Voice(login=""))
             return Verdict(text, Failure(FailureKind.AGENT, ending(exit_code) + (f": {words}" if words else "")))
-        if not text.strip():
-            return Verdict(text, Failure(FailureKind.AGENT, "finished without an answer"))
-        return Verdict(text)
+        return Verdict(text, NO_ANSWER if is_blank(text) else None)
 
 
 class PipeRunner:

@@ -129,6 +129,9 @@ class Process:
         self._hurried = self._hurried or hard
         self._signal("kill" if hard else "stop")
 
+    def over(self) -> None:
+        """Its end is its exit."""
+
     def _signal(self, what: Literal["stop", "kill"]) -> None:
         with contextlib.suppress(OSError):  # it may have ended by itself
             self._control.send(what.encode() + b"\n")

@@ -93,6 +93,9 @@ class _Recording:
     def exit(self) -> Exit | None:
         return self._process.exit
 
+    def over(self) -> None:
+        self._process.over()
+
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         if why and self._cut is None:
             self._cut = Cut(why, time.monotonic() - self._started)
@@ -208,6 +211,9 @@ class _Playback:
         self._turn, self._end, self._speed, self._ended = turn, end, speed, ended
         self._stopped = asyncio.Event()
         self.exit: Exit | None = None
+
+    def over(self) -> None:
+        """Its end is the recorded one."""
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         """What ended the recorded turn does not end this one before its time; whoever watches the replay does."""

@@ -117,6 +117,10 @@ class Running(Protocol):
         """
         ...
 
+    def over(self) -> None:
+        """Hear that the CLI's own terminal event came: a process that stays serves its next turn from here on."""
+        ...
+
     @property
     def exit(self) -> Exit | None: ...
 

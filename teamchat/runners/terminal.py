@@ -11,6 +11,7 @@ from pathlib import Path
 
 from teamchat.runners.agent_events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
 from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
+from teamchat.runners.blank import NO_ANSWER, is_blank
 from teamchat.runners.failures import Voice, ending, last_words
 from teamchat.runners.foreign import decode, scalar
 from teamchat.runners.pipe import PipeRunner
@@ -26,7 +27,7 @@ _KINDS = frozenset(FailureKind)
 
 
 class TerminalEvents:
-    """What the typist tells. Its `answer` is success if it is not blank, however the program ended after it."""
+    """What the typist tells. Its `answer` is success if it says something, however the program ended after it."""
 
     joins_lines = False
 
@@ -50,7 +51,7 @@ class TerminalEvents:
             case {"type": "answer", "text": str(text)}:
                 self._answer = text
                 yield Text(text)
-                yield Done(bool(text.strip()))
+                yield Done(ok=not is_blank(text))
             case {"type": "failed", "kind": str(kind), "reason": str(reason)}:
                 self._failure = Failure(FailureKind(kind) if kind in _KINDS else FailureKind.AGENT, reason)
                 yield Done(ok=False)
@@ -60,8 +61,7 @@ class TerminalEvents:
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         if self._answer is not None:
-            blank = Failure(FailureKind.AGENT, "finished without an answer")
-            return Verdict(self._answer, None if self._answer.strip() else blank)
+            return Verdict(self._answer, NO_ANSWER if is_blank(self._answer) else None)
         words = last_words(stderr_tail, Voice(login=""))
         reason = f"{ending(exit_code)} before its prompt came" + (f": {words}" if words else "")
         return Verdict("".join(self._live).rstrip("\n"), self._failure or Failure(FailureKind.AGENT, reason))

@@ -198,6 +198,8 @@ class _Turn:
             self._emit(event)
             if isinstance(event, Retry):
                 self._retries(event)
+            if isinstance(event, Done):
+                self.process.over()
             if isinstance(event, VendorSession) and self.resumes not in (None, event.id):
                 # Codex does so without a word (observed at 0.169.0): it would answer without what it should remember
                 self._end_process(Failure(FailureKind.GONE, "began a new session instead of going on with its own"))
@@ -274,7 +276,7 @@ class _Turn:
             seconds=ended.seconds if ended else time.monotonic() - self.started,
             interrupted=self.cut is not None and self.cut.kind is FailureKind.INTERRUPTED,
             first_byte_s=self.first_byte,
-            usage=self.facts.usage,
+            usage=self.facts.usage or verdict.usage,
             denied=tuple(self.facts.denied),
             vendor_session=self.facts.vendor_session,
             model=self.facts.model,

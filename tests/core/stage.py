@@ -61,6 +61,9 @@ class Running:
         (launch.folder / "stdout").write_text(output)
         self.output = output.encode()
 
+    def over(self) -> None:
+        """Its end is its exit."""
+
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         del why, hard
         self.stopped.set()

@@ -33,7 +33,7 @@ from teamchat.runners.agent_events import FailureKind, Usage
 from teamchat.runners.running import Launch
 from teamchat.runners.turn import Stopper
 from tests.core.stage import Fails, Hangs, Reply, Running, Stage, team_of
-from tests.fakes.scripted import spoken
+from tests.fakes.scripted import begun_request, spoken
 
 ROUTE = Route("msg-1", "kailai", "msg-1", 1, "max")
 
@@ -457,6 +457,15 @@ def claudes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     scene = Scene(tmp_path, team_of(tmp_path, {"max": "claude", "sarah": "codex"}))
     scene.member("max", fallback=("sarah",))
     return scene
+
+
+def test_a_turn_that_broke_off_has_used_what_its_cli_had_told_by_then(claudes: Scene) -> None:
+    claudes.says = {"max": [Fails(begun_request(), code=-2), "There."]}
+    claudes.member("max", fallback=())
+    answer = claudes.answer()
+    assert isinstance(answer, Answer)
+    assert answer.finished.outcome.usage == Usage(11, 5, 1)
+    assert answering.spent(0.0, answer.finished.outcome.usage) == Spent(0.0, 12, 0.0)
 
 
 @pytest.mark.parametrize(("status", "times"), [(429, 1), (529, 3)])

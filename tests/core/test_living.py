@@ -97,6 +97,22 @@ def test_each_turn_has_its_own_cost(stage: Stage) -> None:
     assert [turn.outcome and turn.outcome.usage and turn.outcome.usage.cost_usd for turn in stage.turns] == [0.25] * 3
 
 
+@pytest.mark.parametrize(
+    ("told", "own"),
+    [
+        ((0.25, 0.5), [0.25, 0.25]),
+        ((0.25, 0.25), [0.25, None]),  # as of a turn that was interrupted: nobody counted
+        ((0.25, 0.1), [0.25, 0.1]),  # it does not add up any more
+        ((0, 0), [0.0, 0.0]),  # a model that costs nothing
+    ],
+)
+def test_no_cost_is_made_up_of_what_it_tells_in_all(
+    stage: Stage, told: tuple[float, ...], own: list[float | None]
+) -> None:
+    talk(stage, *(f"cost {cost}" for cost in told))
+    assert [turn.outcome and turn.outcome.usage and turn.outcome.usage.cost_usd for turn in stage.turns] == own
+
+
 def test_a_turn_is_interrupted_by_the_clis_own_request(stage: Stage) -> None:
     def stop_at_the_first_word(event: object) -> None:
         if isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta):

@@ -23,10 +23,11 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn, events_of, partial_of
 from teamchat.core.turn.outside import scratch_of
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.running import BEGINS
 from tests.core.stage import Hangs, Stage, team_of
 from tests.core.store.test_stored_turns import SETUP
-from tests.fakes.scripted import spoken
+from tests.fakes.scripted import begun_request, spoken
 from tests.program import cli, ended, start
 from tests.runners.processes import eventually
 
@@ -188,6 +189,12 @@ def test_the_partial_text_is_read_in_the_agents_own_format(stage: Stage, like: L
     head = ["Started", "VendorSession"]
     kept = {"plain": [], "claude": [*head, "Text"], "codex": [*head, "Text"], "gemini": head}[like]
     assert [kind for _, kind, _ in events_of(stage.db, turn)] == kept
+
+
+def test_what_a_dead_turn_had_used_by_then_is_kept(stage: Stage) -> None:
+    outcome = dead_turn(stage, begun_request().encode(), "claude").outcome
+    assert outcome is not None
+    assert outcome.usage == Usage(11, 5, 1)
 
 
 def test_the_partial_text_of_a_terminal_is_what_was_read_off_it(stage: Stage) -> None:

@@ -1,7 +1,8 @@
 """A CLI that stays, as Claude does with stream-json input: a line of input is a turn, an interrupt stops it.
 
 It answers what it is asked in the last line of the prompt: `say TEXT`, `pid`, `hang` (until interrupted), `deaf` (it
-hangs and ignores interrupts), `die`, `meet FOLDER` (its pid, once two processes have met there). Each result tells the
+hangs and ignores interrupts), `die`, `cost DOLLARS` (what it has cost in all),
+`meet FOLDER` (its pid, once two processes have met there). Each result tells the
 sum of all costs so far, as Claude does.
 """
 
@@ -21,14 +22,14 @@ def write(**event: object) -> None:
     sys.stdout.flush()
 
 
-def result(turn: int, text: str, *, error: bool = False) -> None:
+def result(turn: int, text: str, *, error: bool = False, cost: float | None = None) -> None:
     write(
         type="result",
         subtype="error_during_execution" if error else "success",
         is_error=error,
         result=text,
         usage={"input_tokens": 100, "output_tokens": 20},
-        total_cost_usd=0.25 * turn,
+        total_cost_usd=0.25 * turn if cost is None else cost,
         terminal_reason="aborted_streaming" if error else "completed",
     )
 
@@ -59,6 +60,8 @@ def main() -> None:
                 while len(os.listdir(text)) < 2 and time.monotonic() < until:  # noqa: PTH208
                     time.sleep(0.01)
                 result(turn, str(os.getpid()))
+            case "cost":
+                result(turn, text, cost=float(text))
             case "pid":
                 result(turn, str(os.getpid()))
             case _:

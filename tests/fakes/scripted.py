@@ -46,6 +46,13 @@ def spoken(like: str, text: str, session: str = "v-1", usage: dict[str, int] | N
     return "".join(json.dumps(event) + "\n" for event in events[like])
 
 
+def begun_request() -> str:
+    """What a Claude prints at the beginning of a model's answer."""
+    usage = {"input_tokens": 6, "cache_read_input_tokens": 5, "output_tokens": 1}
+    event = {"type": "message_start", "message": {"id": "m1", "usage": usage}}
+    return json.dumps({"type": "stream_event", "event": event}) + "\n"
+
+
 def main(folder: Path, member: str, like: str) -> int:
     prompt = sys.stdin.buffer.read()
     turn = 1 + sum(path.suffix[1:].isdigit() for path in folder.glob(f"{member}.*"))

@@ -44,13 +44,20 @@ class Ran:
         return self.exit.code, self.exit.left
 
 
-async def following(process: Running, when: bytes = b"", then: Callable[[], None] | None = None) -> Ran:
-    """Everything a process writes, and its end; `then` is called once, as soon as stdout contains `when`."""
+async def following(
+    process: Running, when: bytes = b"", then: Callable[[], None] | None = None, ends: bytes | None = None
+) -> Ran:
+    """Everything a process writes, and its end; `then` is called once, as soon as stdout contains `when`.
+
+    The process is told that its turn is over as soon as stdout contains `ends`.
+    """
     started = time.monotonic()
     seen = {"out": bytearray(), "err": bytearray()}
     async for chunk in process.chunks():
         assert isinstance(chunk, Chunk)
         seen[chunk.stream] += chunk.data
+        if ends and ends in seen["out"]:
+            process.over()
         if then and when in seen["out"]:
             then()
             then = None

@@ -92,9 +92,12 @@ class ScriptedProcess:
         self.over_limit, self.left = over_limit, left
         self.stops: list[bool] = []
         self.exit: Exit | None = None
-        self.closed = False
+        self.closed = self.said_over = False
         self._stopped = asyncio.Event()
         self._started = self._due = loop_time()
+
+    def over(self) -> None:
+        self.said_over = True
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         del why

@@ -19,7 +19,8 @@ FAILURES: dict[Cli, dict[FailureKind, str]] = {
         FailureKind.BUDGET: "max_budget",
         FailureKind.TOO_LARGE: "prompt_too_long",
         FailureKind.REFUSED: "perm_bypass_mode skip_perms_root",
-        FailureKind.INTERRUPTED: "sig_stream_SIGINT_group sig_tool_SIGINT_group sig_tool_SIGINT_pid",
+        FailureKind.INTERRUPTED: "sig_stream_SIGINT_group sig_tool_SIGINT_group sig_tool_SIGINT_pid "
+        "sig_stream_SIGINT_pid_2.1.260 sig_stream_SIGINT_pid_2.1.330",
         FailureKind.OVERLOADED: """
             connrefused drop_before_forever drop_mid_forever e500_forever e529_forever_retries2 eof_mid error_event
             hang_before nonstream_fallback_off retries0_refused retries2_500 retries2_500_nopartial

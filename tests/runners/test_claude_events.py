@@ -93,6 +93,54 @@ def test_usage_that_is_not_told_is_unknown() -> None:
     assert Usage() in feed(ClaudeEvents(), RESULT)
 
 
+def test_a_turn_that_was_interrupted_or_killed_tells_what_its_requests_have_used() -> None:
+    def usage(name: str) -> Usage | None:
+        events, verdict = replay("claude", name)
+        return next((event for event in reversed(events) if isinstance(event, Usage)), verdict.usage)
+
+    assert usage("sig_stream_SIGINT_group") == Usage(11, 0, 1), "its result tells zeros"
+    assert usage("sig_stream_SIGINT_pid_2.1.260") == Usage(11, 0, 7)
+    assert usage("sig_stream_SIGINT_pid_2.1.330") == Usage(11, 0, 16, 0.00045499999999999995)
+    assert usage("sig_stream_SIGKILL_pid") == Usage(11, 0, 1), "it has no result"
+    assert usage("sig_tool_SIGKILL_pid") == Usage(11, 0, 7)
+    assert usage("sig_tool_SIGINT_pid") == Usage(11, 0, 7, 0.00023)
+    assert usage("drop_mid_forever") == Usage(11, 0, 1)
+    assert usage("max_budget") == Usage(11, 0, 7, 0.00023)
+
+
+@pytest.mark.parametrize("name", ["e401", "e429_forever", "connrefused", "noauth", "prompt_too_long", "credit_low"])
+def test_a_turn_that_got_no_answer_has_used_nobody_knows_what(name: str) -> None:
+    events, verdict = replay("claude", name)
+    assert [event for event in events if isinstance(event, Usage)] == [Usage()]
+    assert verdict.usage is None
+
+
+def test_a_request_counts_once_and_those_of_subagents_count_too() -> None:
+    def begins(name: str, given: int, parent: str | None = None) -> dict[str, object]:
+        message = {"id": name, "usage": {"input_tokens": given, "cache_read_input_tokens": 5, "output_tokens": 1}}
+        return {"type": "stream_event", "event": {"type": "message_start", "message": message}} | of(parent)
+
+    def goes_on(output: object, parent: str | None = None) -> dict[str, object]:
+        inner = {"type": "message_delta", "usage": {"output_tokens": output}}
+        return {"type": "stream_event", "event": inner} | of(parent)
+
+    def of(parent: str | None) -> dict[str, object]:
+        return {"parent_tool_use_id": parent}
+
+    parser = ClaudeEvents()
+    feed(parser, begins("m1", 10), begins("m2", 100, "t1"), goes_on(20), goes_on(200, "t1"), goes_on("many"))
+    feed(parser, begins("m1", 10), assistant(message := {"type": "text", "text": "Hi"}))
+    unstreamed = {"id": "m3", "usage": {"input_tokens": 1000}, "content": [message]}
+    feed(parser, {"type": "assistant", "message": unstreamed}, {"type": "assistant", "message": unstreamed})
+    assert parser.finish(-9, "").usage == Usage(1110 + 2 * 5, 2 * 5, 220)
+
+
+def test_of_a_process_that_stays_a_turn_has_its_own_tokens() -> None:
+    model = {"inputTokens": 11, "outputTokens": 7}
+    result = RESULT | {"modelUsage": {"m": {"inputTokens": 110}}, "model_usage_since_last_result": {"m": model}}
+    assert Usage(11, None, 7) in feed(ClaudeEvents(), result)
+
+
 def test_retries_tell_their_kind_and_number() -> None:
     events, _ = replay("claude", "fallback")
     assert [event for event in events if isinstance(event, Retry)] == [
@@ -158,6 +206,49 @@ def test_every_refusal_is_seen_before_the_end_of_the_turn(name: str) -> None:
 def test_a_denial_that_only_the_result_tells_is_counted() -> None:
     denial = {"tool_name": "Bash", "tool_use_id": "t9", "tool_input": {"command": "rm  -rf\n/"}}
     assert Denied("Bash", "rm -rf /") in feed(ClaudeEvents(), RESULT | {"permission_denials": [denial, denial]})
+
+
+@pytest.mark.parametrize("version", ["2.1.197", "2.1.260", "2.1.330"])
+def test_each_version_tells_what_it_refuses_to_one_that_may_only_read(version: str) -> None:
+    tools = [tool for tool, _ in denied(f"read_{version}")]
+    assert tools == ["Write", "Bash", "Read"]
+
+
+@pytest.mark.parametrize("words", ["It is not for you.", "<tool_use_error>New words</tool_use_error>"])
+def test_a_writer_that_was_not_offered_is_refused_whatever_the_words(words: str) -> None:
+    init = {"type": "system", "subtype": "init", "tools": ["Read", "Grep"]}
+    calls = assistant(tool_use("t1", "Write", file_path="a.py"), tool_use("t2", "Read", file_path="b.py"))
+    results = [tool_result(tool, words, is_error=True) for tool in ("t1", "t2")]
+    events = feed(ClaudeEvents(), init, calls, *results)
+    assert [event for event in events if isinstance(event, Denied)] == [Denied("Write", "a.py")]
+
+
+def test_a_refusal_has_an_event_of_its_own_in_newer_versions() -> None:
+    refusal = {"type": "system", "subtype": "permission_denied", "tool_name": "Bash", "tool_use_id": "t1"}
+    call, result = assistant(tool_use("t1", "Bash", command="make")), tool_result("t1", "New words", is_error=True)
+    events = feed(ClaudeEvents(), call, refusal, result)
+    assert [event for event in events if isinstance(event, Denied)] == [Denied("Bash", "make")]
+    assert Denied("Bash", "No.") in feed(ClaudeEvents(), refusal | {"message": "No."})
+
+
+@pytest.mark.parametrize(
+    ("meta", "is_denied"),
+    [
+        ({"permission_decision": {"decision": "reject", "source": "config"}}, True),
+        ({"non_execution_kind": "permission-rule"}, True),
+        ({"permission_decision": {"decision": "accept"}}, False),
+        ({"permission_decision": {"decision": "cancelled"}, "non_execution_kind": "cancelled"}, False),
+        ({"non_execution_kind": "interrupted"}, False),
+        ({"id": "another", "non_execution_kind": "permission-rule"}, False),
+        ("nothing", False),
+    ],
+)
+def test_why_a_tool_did_not_run_is_read_from_its_meta(meta: object, *, is_denied: bool) -> None:
+    parser = ClaudeEvents()
+    feed(parser, assistant(tool_use("t1", "Bash", command="make")))
+    entries = [{"id": "t1", **meta}] if isinstance(meta, dict) else meta
+    events = feed(parser, tool_result("t1", "New words", is_error=True) | {"tool_result_meta": entries})
+    assert [event for event in events if isinstance(event, Denied)] == [Denied("Bash", "make")] * is_denied
 
 
 def test_a_command_that_fails_by_itself_is_not_denied() -> None:

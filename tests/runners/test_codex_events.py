@@ -167,6 +167,11 @@ def test_a_failed_turn_stays_failed_whatever_follows() -> None:
     assert (verdict.text, verdict.failure is None) == ("Hi", False)
 
 
+def test_usage_of_zeros_is_unknown() -> None:
+    zeros = {"type": "turn.completed", "usage": {"input_tokens": 0, "cached_input_tokens": 0, "output_tokens": 0}}
+    assert Usage(cumulative=True) in feed(CodexEvents(), zeros)
+
+
 def test_a_completed_turn_without_a_message_is_no_success() -> None:
     parser = CodexEvents()
     feed(parser, completed(id="a", type="agent_message", text=" \n"), {"type": "turn.completed", "usage": None})

@@ -65,6 +65,11 @@ def test_thinking_counts_as_output() -> None:
     assert Usage(11, 0, 57) in events
 
 
+def test_zeros_are_no_usage() -> None:
+    events, _ = replay("gemini", "e400")
+    assert [event for event in events if isinstance(event, Usage)] == [Usage()]
+
+
 def test_cached_tokens_are_part_of_the_input() -> None:
     events, _ = replay("gemini", "usage")
     assert Usage(12345, 9000, 999) in events

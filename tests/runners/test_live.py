@@ -11,11 +11,11 @@ import pytest
 
 from teamchat.runners.base import LiveRule
 from teamchat.runners.live import LiveAgent
-from teamchat.runners.running import Launch
+from teamchat.runners.running import Launch, SpawnFailed
 from tests.leftovers import marked
 from tests.runners.processes import PATIENCE_S, Ran, following, shell
 
-RULE = LiveRule(lambda prompt: prompt + b"\n", b"end".__eq__, b"interrupt\n")
+RULE = LiveRule(lambda prompt: prompt + b"\n", b"interrupt\n")
 LIMIT = 3_000_000
 WRITES = 'while read -r size; do head -c "$size" /dev/zero; echo; echo end; done'
 
@@ -32,7 +32,7 @@ class Talk:
         folder = self.folder / f"turn{self.number}"
         what = Launch(self.argv, self.folder, self.env, prompt, folder, max_output=LIMIT, stays=self.agent)
         self.last = self.agent.turn(what)
-        return await asyncio.wait_for(following(self.last), PATIENCE_S)
+        return await asyncio.wait_for(following(self.last, ends=b"end\n"), PATIENCE_S)
 
 
 def test_its_limit_of_output_is_that_of_a_turn_and_not_of_all_turns(tmp_path: Path) -> None:
@@ -63,6 +63,19 @@ def test_what_it_writes_between_two_turns_has_a_limit_too(tmp_path: Path) -> Non
             await talk.agent.close()
 
     assert not asyncio.run(main())
+
+
+def test_there_is_no_turn_in_a_process_that_has_ended(tmp_path: Path) -> None:
+    async def main() -> None:
+        talk = Talk(tmp_path, "read -r line; exit 3")
+        try:
+            await talk.turn(b"Hi")
+            await talk.turn(b"Hi again")
+        finally:
+            await talk.agent.close()
+
+    with pytest.raises(SpawnFailed, match="the process that was kept running has ended"):
+        asyncio.run(main())
 
 
 @pytest.mark.parametrize("hard", [False, True])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from teamchat.runners.agent_events import AgentEvent, ToolResult
 from teamchat.runners.base import Verdict
+from teamchat.runners.blank import is_blank
 from tests.core.texts import grows_linearly
 from tests.runners.captures import RUNNERS, Cli, captures, lines, play
 
@@ -51,7 +52,7 @@ def check_sound(events: list[AgentEvent], verdict: Verdict) -> None:
         json.dumps(asdict(event), ensure_ascii=False, allow_nan=False).encode()
     verdict.text.encode()
     if verdict.failure is None:
-        assert verdict.text.strip()
+        assert not is_blank(verdict.text)
     else:
         assert verdict.failure.reason.strip()
 

@@ -37,6 +37,7 @@ SHAPES: Mapping[Vendor, Shapes] = MappingProxyType(
             frozenset(
                 {
                     *("system/status", "system/api_retry", "system/thinking_tokens", "system/model_fallback"),
+                    "system/permission_denied",
                     *("system/hook_started", "system/hook_response", "user/text"),
                     *(f"stream_event/content_block_start/{kind}" for kind in ("text", "thinking", "tool_use")),
                     *(

@@ -1,0 +1,29 @@
+"""Whether a reply says anything: a text without one character that a person could see is none."""
+
+from __future__ import annotations
+
+import re
+
+from teamchat.runners.agent_events import Failure, FailureKind
+
+# The bounds of sequences need no care here: whatever is matched is passed over once, and nothing is tried again.
+_SEQUENCE = (
+    r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"  # colours, cursor, screen
+    r"|(?:\x1b[\]P^_X]|[\x9d\x90\x9e\x9f\x98])[^\x07\x1b\x9c\n]*+(?:\x07|\x1b\\|\x9c)?"  # titles, links, clipboard
+    r"|\x1b[ -/]*+[0-~]"
+)
+# Controls, formats and fillers, and the marks and selectors that only change a character before them.
+_UNSEEN = (
+    r"\s\x00-\x1f\x7f-\x9f\u00ad\u0300-\u036f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
+    r"\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u20d0-\u20f0\u2800\u3164\ufe00-\ufe0f\ufe20-\ufe2f\ufeff"
+    r"\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
+)
+_NOTHING = re.compile(rf"(?:{_SEQUENCE}|[{_UNSEEN}])*+")
+
+NO_ANSWER = Failure(FailureKind.AGENT, "finished without an answer")
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of the text is visible at a terminal."""
+    return _NOTHING.fullmatch(text) is not None
