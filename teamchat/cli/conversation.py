@@ -27,6 +27,7 @@ from teamchat.core.events import Conclusion, ConversationEvent
 from teamchat.core.folders import state_dir
 from teamchat.core.lock import session_lock
 from teamchat.core.printable import printable
+from teamchat.core.recovery import TURNS
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, check_there
 from teamchat.core.team import Team
@@ -144,7 +145,7 @@ def run_conversation(
             team,
             db,
             session.id,
-            folder=folder / "turns",
+            folder=folder / TURNS,
             stopper=run.stopper,
             emit=run.emit,
             outside=outside,

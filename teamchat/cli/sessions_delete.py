@@ -24,6 +24,7 @@ def delete(
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.deleting import delete_session
     from teamchat.core.printable import printable
+    from teamchat.core.recovery import clean_turns, turns_dir
     from teamchat.core.store.sessions import need_session
 
     root = find_root(team)
@@ -34,7 +35,10 @@ def delete(
                 note(f"session {chosen.name} stays")
                 return
             kept = delete_session(db, chosen)
+            problems = clean_turns(db, chosen.id, turns_dir(db))
         note(f"session {chosen.name} is deleted: {size(chosen)}")
+        for problem in problems:
+            note(printable(problem))
         for left in kept:
             names = ", ".join(left.sessions)
             note(printable(f"what {left.agent} itself keeps stays in {left.folder}: {names}"))

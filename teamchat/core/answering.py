@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import secrets
-import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -43,6 +42,7 @@ from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import FinishedTurn, run
 from teamchat.core.turn.settle import ready
 from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Usage
+from teamchat.runners.removal import remove
 from teamchat.runners.turn import Stopper
 
 RETRYABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)
@@ -55,12 +55,16 @@ LONGEST_BACKOFF_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The last turn of a route, which is still open. `member` may be another than the route's target."""
+    """The last turn of a route, which is still open. `member` may be another than the route's target.
+
+    `scratch` is to be removed when the turn is closed.
+    """
 
     route: Route
     member: Member
     turn: Turn
     finished: FinishedTurn
+    scratch: Path | None  # None for that of a process that stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,7 @@ class Answering:
         if self.stopped(member.name):
             return NoAnswer(route, Interrupted(f"{member.name} was interrupted before its turn began"))
         folder = self.folder / secrets.token_hex(8)
-        scratch, stays = self.outside.scratch(folder), None
+        scratch, answer = self.outside.scratch(folder), None
         try:
             prepared = ready(
                 self.team,
@@ -187,15 +191,17 @@ class Answering:
             patience = PATIENCE if replaceable else {}
             finished = await run(prepared, turn.folder, self.outside.launcher, self.stopper, tell, patience, stays)
             finished = self.living.give_back(stays, finished)
+            begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
+            kept = stays is not None and stays.scratch == scratch
+            answer = Answer(begun, member, turn, finished, None if kept else scratch)
+            return answer  # noqa: TRY300 (its folders are removed once it is stored)
         except NoRecording:
             raise  # a replay ends here: there is nothing to resume
         except TeamchatError as error:
             return NoAnswer(route, error)
         finally:
-            if stays is None or stays.scratch != scratch:  # a process that stays keeps its own
-                shutil.rmtree(scratch, ignore_errors=True)  # the guardian does, but there may be none
-        begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
-        return Answer(begun, member, turn, finished)
+            if answer is None:
+                self.remove(scratch)
 
     def _begin(self, route: Route, prepared: ReadyTurn, folder: Path) -> Turn:
         new = new_turn(self.session, route.number, prepared, folder)
@@ -217,11 +223,16 @@ class Answering:
         self.note(spent(self.outside.now(), outcome.usage))
 
     def told(self, answer: Answer, reply: str | None = None) -> None:
-        """Say that the turn is over, and forget its output files."""
+        """Say that the turn is over, and remove its folders."""
         outcome = replace(answer.finished.outcome, reply=reply)
         self.tally.add(answer.turn, outcome)
         self.emit(TurnFinished(answer.turn, outcome, answer.finished.text if outcome.failure else ""))
-        shutil.rmtree(answer.turn.folder, ignore_errors=True)
+        self.remove(answer.scratch, answer.turn.folder)
+
+    def remove(self, *folders: Path | None) -> None:
+        """Remove a turn's folders, of which the last one stays to remind the next command of those that cannot be."""
+        if problem := remove(*filter(None, folders)):
+            self.emit(Warned(problem))
 
 
 def new_turn(session: int, route: int | None, prepared: ReadyTurn, folder: Path) -> NewTurn:

@@ -7,7 +7,6 @@ at once; until then, and whenever it fails, everything else is as it was.
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -62,9 +61,13 @@ async def ask_aside(of: Answering, aside: Aside[T]) -> T | Failed:
         new = new_turn(of.session, None, prepared, folder)
         with of.transaction():
             turn = begin_turn(of.db, new)
-        return _end(of, aside, turn, await _run(of, aside, prepared, turn))
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        finished = await _run(of, aside, prepared, turn)
+    except BaseException:
+        of.remove(scratch)
+        raise
+    result = _end(of, aside, turn, finished)
+    of.remove(scratch, folder)
+    return result
 
 
 async def _run(of: Answering, aside: Aside[T], prepared: ReadyTurn, turn: Turn) -> FinishedTurn:
@@ -97,5 +100,4 @@ def _end(of: Answering, aside: Aside[T], turn: Turn, finished: FinishedTurn) -> 
     if not isinstance(result, Failed):
         of.emit(aside.tell(turn, result))
     of.emit(TurnFinished(turn, outcome, finished.text if failure else ""))
-    shutil.rmtree(turn.folder, ignore_errors=True)
     return result

@@ -115,8 +115,8 @@ class ConversationCoordinator:
 
     def recover(self) -> None:
         """Close what a killed process has left open. Nobody else may be running the session."""
-        clean_turns(self.db, self.session, self.answering.folder)
-        for note in recover_turns(self.db, self.session):
+        notes = clean_turns(self.db, self.session, self.answering.folder)
+        for note in (*recover_turns(self.db, self.session, self.answering.folder), *notes):
             self.emit(Warned(note))
         for action in self._step(Recovered(self.outside.now())):
             self._tell(action)
@@ -188,7 +188,8 @@ class ConversationCoordinator:
 
     async def close(self) -> None:
         """End the processes that have stayed for further turns."""
-        await self.answering.living.close()
+        for problem in await self.answering.living.close():
+            self.emit(Warned(problem))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

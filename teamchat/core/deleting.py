@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, remove_session
-from teamchat.core.store.turns import Turn, running_turns, turns_of
+from teamchat.core.store.turns import Turn, turns_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +22,7 @@ class Kept:
 def delete_session(db: Database, session: Session) -> list[Kept]:
     """Delete it with all that belongs to it; what stays. The caller holds the session's lock."""
     kept = _kept(turns_of(db, session.id))
-    crashed = [turn.folder for turn in running_turns(db, session.id)]
     remove_session(db, session.id)
-    for folder in crashed:
-        shutil.rmtree(folder, ignore_errors=True)
     return kept
 
 

@@ -45,6 +45,7 @@ class Living:
                 return replace(turn, setup=setup), life.agent
             self._lives.remove(life)
             await life.agent.close()
+            life.agent.remove()  # what stays is found by the next command
         self._lives.append(_Life(name, LiveAgent(rule), turn.setup))
         return turn, self._lives[-1].agent
 
@@ -59,10 +60,12 @@ class Living:
         own, life.cost_usd = _own_cost(used, life.cost_usd), used.cost_usd
         return replace(finished, outcome=replace(finished.outcome, usage=replace(used, cost_usd=own)))
 
-    async def close(self) -> None:
-        """End them all."""
+    async def close(self) -> list[str]:
+        """End them all; what of their folders could not be removed."""
         await asyncio.gather(*(life.agent.close() for life in self._lives))
+        left = [problem for life in self._lives if (problem := life.agent.remove())]
         self._lives.clear()
+        return left
 
 
 def _own_cost(used: Usage, before: float) -> float | None:

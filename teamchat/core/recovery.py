@@ -1,13 +1,14 @@
 """After a crash: turns that were running when their process died become interrupted ones, with their partial text.
 
 An agent's output goes to files, so what it had said by then is still there; its guardian is waited for to end it.
-Files of turns that are over, which a process was killed before it could remove, go.
+Files of turns that are over, which a process was killed before it could remove, go. Whatever the store says, only a
+folder that teamchat names so itself is read or removed, and only where turns have theirs.
 """
 
 from __future__ import annotations
 
 import contextlib
-import shutil
+import re
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,34 +30,44 @@ from teamchat.core.turn.outside import scratch_of
 from teamchat.runners.agent_events import Failure, FailureKind, TextDelta
 from teamchat.runners.base import Verdict
 from teamchat.runners.framing import LineFramer
-from teamchat.runners.process import settle, sweep
+from teamchat.runners.process import open_output, settle, sweep
+from teamchat.runners.removal import remove
 from teamchat.runners.running import BEGINS, LIVE, MAX_OUTPUT_BYTES
 
 REASON = "was running when teamchat was killed"
+TURNS = "turns"  # the folder of a workspace in which turns keep their output
+_OURS = re.compile(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
 
 
-def recover_turns(db: Database, session: int) -> list[str]:
-    """Close every turn that a dead process left open; a sentence for each. The caller holds the session's lock."""
-    return [_recover(db, turn) for turn in running_turns(db, session)]
+def turns_dir(db: Database) -> Path:
+    """Where the turns of a store keep their output."""
+    return db.path.parent / TURNS
 
 
-def clean_turns(db: Database, session: int, folder: Path) -> None:
+def recover_turns(db: Database, session: int, folder: Path) -> list[str]:
+    """Close every turn that a dead process left open; a sentence for each. The caller holds the session's lock.
+
+    `folder` is where turns keep their output.
+    """
+    return [note for turn in running_turns(db, session) for note in _recover(db, turn, folder / turn.folder.name)]
+
+
+def clean_turns(db: Database, session: int, folder: Path) -> list[str]:
     """Remove what is in `folder`, where turns keep their output, of all that is over; sessions share it.
 
-    A process that stays is of the session whose turn has started it, and of this one none runs yet.
+    A process that stays is of the session whose turn has started it, and of this one none runs yet. Returns a sentence
+    for each folder that cannot be removed.
     """
     try:
-        left = list(folder.iterdir())
+        left = [path for path in folder.iterdir() if _OURS.fullmatch(path.name)]
     except OSError:
-        return  # there were no turns yet
+        return []  # there were no turns yet
     running = running_folders(db) if left else set()  # looked up last: a turn is stored before it has its folder
-    for path in left:
-        if path.suffix == LIVE:
-            if session_of_folder(db, path.stem) in (session, None):
-                _settle(path)
-                shutil.rmtree(path, ignore_errors=True)
-        elif path.name not in running:
-            shutil.rmtree(path, ignore_errors=True)
+    over = [path for path in left if path.suffix != LIVE and path.name not in running]
+    stayed = [path for path in left if path.suffix == LIVE and session_of_folder(db, path.stem) in (session, None)]
+    for path in stayed:
+        _settle(path)
+    return [problem for path in (*over, *stayed) if (problem := _remove(path))]
 
 
 def _settle(folder: Path) -> None:
@@ -67,17 +78,26 @@ def _settle(folder: Path) -> None:
         sweep(scratch_of(folder.with_suffix("")))
 
 
-def _recover(db: Database, turn: Turn) -> str:
-    verdict, events = _partial(turn)
+def _remove(folder: Path) -> str | None:
+    """Remove the folders of the turn, or of the process that stayed, with its output in `folder`."""
+    try:
+        return remove(scratch_of(folder.with_suffix("")), folder)
+    except StoreError:
+        return None  # the next command that has a TMPDIR does
+
+
+def _recover(db: Database, turn: Turn, folder: Path) -> list[str]:
+    ours = _OURS.fullmatch(folder.name)
+    verdict, events = _partial(turn, folder) if ours else (Verdict(""), [])
     failure = Failure(FailureKind.INTERRUPTED, REASON)
     seconds = max(time.time() - turn.started_at, 0.0)
     outcome = Outcome(exit_code=None, seconds=seconds, failure=failure, denied=None, usage=verdict.usage)
     end_turn(db, turn, "interrupted", outcome, trace(verdict.text, events=events))
-    shutil.rmtree(turn.folder, ignore_errors=True)
-    return f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
+    note = f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
+    return [note, *filter(None, [_remove(folder) if ours else None])]
 
 
-def _partial(turn: Turn) -> tuple[Verdict, list[TimedEvent]]:
+def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
     """What the agent had said, by its own parser over the file it wrote."""
     parser = AGENT_TYPES[turn.like].runner.parser()
     framer = LineFramer(joined=parser.joins_lines)
@@ -87,10 +107,10 @@ def _partial(turn: Turn) -> tuple[Verdict, list[TimedEvent]]:
         found = (event for line in lines for event in parser.feed(line))
         events.extend(TimedEvent(0.0, event) for event in found if not isinstance(event, TextDelta))
 
-    _settle(turn.folder)
+    _settle(folder)
     try:
-        with (turn.folder / "stdout").open("rb") as file:
-            file.seek(_begin(turn.folder))
+        with open_output(folder) as file:
+            file.seek(_begin(folder))
             left = MAX_OUTPUT_BYTES  # nobody stopped it there
             while data := file.read(min(left, 1 << 20)):
                 left -= len(data)
@@ -104,6 +124,7 @@ def _partial(turn: Turn) -> tuple[Verdict, list[TimedEvent]]:
 def _begin(folder: Path) -> int:
     """The byte its output begins at: a process that stays writes that of all its turns into one file."""
     try:
-        return int((folder / BEGINS).read_text())
-    except (FileNotFoundError, ValueError):  # not written to the disk when the machine went down
+        with open_output(folder, BEGINS) as file:
+            return int(file.read(20))
+    except (OSError, ValueError):  # not written to the disk when the machine went down
         return 0

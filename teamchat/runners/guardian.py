@@ -3,7 +3,8 @@
 It runs as a script of its own (`python -I -S guardian.py FD`) and imports only the standard library, so it starts in
 milliseconds. FD is a socket to teamchat. The first line it reads says what to run; it answers `{"pid": N}` and, when
 everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own soft signal, SIGKILL
-after its grace) and `kill`. A closed socket means `stop` too: that is how agents die when teamchat is killed.
+after its grace) and `kill`. A closed socket means `stop` too: that is how agents die when teamchat is killed. With
+`done` as the last line teamchat removes the turn's private folder itself; without it the guardian does.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
 guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
@@ -104,17 +105,12 @@ def send_signal(pid: int, number: int, *, group: bool = False) -> None:
 
 
 def remove(folder: bytes) -> None:
-    """Remove a private folder, also where folders in it were made read-only, as those of Go's module cache are."""
-    import shutil
+    """Remove a private folder. What cannot be removed is found by the next command."""
+    home = os.path.abspath(__file__)  # noqa: PTH100
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(home))))  # noqa: PTH120 (-I leaves it out)
+    from teamchat.runners import removal
 
-    shutil.rmtree(folder, ignore_errors=True)
-    with contextlib.suppress(OSError):  # it is gone, or has what is not the user's own
-        os.chmod(folder, 0o700)  # noqa: PTH101
-        for path, names, _ in os.walk(folder):
-            for inner in (os.path.join(path, name) for name in names):  # noqa: PTH118
-                if not os.path.islink(inner):  # noqa: PTH114
-                    os.chmod(inner, 0o700)  # noqa: PTH101
-        shutil.rmtree(folder, ignore_errors=True)
+    removal.remove(folder)
 
 
 class Guardian:
@@ -215,6 +211,12 @@ class Guardian:
         if self.status is None:
             self.status = -signal.SIGKILL  # it can not be ended, and the turn does not wait for it
 
+    def is_alone(self) -> bool:
+        """Whether teamchat ended without a word about what is left to do."""
+        while (line := self.read_line(None)) and line != b"done":
+            pass
+        return not line
+
     def kill_tree(self) -> None:
         until = time.monotonic() + END_S
         while (alive := self.tree()) and time.monotonic() < until:
@@ -254,7 +256,7 @@ def main() -> None:
     if guardian.start(order):
         guardian.watch()
         guardian.report(exit=guardian.status, left=guardian.end_leftovers())
-    if order["remove"]:
+    if order["remove"] and guardian.is_alone():
         remove(raw(order["remove"]))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import time
 from collections import deque
 from collections.abc import AsyncGenerator
@@ -19,6 +18,7 @@ from pathlib import Path
 from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import LiveRule
 from teamchat.runners.process import Process
+from teamchat.runners.removal import remove
 from teamchat.runners.running import BEGINS, LIVE, Chunk, Exit, Launch, SpawnFailed, in_words
 
 LOOK_S = 0.5  # how often it is looked at between two turns
@@ -120,7 +120,10 @@ class LiveAgent:
                 while await self.next():
                     pass
         await self._chunks.aclose()
-        shutil.rmtree(self.process.folder, ignore_errors=True)
+
+    def remove(self) -> str | None:
+        """Remove the folders of a process that was closed; a sentence about what cannot be removed."""
+        return remove(*(folder for folder in (self.scratch, self.process and self.process.folder) if folder))
 
 
 class LiveTurn:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -171,18 +173,19 @@ class Process:
         flooded = sum(os.fstat(reader.fileno()).st_size for reader in self._readers.values()) > self._limit
         if flooded:
             self._signal("kill")  # what was written up to the limit is read all the same
+        gone = False
         try:
             data = self._control.recv(65536)
+            self._buffer, gone = self._buffer + data, not data
         except BlockingIOError:
-            return
+            pass  # its last report may have come with the first one
         except OSError:
-            data = b""
-        self._buffer += data
+            gone = True
         limit = self._launch.max_output if flooded else None
         if b"\n" in self._buffer:
             report = json.loads(self._buffer)
             self.exit = Exit(report["exit"], tuple(report["left"]), limit, time.monotonic() - self.started)
-        elif not data:
+        elif gone:
             self._kill_unguarded()
             self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)
 
@@ -205,6 +208,9 @@ class Process:
 
     def _release(self) -> None:
         """Closing the control socket ends whatever still runs."""
+        with contextlib.suppress(OSError):
+            if self.exit:
+                self._control.send(b"done\n")
         self._control.close()
         self._wake()
         self.close_stdin()
@@ -287,13 +293,22 @@ def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:
     return 128 - child.returncode if child.returncode < 0 else child.returncode
 
 
+def open_output(folder: Path, name: str = "stdout") -> BinaryIO:
+    """A file of a turn that is over, to be read. Raises `OSError` if an agent put something else in its place."""
+    file = os.fdopen(os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / name))
+    return file
+
+
 def settle(folder: Path) -> None:
     """Wait until the processes of the turn whose output is in `folder` have ended, when teamchat was killed over them.
 
     Their guardian ends them; what they still write and do in its grace must not meet a second try. Blocks.
     """
     until = time.monotonic() + SETTLE_S
-    with (folder / "stdout").open("rb") as file:
+    with open_output(folder) as file:
         while time.monotonic() < until:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -302,7 +317,7 @@ def settle(folder: Path) -> None:
 
 
 def sweep(scratch: Path) -> None:
-    """Kill what is left of the turn with this private folder when its guardian was killed, too; remove the folder.
+    """Kill what is left of the turn with this private folder when its guardian was killed, too.
 
     A daemon is nobody's child then; it still has the folder as its TMPDIR. Blocks for an instant.
     """
@@ -311,7 +326,6 @@ def sweep(scratch: Path) -> None:
         for pid in left:
             guardian.send_signal(pid, signal.SIGKILL)
         time.sleep(POLL_S)
-    guardian.remove(os.fsencode(scratch))
 
 
 def launch(what: Launch) -> Running:

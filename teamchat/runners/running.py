@@ -36,9 +36,9 @@ class Stays(Protocol):
 class Launch:
     """What to start. `folder` gets the files `stdout` and `stderr`, of at most `max_output` bytes together.
 
-    `scratch` is removed when the whole tree is gone, and when nothing could be started. `stays` has the turn run in a
-    process that outlives it; that one's standard input is left open. `through` is a program of ours, with its
-    arguments, that runs `argv` in its turn.
+    `scratch` is the caller's to remove, once what the turn came to is stored; if teamchat is killed before the process
+    has ended, its guardian does. `stays` has the turn run in a process that outlives it; that one's standard input is
+    left open. `through` is a program of ours, with its arguments, that runs `argv` in its turn.
     """
 
     argv: tuple[str, ...]

@@ -541,7 +541,7 @@ def test_no_attempt_leaves_a_folder_behind(scene: Scene, world: Path) -> None:
     scene.says = {"max": [OVERLOADED] * 2, "sarah": [LOGIN]}
     result = scene.answer()
     assert isinstance(result, Answer)
-    assert list((world / "tmp").iterdir()) == []
+    assert list((world / "tmp").iterdir()) == [result.scratch], "that of a turn which is not stored yet"
     assert list((scene.folder / "turns").iterdir()) == [result.turn.folder]
     answers = scene.answering()
     answers.end(result, Trace())

@@ -161,7 +161,7 @@ def test_a_turn_has_a_private_folder_while_it_runs(stage: Stage) -> None:
     runs(stage, "sh", "-c", 'stat -c "%a %n" "$TMPDIR"')
     scratch = scratch_of(stage.folder / "turn")
     assert finished(stage).text == f"700 {scratch}"
-    assert not scratch.exists()
+    assert scratch.exists(), "it goes when the turn is stored"
 
 
 def test_a_turn_whose_private_folder_can_not_be_made_fails(stage: Stage) -> None:

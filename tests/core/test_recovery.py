@@ -31,6 +31,7 @@ from tests.fakes.scripted import begun_request, spoken
 from tests.program import cli, ended, start
 from tests.runners.processes import eventually
 
+ID = "0123456789abcdef"
 MESSAGE = "[NEXT: max, sarah] go"
 GROUP = "[NEXT: max + sarah] go"
 SAYS = {"max": ["to carol [NEXT: carol]"], "sarah": ["done"], "carol": ["for kailai [NEXT: kailai]", "thanks"]}
@@ -212,15 +213,19 @@ def test_any_output_can_be_recovered(stage: Stage, output: bytes | None) -> None
     assert turn.outcome.denied is None
 
 
+def folder_of(stage: Stage) -> Path:
+    return stage.folder / "turns" / ID
+
+
 def dead_turn(stage: Stage, output: bytes | None, like: Like = "plain") -> Turn:
     """A turn whose process died after this output, recovered."""
-    folder = stage.folder / "turn"
+    folder = folder_of(stage)
     if output is not None:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "stdout").write_bytes(output)
     begin_turn(stage.db, NewTurn(stage.session, 1, "max", "own", like, None, pack(b"Hi"), "msg-1", SETUP, folder))
-    assert len(recover_turns(stage.db, stage.session)) == 1
-    assert recover_turns(stage.db, stage.session) == []
+    assert recover_turns(stage.db, stage.session, folder.parent)
+    assert recover_turns(stage.db, stage.session, folder.parent) == []
     (turn,) = stage.turns
     return turn
 
@@ -228,8 +233,8 @@ def dead_turn(stage: Stage, output: bytes | None, like: Like = "plain") -> Turn:
 @pytest.mark.parametrize(("begins", "partial"), [("6", "half"), ("", "early half")])
 def test_a_turn_of_a_process_that_stays_has_only_its_own_output(stage: Stage, begins: str, partial: str) -> None:
     """Empty: the machine went down before it was written."""
-    (stage.folder / "turn").mkdir()
-    (stage.folder / "turn" / BEGINS).write_text(begins)
+    folder_of(stage).mkdir(parents=True)
+    (folder_of(stage) / BEGINS).write_text(begins)
     assert partial_of(stage.db, dead_turn(stage, b"early half")) == partial
 
 
@@ -244,20 +249,65 @@ def test_what_turns_that_are_over_have_left_is_removed(stage: Stage) -> None:
     """A process may be killed between storing the end of a turn and removing its files."""
     stage.send(MESSAGE)
     other = create_session(stage.db, "crew", None).id
-    folders = [stage.folder / "turns" / name for name in ("over", "dead in another session")]
+    names = ("0" * 16, "1" * 16, "not a turn's", "2" * 16 + ".new", "A" * 16)
+    folders = [stage.folder / "turns" / name for name in names]
     for folder in folders:
         folder.mkdir(parents=True)
         (folder / "stdout").write_text("half")
     begin_turn(stage.db, NewTurn(other, 1, "max", "own", "plain", None, pack(b"Hi"), "msg-1", SETUP, folders[1]))
     stage.open()
-    assert [folder.exists() for folder in folders] == [False, True]
+    assert [folder.exists() for folder in folders] == [False, True, True, True, True]
 
 
 def test_the_private_folder_of_a_turn_that_never_started_is_removed(stage: Stage) -> None:
-    scratch = scratch_of(stage.folder / "turn")
+    scratch = scratch_of(folder_of(stage))
     scratch.mkdir()
     dead_turn(stage, None)
     assert not scratch.exists()
+
+
+def test_a_folder_that_the_store_names_is_read_and_removed_only_where_turns_have_theirs(stage: Stage) -> None:
+    """Whoever can write to the store could otherwise have any folder removed."""
+    theirs = stage.folder / "theirs"
+    for folder in (theirs, stage.folder / ID):
+        folder.mkdir()
+        (folder / "stdout").write_text("private")
+        begin_turn(
+            stage.db, NewTurn(stage.session, 1, "max", "own", "plain", None, pack(b"Hi"), "msg-1", SETUP, folder)
+        )
+    stage.open()
+    assert [partial_of(stage.db, turn) for turn in stage.turns] == ["", ""]
+    assert (theirs / "stdout").exists()
+    assert (stage.folder / ID / "stdout").exists()
+
+
+@pytest.mark.parametrize("name", ["stdout", BEGINS])
+@pytest.mark.parametrize("kind", ["link", "fifo", "folder", "none"])
+def test_what_an_agent_put_in_the_place_of_its_output_is_not_read(stage: Stage, kind: str, name: str) -> None:
+    folder = folder_of(stage)
+    (stage.folder / "private").write_text("1")
+    folder.mkdir(parents=True)
+    match kind:
+        case "link":
+            (folder / name).symlink_to(stage.folder / "private")
+        case "fifo":
+            os.mkfifo(folder / name)
+        case "folder":
+            (folder / name).mkdir()
+    turn = dead_turn(stage, None if name == "stdout" else b"half")
+    assert partial_of(stage.db, turn) == ("" if name == "stdout" else "half")
+    assert not folder.exists()
+
+
+def test_what_cannot_be_removed_is_said_and_tried_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "remove", lambda *folders: f"{folders[-1]} cannot be removed: for a test")
+        dead_turn(stage, b"half")
+        stage.open()
+    assert stage.warnings == [f"{folder_of(stage)} cannot be removed: for a test"]
+    stage.open()
+    assert not folder_of(stage).exists()
+    assert len(stage.warnings) == 1
 
 
 # --- a real process, really killed

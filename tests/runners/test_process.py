@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -478,6 +479,23 @@ def test_a_cancelled_task_ends_the_agent_without_blocking_the_loop(start: Start,
     assert (pids.alive(), children()) == ([], children_before)
 
 
+def test_an_agent_that_ends_at_once_is_followed_to_its_end(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both reports of its guardian, which waits for an answer to the second, come with one look at the socket."""
+    first_report = Process._first_report
+
+    def late(process: Process) -> int:
+        assert eventually(lambda: b'"exit"' in process._control.recv(4096, socket.MSG_PEEK))
+        return first_report(process)
+
+    monkeypatch.setattr(Process, "_first_report", late)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    assert follow(start(agent("exit-with", "3"), scratch=scratch)).end == (3, ())
+    assert scratch.exists()
+
+
 def test_a_killed_guardian_is_noticed_and_its_agents_tree_killed(start: Start, pids: Pids, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -488,7 +506,6 @@ def test_a_killed_guardian_is_noticed_and_its_agents_tree_killed(start: Start, p
     assert ran.end == (-signal.SIGKILL, ())
     assert b"half\n" in ran.out
     assert eventually(lambda: not pids.alive())
-    assert not scratch.exists()
     assert children() == before
 
 
@@ -546,7 +563,6 @@ def test_a_guardian_that_is_killed_before_it_can_say_so_leaves_no_agent(
     with pytest.raises(SpawnFailed, match="the guardian process ended"):
         start(agent("hang"), env=marked({"TMPDIR": str(scratch)}), scratch=scratch)
     assert eventually(lambda: guardian.started_with(f"TMPDIR={scratch}".encode()) == [])
-    assert not scratch.exists()
 
 
 def test_everything_is_gone_soon_after_teamchat_was_killed_whatever_the_grace(pids: Pids, tmp_path: Path) -> None:

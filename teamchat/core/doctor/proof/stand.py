@@ -85,3 +85,4 @@ class Stand:
             return [first, second], life.runs()
         finally:
             await life.close()
+            life.remove()

@@ -19,6 +19,7 @@ from teamchat.runners.base import EventParser, Job, Runner, Verdict
 from teamchat.runners.environment import environment
 from teamchat.runners.live import LiveAgent
 from teamchat.runners.process import Process, launch
+from teamchat.runners.removal import remove
 from teamchat.runners.running import Launch, SpawnFailed
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 
@@ -111,6 +112,14 @@ def _new_scratch() -> Path:
 async def observe(watch: Watch) -> Observed:
     """Run the turn to its end. One that can not be started has ended, with the reason. Raises `StoreError`."""
     scratch = _new_scratch()
+    try:
+        return await _observe(watch, scratch)
+    finally:
+        if watch.life is None or watch.life.scratch != scratch:  # a process that stays keeps its own
+            remove(scratch)
+
+
+async def _observe(watch: Watch, scratch: Path) -> Observed:
     job = replace(watch.job, scratch=scratch)
     command = watch.runner.command(job)
     env = environment(
@@ -138,8 +147,6 @@ async def observe(watch: Watch) -> Observed:
         stopped = None
         if watch.hangs and isinstance(process, Process):
             stopped = await _stop(process.pid, turn, stopper, watch.hangs)
-    if watch.life and watch.life.scratch != scratch:  # the process has that of its first turn
-        shutil.rmtree(scratch, ignore_errors=True)
     return Observed(turn.result(), tuple(events), tuple(witness.names), stopped)
 
 
