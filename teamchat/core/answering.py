@@ -140,7 +140,10 @@ class Answering:
         return self.team.agent_of(member).name
 
     async def _tries(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
-        """The member's turn, again as often as `retries` says after what may pass by itself."""
+        """The member's turn, again as often as `retries` says after what may pass by itself.
+
+        Once more, too, in a process of its own, where one that was to stay did not say how the turn went.
+        """
         tries = 0
         while True:
             result = await self._turn(route, member, replaceable=replaceable)
@@ -149,13 +152,18 @@ class Answering:
                 route = result.route  # after a turn that failed the next one is a fresh one
                 self.emit(Warned(f"{_reason(result)}; begins a fresh one with the full context", route.number))
                 continue
-            if _kind(result) not in RETRYABLE or tries >= member.retries or _interrupted(result):
+            again = isinstance(result, Answer) and _untold(result)
+            if not again and (_kind(result) not in RETRYABLE or tries >= member.retries or _interrupted(result)):
                 return result
             assert isinstance(result, Answer)
             self._end_failed(result)
             if paused := self.guard():
                 return _no_more(result, paused)
             route = result.route
+            if again:
+                self.living.give_up(member)
+                self.emit(Warned(f"{_reason(result)}; goes on with a process for each turn", route.number))
+                continue
             pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
             self.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s", route.number))
             if self.outside.live:
@@ -173,7 +181,7 @@ class Answering:
                 route,
                 self.manager,
                 self.outside,
-                member=member,
+                member=self.living.kept(member),
                 past=past_of(self.db, self.session, member),
                 collector=self.collector,
                 scratch=scratch,
@@ -293,6 +301,11 @@ def _instead(member: Member, target: Member) -> str:
 def _lost(answer: Answer) -> bool:
     """Whether the turn was to go on with a vendor session that is not there."""
     return _kind(answer) is FailureKind.GONE and answer.turn.setup.resumes is not None
+
+
+def _untold(answer: Answer) -> bool:
+    """Whether a process that was to stay has ended without a word on how the turn went."""
+    return answer.finished.untold and _kind(answer) is FailureKind.AGENT
 
 
 def _interrupted(result: Answer | NoAnswer) -> bool:

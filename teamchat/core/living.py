@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from teamchat.core.receipt import Setup
+from teamchat.core.team import Member
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import FinishedTurn
 from teamchat.runners.agent_events import Usage
@@ -32,6 +33,15 @@ class Living:
 
     def __init__(self) -> None:
         self._lives: list[_Life] = []
+        self._given_up: set[str] = set()
+
+    def kept(self, member: Member) -> Member:
+        """The member as its next turn runs: with the memory "resume" where no process of it can be kept running."""
+        return replace(member, memory="resume") if member.name in self._given_up else member
+
+    def give_up(self, member: Member) -> None:
+        """Keep no process of the member running any more."""
+        self._given_up.add(member.name)
 
     async def take(self, turn: ReadyTurn) -> tuple[ReadyTurn, LiveAgent | None]:
         """The process for `turn`, where it wants one that stays; the turn's receipt then names what really runs."""

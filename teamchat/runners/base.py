@@ -39,6 +39,11 @@ class EventParser(Protocol):
 
     joins_lines: bool
 
+    @property
+    def answered(self) -> bool:
+        """Whether the model's answer is whole, so that nothing but the CLI's own terminal event should follow."""
+        ...
+
     def feed(self, line: bytes) -> Iterable[AgentEvent]:
         """The events of one stdout line (without its newline); junk becomes a `Note`."""
         ...

@@ -41,6 +41,7 @@ _REFUSED = re.compile(
     r"|.*was blocked\. For security|.*following parts? requires? approval|This command requires approval"
     r"|Cannot .* while in plan mode"
 )
+_GOES_ON = frozenset({"tool_use", "pause_turn"})  # reasons for which a message stops and the turn does not
 _NO_REFUSALS = frozenset({"interrupted", "cancelled"})  # of the reasons for which a tool does not run (2.1.330)
 
 
@@ -52,6 +53,8 @@ class ClaudeEvents(JsonEvents):
         self._denied: set[str] = set()
         self._offered: frozenset[str] | None = None
         self._requests = Requests()
+        self._streams = False  # in this turn: then an answer is not whole before its stream says so
+        self._calls_tools = False  # the message that is being streamed
 
     def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
         parent = event.get("parent_tool_use_id")
@@ -61,7 +64,9 @@ class ClaudeEvents(JsonEvents):
                 yield from self._system(event)
             case {"type": "stream_event", "event": dict(inner)}:
                 self._count(inner, parent)
-                yield from self._stream(inner) if own else ()
+                if own:
+                    self._follow(inner)
+                    yield from self._stream(inner)
             case {"type": "assistant", "message": {"content": list(blocks), **message}}:
                 synthetic = "error" in event or message.get("model") == "<synthetic>"
                 if not synthetic and "id" in message:  # of a request that was not streamed
@@ -69,6 +74,7 @@ class ClaudeEvents(JsonEvents):
                 for block in blocks:
                     yield from self._block(block, own=own, synthetic=synthetic)
             case {"type": "user", "message": {"content": list(blocks)}}:
+                self.answered = self.answered and not own
                 for block in blocks:
                     yield from self._tool_result(block, event)
             case {"type": "result"}:
@@ -80,6 +86,20 @@ class ClaudeEvents(JsonEvents):
                 self._requests.begins(message.get("id"), message.get("usage"), parent)
             case {"type": "message_delta"}:
                 self._requests.goes_on(inner.get("usage"), parent)
+
+    def _follow(self, inner: dict[str, object]) -> None:
+        """See whether the answer is whole: a message is over and calls no tool, whose result would begin another."""
+        self._streams = True
+        match inner:
+            case {"type": "message_start"}:
+                self.answered = self._calls_tools = False
+            case {"type": "content_block_start", "content_block": {"type": "tool_use"}}:
+                self._calls_tools = True
+            case {"type": "message_delta", "delta": {"stop_reason": str(why)}}:
+                self._calls_tools = self._calls_tools or why in _GOES_ON
+                self.answered = not self._calls_tools
+            case {"type": "message_stop"}:
+                self.answered = not self._calls_tools
 
     def used(self) -> Usage | None:
         return self._requests.usage()
@@ -114,10 +134,12 @@ class ClaudeEvents(JsonEvents):
             case {"type": "text", "text": str(text)} if synthetic:
                 yield Error(text)
             case {"type": "text", "text": str(text)} if own:
+                self.answered = self.answered or not self._streams
                 yield from self.say(text)
             case {"type": "thinking", "thinking": str(text)} if own and text.strip():
                 yield Thinking(text)
             case {"type": "tool_use", "id": str(tool), "name": str(name), **rest}:
+                self.answered = self.answered and not own
                 call = self._calls[tool] = ToolCall(tool, name, summary(rest.get("input")))
                 match rest.get("input"):
                     case {"file_path": str(path)} | {"notebook_path": str(path)} if name in _EDITORS:

@@ -34,6 +34,7 @@ _JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not drow
 
 class JsonEvents(ABC):
     joins_lines = False
+    answered = False
 
     def __init__(self, voice: Voice) -> None:
         self.voice = voice

@@ -11,10 +11,11 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
+from teamchat.runners import guardian
 from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import LiveRule
 from teamchat.runners.process import Process
@@ -36,6 +37,7 @@ class LiveAgent:
         self._read = 0  # bytes of its output
         self._pending: deque[memoryview] = deque()  # cut without a copy: a prompt may have many MB
         self._ended = False
+        self.served = False  # a turn, before the one that runs
         self._look: asyncio.TimerHandle | None = None
 
     def rest(self) -> None:
@@ -106,15 +108,26 @@ class LiveAgent:
         except OSError:
             self._pending.clear()  # it has ended: the turn says so
 
+    def end_input(self) -> None:
+        """Let it end once it has finished what it does."""
+        self._ended = True
+        assert self.process is not None
+        if self.process.stdin is not None:
+            asyncio.get_running_loop().remove_writer(self.process.stdin)
+            self.process.close_stdin()
+
+    def busy(self, before: Collection[int]) -> bool:
+        """Whether it runs another process beside those `before`: a hook or a tool that is left, for instance."""
+        assert self.process is not None
+        return not guardian.below(self.process.pid, guardian.processes()).keys() <= set(before)
+
     async def close(self) -> None:
         """Let it end, or end it: nothing of it is left afterwards."""
         self._ended = True
         self._wake()
         if self.process is None or self._chunks is None:
             return
-        if self.process.stdin is not None:
-            asyncio.get_running_loop().remove_writer(self.process.stdin)
-            self.process.close_stdin()
+        self.end_input()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 while await self.next():
@@ -134,10 +147,32 @@ class LiveTurn:
         self._agent, self._what = agent, what
         self._over = False
         self._stops = 0
-        self._insist: asyncio.TimerHandle | None = None
+        self._before: Collection[int] = ()
+        self._timer: asyncio.TimerHandle | None = None
 
     def over(self) -> None:
         self._over = True
+
+    def end_input(self) -> bool:
+        """It exits by itself then. What does not is ended, unless it is busy: hooks run after an answer (2.1.330)."""
+        self._agent.end_input()
+        self._later(CLOSE_S, self._end_idle)
+        return True
+
+    def _later(self, seconds: float, then: Callable[[], None]) -> None:
+        """Do that unless the turn is over by then, or another thing is to be done."""
+        if self._timer:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, then)
+
+    def _end_idle(self) -> None:
+        process = self._agent.process
+        assert process is not None
+        process.poll()
+        if process.exit is None and self._agent.busy(self._before):
+            self._later(CLOSE_S, self._end_idle)
+        elif process.exit is None:
+            process.stop()
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         """By the CLI's own interrupt first; by signal when that does not help, or a second time."""
@@ -145,15 +180,18 @@ class LiveTurn:
         process = self._agent.process
         assert process is not None
         self._stops += 1
-        if hard or self._stops > 1:
+        if hard or self._stops > 1 or process.stdin is None:
             process.stop(hard=hard)
             return
         self._agent.feed(self._agent.rule.interrupt)
-        self._insist = asyncio.get_running_loop().call_later(self._what.stop.grace_s, process.stop)
+        self._later(self._what.stop.grace_s, process.stop)
 
     async def chunks(self) -> AsyncGenerator[Chunk, None]:
         agent, began = self._agent, time.monotonic()
         assert agent.process is not None
+        if agent.served:
+            self._before = guardian.below(agent.process.pid, guardian.processes())
+        agent.served = True
         agent.feed(agent.rule.line(self._what.stdin))
         try:
             while chunk := await agent.next():
@@ -164,8 +202,8 @@ class LiveTurn:
             ended = agent.process.exit or Exit(-9)
             self.exit = replace(ended, seconds=time.monotonic() - began)
         finally:
-            if self._insist:
-                self._insist.cancel()
+            if self._timer:
+                self._timer.cancel()
             if self.exit is None:
                 await agent.close()
             else:

@@ -28,6 +28,7 @@ class PipeOutput:
     """Its output is its answer. Exit code 0 and text that says something are success: there is no other sign."""
 
     joins_lines = True
+    answered = False
 
     def __init__(self) -> None:
         self._output = bytearray()  # one block, which grows in place: a list of texts takes twice its size

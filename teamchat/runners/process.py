@@ -134,6 +134,9 @@ class Process:
     def over(self) -> None:
         """Its end is its exit."""
 
+    def end_input(self) -> bool:
+        return False
+
     def _signal(self, what: Literal["stop", "kill"]) -> None:
         with contextlib.suppress(OSError):  # it may have ended by itself
             self._control.send(what.encode() + b"\n")

@@ -96,6 +96,9 @@ class _Recording:
     def over(self) -> None:
         self._process.over()
 
+    def end_input(self) -> bool:
+        return self._process.end_input()
+
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         if why and self._cut is None:
             self._cut = Cut(why, time.monotonic() - self._started)
@@ -214,6 +217,9 @@ class _Playback:
 
     def over(self) -> None:
         """Its end is the recorded one."""
+
+    def end_input(self) -> bool:
+        return False
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         """What ended the recorded turn does not end this one before its time; whoever watches the replay does."""

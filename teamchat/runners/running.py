@@ -121,6 +121,10 @@ class Running(Protocol):
         """Hear that the CLI's own terminal event came: a process that stays serves its next turn from here on."""
         ...
 
+    def end_input(self) -> bool:
+        """Let a process that stays end with this turn, which it may finish; False where none stays."""
+        ...
+
     @property
     def exit(self) -> Exit | None: ...
 

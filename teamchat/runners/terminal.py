@@ -30,6 +30,7 @@ class TerminalEvents:
     """What the typist tells. Its `answer` is success if it says something, however the program ended after it."""
 
     joins_lines = False
+    answered = False
 
     def __init__(self) -> None:
         self._live: list[str] = []

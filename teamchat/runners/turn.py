@@ -20,6 +20,7 @@ from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,
+    Error,
     Failure,
     FailureKind,
     Note,
@@ -35,9 +36,11 @@ from teamchat.runners.framing import LineFramer
 from teamchat.runners.running import Chunk, Cut, Running
 
 SILENT = "silent for"
+UNSAID = "did not say at once that its turn is over"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
 TAIL_BYTES = 64 * 1024
 TICK_S = 0.1
+ANSWERED_S = 0.7  # of silence after a whole answer; Claude's terminal event comes within 0.1 s (2.1.197 to 2.1.330)
 LATE_S = 0.5  # a look that comes later than this finds output that nobody had the time to read yet
 
 
@@ -78,7 +81,8 @@ class Stopper:
 class TurnEnd:
     """Everything known about a finished turn. `text` is the reply, or the partial text when it failed.
 
-    `cwd` is where it ran, if that was elsewhere: of a recording. `interrupted`: a person has ended it.
+    `cwd` is where it ran, if that was elsewhere: of a recording. `interrupted`: a person has ended it. `untold`: its
+    process ended by itself, and the CLI told neither an end of the turn nor an error.
     """
 
     text: str
@@ -94,6 +98,7 @@ class TurnEnd:
     stderr_tail: str = ""
     left: tuple[str, ...] = ()
     cwd: Path | None = None
+    untold: bool = False
 
 
 @dataclass(slots=True)
@@ -106,6 +111,7 @@ class _Facts:
     vendor_session: str | None = None
     model: str | None = None
     done: bool | None = None  # what the CLI's own terminal event said, once it came
+    error: bool = False
 
     def learn(self, event: AgentEvent) -> None:
         match event:
@@ -123,6 +129,8 @@ class _Facts:
                 self.model = model
             case Done(ok=ok):
                 self.done = ok
+            case Error():
+                self.error = True
             case _:
                 pass
 
@@ -150,6 +158,7 @@ class _Turn:
         self.cut: Failure | None = None  # why we ended it, when we did
         self.failed_before_cut = False
         self.stops_sent = 0
+        self.doubted = False  # whether the turn is over, which the CLI does not say
         self.broken: Exception | None = None  # what `emit` raised
 
     async def run(self) -> TurnEnd:
@@ -240,6 +249,10 @@ class _Turn:
         elif now - self.noted > self.clocks.note_s:
             self.noted = now
             self._emit(Note(f"{SILENT} {now - self.alive:.0f} s"))
+        elif self.parser.answered and not self.doubted and self.facts.done is None and now - self.alive > ANSWERED_S:
+            self.doubted = True
+            if self.process.end_input():
+                self._emit(Note(f"{UNSAID}: its process is kept for no other turn"))
 
     def _clock(self, now: float) -> str | None:
         if now - self.started > self.clocks.total_s:
@@ -283,6 +296,7 @@ class _Turn:
             stderr_tail=tail,
             left=ended.left if ended else (),
             cwd=ended.cwd if ended else None,
+            untold=self.cut is None and self.facts.done is None and not self.facts.error,
         )
 
     def _failure(self, verdict: Verdict) -> Failure | None:

@@ -64,6 +64,9 @@ class Running:
     def over(self) -> None:
         """Its end is its exit."""
 
+    def end_input(self) -> bool:
+        return False
+
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         del why, hard
         self.stopped.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.events import AgentSpoke, Conclusion, TurnFinished
 from teamchat.core.recovery import clean_turns
 from teamchat.core.store.sessions import create_session
+from teamchat.core.store.turns import Turn
 from teamchat.core.team import AgentSpec, Member
 from teamchat.runners.agent_events import TextDelta
 from tests.core.stage import Stage, team_of
@@ -134,11 +136,41 @@ def test_a_turn_that_hears_no_interrupt_is_ended_by_signal(stage: Stage) -> None
 
 def test_a_process_that_died_is_replaced_by_a_fresh_session(stage: Stage) -> None:
     assert talk(stage, "say one", "die").code is ExitCode.MEMBER_FAILED
-    assert stage.turns[1].outcome is not None
-    assert stage.turns[1].outcome.exit_code == 3
+    died = [turn.outcome.exit_code for turn in stage.turns if turn.outcome]
+    assert died == [0, 3, 3], "it is asked again in a process for one turn"
     assert talk(stage, "say two").code is ExitCode.DONE
-    assert stage.turns[-1].setup.fresh_because == "its turn 2 failed"
+    assert stage.turns[-1].setup.fresh_because == "its turn 3 failed"
     assert stage.log[-1].content == "two"
+
+
+@pytest.mark.parametrize("order", ["unsaid", "unsaid-deaf"])
+def test_a_process_that_tells_no_end_of_its_turn_is_not_waited_for(stage: Stage, order: str) -> None:
+    """The turn is run again in a process for one turn, as are all that follow."""
+    began = time.monotonic()
+    assert talk(stage, "say one", order, "say two").code is ExitCode.DONE
+    assert time.monotonic() - began < 10
+    assert [turn.status for turn in stage.turns] == ["done", "failed", "done", "done"]
+    assert [turn.setup.memory for turn in stage.turns] == ["live", "live", "resume", "resume"]
+    assert [message.content for message in stage.log if message.speaker.type == "ai"] == ["one", order, "two"]
+    assert stage.turns[3].setup.resumes == stage.turns[2].vendor_session
+    ended = {"unsaid": "ended with exit code 0", "unsaid-deaf": "was ended by SIGINT"}[order]
+    assert stage.warnings == [f"max {ended} before it had finished its answer; goes on with a process for each turn"]
+    assert notes(stage.turns[1]) == ["did not say at once that its turn is over: its process is kept for no other turn"]
+
+
+def test_an_end_that_is_told_late_counts_and_its_process_is_not_kept(stage: Stage) -> None:
+    """As with a hook that runs after the answer."""
+    assert talk(stage, "unsaid-late 1.5", "pid").code is ExitCode.DONE
+    first, second = stage.turns
+    assert (first.status, second.status) == ("done", "done")
+    assert notes(first) == ["did not say at once that its turn is over: its process is kept for no other turn"]
+    assert not second.setup.same_process
+    assert second.setup.resumes == first.vendor_session
+    assert stage.warnings == []
+
+
+def notes(turn: Turn) -> list[str]:
+    return list(turn.outcome.notes) if turn.outcome else []
 
 
 def test_a_changed_member_gets_a_process_of_its_own(stage: Stage) -> None:

@@ -1,9 +1,10 @@
 """A CLI that stays, as Claude does with stream-json input: a line of input is a turn, an interrupt stops it.
 
 It answers what it is asked in the last line of the prompt: `say TEXT`, `pid`, `hang` (until interrupted), `deaf` (it
-hangs and ignores interrupts), `die`, `cost DOLLARS` (what it has cost in all),
-`meet FOLDER` (its pid, once two processes have met there). Each result tells the
-sum of all costs so far, as Claude does.
+hangs and ignores interrupts), `die`, `cost DOLLARS` (what it has cost in all), `meet FOLDER` (its pid, once two
+processes have met there). With `unsaid TEXT` it answers, but tells no end of the turn while it is kept running:
+`unsaid-late SECONDS` tells it late, `unsaid-deaf` neither tells it nor ends with its input. Each result tells the sum
+of all costs so far, as Claude does. Without `--input-format` it takes one prompt, and exits.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def result(turn: int, text: str, *, error: bool = False, cost: float | None = No
 def main() -> None:
     words = sys.argv
     session = words[words.index("--resume") + 1] if "--resume" in words else f"session-{os.getpid()}"
-    turn = 0
-    for line in sys.stdin:
+    turn, stays = 0, "--input-format" in words
+    for line in sys.stdin if stays else [json.dumps({"type": "user", "message": {"content": sys.stdin.read()}})]:
         asked = json.loads(line)
         if asked["type"] == "control_request":
             continue  # nothing runs
@@ -60,12 +61,27 @@ def main() -> None:
                 while len(os.listdir(text)) < 2 and time.monotonic() < until:  # noqa: PTH208
                     time.sleep(0.01)
                 result(turn, str(os.getpid()))
+            case "unsaid" | "unsaid-late" | "unsaid-deaf":
+                answer(text or order)
+                if stays and order != "unsaid":
+                    time.sleep(float(text) if text else FOREVER_S)
+                if not stays or order == "unsaid-late":
+                    result(turn, text or order)
             case "cost":
                 result(turn, text, cost=float(text))
             case "pid":
                 result(turn, str(os.getpid()))
             case _:
                 result(turn, text or order)
+
+
+def answer(text: str) -> None:
+    """A streamed message, up to its end."""
+    write(type="stream_event", event={"type": "message_start", "message": {"id": "m"}})
+    write(type="stream_event", event=delta(text))
+    write(type="assistant", message={"content": [{"type": "text", "text": text}]})
+    write(type="stream_event", event={"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
+    write(type="stream_event", event={"type": "message_stop"})
 
 
 def delta(text: str) -> dict[str, object]:

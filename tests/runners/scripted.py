@@ -99,6 +99,9 @@ class ScriptedProcess:
     def over(self) -> None:
         self.said_over = True
 
+    def end_input(self) -> bool:
+        return False
+
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         del why
         self.stops.append(hard)
@@ -157,6 +160,7 @@ class WordParser:
     """Each line is a word of `WORDS`, or nothing at all (`thinking`), or else text."""
 
     joins_lines = False
+    answered = False
 
     def __init__(self, own_failure: Failure | None = None) -> None:
         self.own_failure = own_failure

@@ -45,6 +45,9 @@ class Played:
     def over(self) -> None:
         """It is."""
 
+    def end_input(self) -> bool:
+        return False
+
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         """It is over already."""
 

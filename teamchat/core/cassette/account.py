@@ -19,7 +19,7 @@ from teamchat.core.store.routes import all_routes
 from teamchat.core.store.todos import todos_of
 from teamchat.core.store.turns import Turn, events_of, partial_of, turn_numbers, turns_of
 from teamchat.core.todos import Todo
-from teamchat.runners.turn import SILENT
+from teamchat.runners.turn import SILENT, UNSAID
 
 SETUP = (
     "access", "access_note", "why", "answers", "request", "attempt", "model", "inert_mentions", "trimmed", "memory",
@@ -135,7 +135,7 @@ def _facts(of: Setup | Outcome, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _silent(text: object) -> bool:
     """Whether it is a note that nothing was heard for a while, which tells of time alone."""
-    return isinstance(text, str) and text.startswith(SILENT)
+    return isinstance(text, str) and text.startswith((SILENT, UNSAID))
 
 
 def _todo(item: Todo) -> dict[str, Any]:

@@ -22,12 +22,14 @@ from teamchat.runners.turn import NO_LIMITS, Stopper, TurnEnd, run_turn
 class FinishedTurn:
     """What a turn came to: `text` is the reply, or the partial text when `outcome.failure` says why there is none.
 
-    `interrupted`: a person has ended it, whatever came of it.
+    `interrupted`: a person has ended it, whatever came of it. `untold`: its process, which was to stay, ended and told
+    no end of the turn.
     """
 
     outcome: Outcome
     text: str
     interrupted: bool = False
+    untold: bool = False
     vendor_session: str | None = None
     events: tuple[TimedEvent, ...] = ()
 
@@ -73,7 +75,8 @@ async def run(
     resumes, before = turn.setup.resumes, _used_before(turn)
     end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
     outcome = _outcome(turn, end, collector, before)
-    return FinishedTurn(outcome, end.text, end.interrupted, end.vendor_session, tuple(collector.events))
+    untold = stays is not None and end.untold
+    return FinishedTurn(outcome, end.text, end.interrupted, untold, end.vendor_session, tuple(collector.events))
 
 
 @dataclass(slots=True)

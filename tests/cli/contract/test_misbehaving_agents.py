@@ -53,7 +53,9 @@ class Scene:
         assert (note or "") in run_here("show").out
         assert objects(run_here("show", "--json"))[0]["partial"] == ""
 
-    def failed(self, ran: Result, voice: Voice, code: int, reason: str, partial_text: str = "") -> None:
+    def failed(
+        self, ran: Result, voice: Voice, code: int, reason: str, partial_text: str = "", *, tries: int = 1
+    ) -> None:
         """It is told, with the code and in words, and nothing of it is a message; the partial text is kept."""
         assert (ran.code, ran.out) == (code, "")
         assert f"failed: max {reason}; held: max\n" in ran.err
@@ -66,15 +68,16 @@ class Scene:
         assert f"  failed    {reason} " in shown
         assert f"[exit code {code}]\n" in shown
         assert ("partial text (never a message, never in a prompt):" in shown) == bool(partial_text.strip())
-        self._tried_again(voice)
+        self._tried_again(voice, tries)
 
-    def _tried_again(self, voice: Voice) -> None:
-        (first,) = rows()["turns"]
+    def _tried_again(self, voice: Voice, tries: int) -> None:
+        before = rows()["turns"]
+        assert len(before) == tries
         actors({"max": raw(voice.whole())}, like=voice.like)
         assert run_here("resume", "--retry", "--quiet").code == 0
         assert said()[1:] == [("max", ANSWER)]
-        assert ", attempt 2\n" in run_here("show").out
-        assert rows()["turns"][0] == first  # with its partial text
+        assert f", attempt {tries + 1}\n" in run_here("show").out
+        assert rows()["turns"][:tries] == before  # with its partial text
 
 
 @pytest.fixture
@@ -148,11 +151,16 @@ def test_one_that_stays_has_answered_with_its_result_and_ends_with_the_run(scene
 # --- it exits without an answer
 
 
+def tries_of(voice: Voice) -> int:
+    """How often a turn is run that ends without a word on how it went: by a process that was to stay, once more."""
+    return 1 + voice.stays
+
+
 @every
 def test_it_says_nothing_and_exits_with_0(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, "exit-with", "0")
     early = "ended with exit code 0 before it had finished its answer"
-    scene.failed(ran, voice, 1, early if voice.eventful else "finished without an answer")
+    scene.failed(ran, voice, 1, early if voice.eventful else "finished without an answer", tries=tries_of(voice))
 
 
 @each_once
@@ -167,7 +175,7 @@ def test_its_answer_is_blank(scene: Scene, voice: Voice, text: str) -> None:
 @pytest.mark.parametrize("voice", [*EVENTFUL, LIVE], ids=lambda voice: voice.name)
 def test_it_exits_with_0_in_the_middle_of_its_answer(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half))
-    scene.failed(ran, voice, 1, "ended with exit code 0 before it had finished its answer", HALF)
+    scene.failed(ran, voice, 1, "ended with exit code 0 before it had finished its answer", HALF, tries=tries_of(voice))
 
 
 @pytest.mark.parametrize(
@@ -203,14 +211,14 @@ def test_every_kind_of_failure_has_its_code_and_can_be_tried_again(
 def test_it_dies_by_a_signal(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half), "+", "die", "SIGSEGV")
     when = " before it had finished its answer" if voice.eventful else ""
-    scene.failed(ran, voice, 1, f"was ended by SIGSEGV{when}", HALF)
+    scene.failed(ran, voice, 1, f"was ended by SIGSEGV{when}", HALF, tries=tries_of(voice))
 
 
 @every
 def test_it_fails_with_its_reason_on_stderr(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half), "+", "err", "error: no such model", "+", "exit-with", "3")
     reason = "reported an error: no such model" if voice.eventful else "ended with exit code 3: error: no such model"
-    scene.failed(ran, voice, 1, reason, HALF)
+    scene.failed(ran, voice, 1, reason, HALF, tries=tries_of(voice))
 
 
 @each_once

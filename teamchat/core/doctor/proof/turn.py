@@ -70,6 +70,10 @@ class _Witness:
         self.parser = parser
         self.names: list[str] = []
 
+    @property
+    def answered(self) -> bool:
+        return self.parser.answered
+
     def feed(self, line: bytes) -> Iterable[AgentEvent]:
         if name := name_of(line):
             self.names.append(name)
