@@ -39,13 +39,14 @@ fuzz: $(VENV)/ready
 	DAMAGES=100 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py tests/cli/test_damaged_store.py -n auto \
 		--hypothesis-profile=fuzz --timeout=0
 
-# Times, memory and ratios, never asserted by tests; some minutes. What memory saves has a bound, which fails it.
+# Times, memory and ratios, never asserted by tests; some minutes. What memory saves and hostile text costs have bounds, which fail it.
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/group.py
 	$(BIN)/python -m benchmarks.chain
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/prompt.py
+	$(BIN)/python -m benchmarks.hostile
 
 # Makes the session that `teamchat demo` plays, with the real CLIs and a scripted model.
 record-demo: $(VENV)/ready

@@ -16,18 +16,22 @@ _TEXT = r"[^\x07\x1b\x9c\n]*+"
 _OTHER = r"\x1b [ -/]{0,16}+"
 _SEQUENCE = re.compile(rf"{_CSI} [@-~] | {_STRING} {_TEXT} (?: \x07 | \x1b\\ | \x9c )? | {_OTHER} [0-~]", re.VERBOSE)
 _OPEN = re.compile(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CSI} \Z | {_OTHER} \Z", re.VERBOSE)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_BEGINS_SEQUENCE = re.compile(r"[\x1b\x80-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+_TURNS = {chr(code): f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+_TURN = re.compile(f"[{''.join(_TURNS)}]")
 
 
 def clean(text: str) -> str:
     """`text` without escape sequences and control characters; line ends and tabs stay."""
-    return _CONTROL.sub("", _SEQUENCE.sub("", text))
+    if _BEGINS_SEQUENCE.search(text):  # most texts have none, and a look for one character costs little
+        text = _SEQUENCE.sub("", text)
+    return _CONTROL.sub("", text)
 
 
 def visible(text: str) -> str:
     """`text` as a person is shown it: clean, and what turns the direction of writing by its code."""
-    return _TURNS.sub(lambda found: f"\\u{ord(found[0]):04x}", clean(text))
+    return _TURN.sub(lambda found: _TURNS[found[0]], clean(text))
 
 
 class Cleaner:

@@ -8,15 +8,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, takewhile
 
 from teamchat.assemblers.base import PromptContextMessage
 from teamchat.core.clean import clean
 from teamchat.core.message_log import MessageLog
 from teamchat.core.messages import ConversationMessage
-from teamchat.core.routing.markers import strip_markers
+from teamchat.core.routing.markers import Author, strip_markers
 
 PAGE = 50  # messages that are read at once where no window says how many
+LONGEST_KEPT = 4_000_000  # characters of a text that is kept in memory for the next time
 
 _log = logging.getLogger(__name__)
 Quote = Callable[[ConversationMessage, str], str]
@@ -159,9 +161,15 @@ def format_addressees(names: Sequence[str]) -> str:
 
 def text_of(message: ConversationMessage) -> str:
     """What a prompt quotes of a message: no markers and, of an agent's, no escape sequences."""
-    human = message.speaker.type == "human"
-    text = strip_markers(message.content, author="human" if human else "ai")
-    return text if human else clean(text)
+    author: Author = "human" if message.speaker.type == "human" else "ai"
+    told = _told if len(message.content) <= LONGEST_KEPT else _told.__wrapped__
+    return told(message.content, author)
+
+
+@lru_cache(maxsize=8)  # a prompt takes the same texts several times
+def _told(content: str, author: Author) -> str:
+    text = strip_markers(content, author=author)
+    return text if author == "human" else clean(text)
 
 
 def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:

@@ -31,6 +31,8 @@ _LONGEST_GUESSED = 100  # characters: comparing costs their square
 
 def fold(name: str) -> str:
     """The form in which names are compared: NFKC, casefold, without spaces, `-`, `_` and what can not be seen."""
+    if name.isascii():  # what most names are has nothing else to fold
+        return _SEPARATOR.sub("", name).lower()
     visible = normalize("NFKC", _INVISIBLE.sub("", name))
     # what casefold takes apart is put together again, so that folding twice is folding once
     return normalize("NFKC", _SEPARATOR.sub("", visible).casefold())
@@ -98,12 +100,12 @@ class Directory(Generic[M]):
             index.pop("", None)  # a title of nothing is no title
         self._letters = {letter for name in (*self._names, *self._titles) for letter in name}
 
-    def match(self, name: str) -> Found[M] | Ambiguous[M] | Unknown:
-        """Which member is meant by `name`."""
+    def match(self, name: str, *, guess: bool = True) -> Found[M] | Ambiguous[M] | Unknown:
+        """Which member is meant by `name`; who was perhaps meant is looked for with `guess` alone, which costs much."""
         folded = fold(name)
         matches = self._names.get(folded) or self._titles.get(folded)
         if not matches:
-            return Unknown(name, self._closest(folded), self._strange(folded))
+            return Unknown(name, self._closest(folded), self._strange(folded)) if guess else Unknown(name, None)
         return Found(matches[0]) if len(matches) == 1 else Ambiguous(name, tuple(matches))
 
     def _closest(self, folded: str) -> str | None:

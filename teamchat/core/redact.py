@@ -114,4 +114,4 @@ def _stars(found: re.Match[str]) -> str:
         return before + "*" * len(found["value"]) + after
     if whole.startswith("-----BEGIN "):  # in JSON its line ends are escaped, and stay too
         return _NOT_LINE_ENDS.sub(lambda part: part[1] or "*", whole)
-    return re.sub(r"[^\r\n]", "*", whole)
+    return "*" * len(whole) if whole.isprintable() else re.sub(r"[^\r\n]", "*", whole)

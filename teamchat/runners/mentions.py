@@ -17,7 +17,7 @@ from teamchat.runners.foreign import scalar
 _CHECKS = 20_000  # existence checks per prompt; beyond that everything is escaped, so that hostile text costs no time
 _LONGEST_NAME = 255  # characters of one path component
 _LONGEST_PATH = 4096
-_AT = re.compile(r"(\\*)@(?=\S)", re.ASCII)
+_AT = re.compile(r"(?<!\\)(\\*+)@(?=\S)", re.ASCII)
 _QUOTED = re.compile(r'"([^"\n]{1,4096})"')
 _STEP = re.compile(r"\\.|\w+|[^\s\w]", re.ASCII)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)

@@ -61,6 +61,10 @@ def test_prose_markers_code_and_quotes_give_no_hint(text: str) -> None:
     assert noticed(text) == ()
 
 
+def test_the_same_near_miss_is_noticed_once_where_it_is_first_no_code() -> None:
+    assert noticed("`NEXT: max` NEXT: max\n`NEXT: max`\nNEXT: max") == (Hint(12, "NEXT: max", "[NEXT: max]"),)
+
+
 def test_hints_come_in_the_order_of_the_text() -> None:
     assert [hint.text for hint in noticed("@max\n［NEXT: a］\nNEXT: max\n[NEXT max]\n[NEXT: x")] == [
         "@max",

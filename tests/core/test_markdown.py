@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from teamchat.core.routing.markdown import Place, Places, is_escaped, split_lines
+from teamchat.core.routing.markdown import Place, Places, is_escaped
 from tests.core.texts import PATHOLOGICAL, grows_linearly, marked_up
 
 FENCE, CODE, QUOTE = Place.FENCE, Place.CODE, Place.QUOTE
@@ -110,6 +110,16 @@ def test_a_line_without_the_sign_is_no_quote(text: str) -> None:
     assert place_of("X", text) is None
 
 
+def test_quoted_lines_that_follow_each_other_are_one_span() -> None:
+    text = "> a\n  > b\r\nc\n> d"
+    assert [text[span.start : span.end] for span in Places(text).spans] == ["> a\n  > b\r\n", "> d"]
+
+
+def test_list_items_deeper_than_a_hundred_are_text() -> None:
+    assert place_of("X", "- " * 100 + "```\n" + " " * 200 + "X") is FENCE
+    assert place_of("X", "- " * 101 + "```\n" + " " * 202 + "X") is None
+
+
 def test_spans_begin_and_end_with_their_signs() -> None:
     text = "a `b` c\n> d\n```\ne\n```\nf"
     assert [(text[span.start : span.end], span.place) for span in Places(text).spans] == [
@@ -122,14 +132,6 @@ def test_spans_begin_and_end_with_their_signs() -> None:
 @pytest.mark.parametrize(("text", "escaped"), [("[", False), ("\\[", True), ("\\\\[", False), ("a\\\\\\[", True)])
 def test_an_odd_number_of_backslashes_escapes(text: str, *, escaped: bool) -> None:
     assert is_escaped(text, len(text) - 1) is escaped
-
-
-@given(st.text(alphabet="ab \r\n\u2028\x85\x0b"))
-def test_lines_put_together_are_the_text(text: str) -> None:
-    lines = split_lines(text)
-    assert "".join(text[line.start : line.next] for line in lines) == text
-    assert all(text[line.end : line.next] in {"\r\n", "\n", "\r"} for line in lines[:-1])
-    assert not re.search("[\r\n]", "".join(text[line.start : line.end] for line in lines))
 
 
 @given(marked_up() | st.text())

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.routing.markers import scan
+from teamchat.core.routing import markers, requests
+from teamchat.core.routing.markers import scan, strip_markers
 from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, parse_to, resolve
 from teamchat.core.routing.targets import Target
 from teamchat.core.todos import Add, Finish
@@ -225,6 +226,24 @@ def test_what_the_option_to_names_comes_first() -> None:
         ("carol", 2, 0),
         ("sarah", 1, None),
     ]
+
+
+def test_a_message_has_so_many_markers_and_what_follows_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (markers, requests):
+        monkeypatch.setattr(module, "MOST_MARKERS", 3)
+    text = "[NEXT: max] [NEXT: sarah] [DROP: zoe] [NEXT: carol]"
+    found = resolved(text)
+    assert [request.target for request in found.requests] == ["max", "sarah"]
+    assert [problem.message for problem in found.problems] == [
+        "only the first 3 markers were read",
+        "nobody is called 'zoe'",
+    ]
+    assert strip_markers(text) == "[NEXT: carol]"
+
+
+def test_who_was_perhaps_meant_is_said_of_the_first_names_alone() -> None:
+    found = resolved("".join(f"[NEXT: sarah{number}]" for number in range(100))).problems
+    assert [problem.closest for problem in found] == ["sarah"] * 20 + [None] * 80
 
 
 def test_ten_thousand_unknown_names_are_each_reported() -> None:

@@ -35,6 +35,14 @@ PATHOLOGICAL = [
     "@max\n",
     "［NEXT:",
     "[NEXT max",
+    "@sarah, ",
+    "# x\n",
+    "    x\n",
+    "- x\n",
+    "> x\n\n",
+    "-=*_ ",
+    "[NEXT: [NEXT: a] ",
+    "[TODO: a] [DONE: 1] [DROP: b]",
 ]
 """Repeated many times."""
 

@@ -13,6 +13,7 @@ from teamchat.runners.claude import ClaudeRunner
 from teamchat.runners.codex import CodexRunner
 from teamchat.runners.gemini import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
+from tests.core.texts import grows_linearly
 
 CLAUDE, GEMINI = ClaudeRunner(), GeminiRunner()
 FILES = {
@@ -146,3 +147,11 @@ def test_hostile_text_costs_a_bounded_number_of_checks(pattern: str) -> None:
     prepared = CLAUDE.prepare(f" {prompt}", own_from=len(prompt) + 1, exists=exists)
     assert asked <= 20_000
     assert prepared.stdin.replace(b"\\@", b"@") == f" {prompt}".encode().replace(b"\\@", b"@")
+
+
+@pytest.mark.parametrize("piece", ["\\", "@", "\\@", "@a/", '@"'])
+def test_preparing_takes_time_in_proportion_to_the_text(piece: str) -> None:
+    def prepare(prompt: str) -> None:
+        CLAUDE.prepare(prompt, own_from=len(prompt), exists=lambda _: False)
+
+    assert grows_linearly(prepare, piece)

@@ -53,12 +53,27 @@ class Voice:
     member: str
     colour: str
     cleaner: Cleaner = field(default_factory=Cleaner)
-    block: str = ""
+    block: list[str] = field(default_factory=list)
     last: str = ""
-    pending: str = ""  # the beginning of a line that is not shown yet
+    pending: list[str] = field(default_factory=list)  # the beginning of a line that is not shown yet
 
     def has_shown(self, text: str) -> bool:
-        return text.strip() in (self.block.strip(), self.last.strip())
+        return text.strip() in ("".join(self.block).strip(), self.last)
+
+    def end_block(self) -> None:
+        """What follows is another text; this one may still come again as the reply."""
+        self.last = "".join(self.block).strip() or self.last
+        self.block.clear()
+        self.pending.clear()
+
+    def whole_lines(self, text: str) -> list[str]:
+        """The lines that are whole with this piece of text."""
+        *lines, rest = text.split("\n")
+        if lines:
+            lines[0] = "".join((*self.pending, lines[0]))
+            self.pending.clear()
+        self.pending.append(rest)
+        return lines
 
 
 class TerminalOutput:
@@ -153,14 +168,14 @@ class TerminalOutput:
         if not text:
             return
         text = visible(text)
-        voice.block += text
+        voice.block.append(text)
         if self.together:
-            *whole, voice.pending = (voice.pending + text).split("\n")
-            for line in whole:
+            for line in voice.whole_lines(text):
                 self._prefixed(voice, line)
         else:
             self.open_line = not text.endswith("\n")
-            self.console.print(RichText(text), end="")
+            self.console.file.write(text)  # it has no style; to print it would take a hundred times as long
+            self.console.file.flush()
 
     def _prefixed(self, voice: Voice, line: str) -> None:
         self.console.print(RichText.assemble((f"{voice.member} │ ", voice.colour), line))
@@ -171,19 +186,16 @@ class TerminalOutput:
         final = visible(text)
         if voice.has_shown(final):
             return
-        if voice.block.strip():
+        if "".join(voice.block).strip():
             self._aside(voice, "(the text above was replaced:)", "dim")
         self._text(voice, final)
         self._end_block(voice)
 
     def _end_block(self, voice: Voice) -> None:
-        """What follows is another text; this one may still come again as the reply."""
         self._text(voice, voice.cleaner.flush())
-        if voice.pending:
-            self._prefixed(voice, voice.pending)
-        if voice.block.strip():
-            voice.last = voice.block
-        voice.block = voice.pending = ""
+        if pending := "".join(voice.pending):
+            self._prefixed(voice, pending)
+        voice.end_block()
         self._end_line()
 
     def _aside(self, voice: Voice, text: str, style: str) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 
 from teamchat.core.names import fold
-from teamchat.core.routing.markdown import Places
+from teamchat.core.routing.markdown import places_of
 from teamchat.core.routing.markers import HUMANS_ONLY, SPACE, Author, Marker, MarkerKind, WhyNot
 from teamchat.core.routing.requests import few, quoted, shortened
 
@@ -20,6 +22,7 @@ _FULL_WIDTH = re.compile(
     rf"[［【]{SPACE}*+(?P<kind>NEXT|FROM|TEAM_TASK|DROP|TODO|DONE){SPACE}*+[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]",
     re.IGNORECASE | re.ASCII,
 )
+_NEXT = re.compile("NEXT", re.IGNORECASE)  # many times as fast as what follows, and most texts have none
 _NO_COLON = re.compile(rf"(?<!\\)(?P<hit>\[{SPACE}*+NEXT{SPACE}++{_NAMES})", re.IGNORECASE)
 _NO_BRACKETS = re.compile(
     rf"(?P<bracket>[\[［【]{SPACE}*+)?(?<!\w)(?P<hit>NEXT{SPACE}*+[:：]\*{{0,2}}+{SPACE}*+{_NAMES})", re.IGNORECASE
@@ -58,51 +61,59 @@ def hints(
     *,
     mentions: bool = True,
 ) -> tuple[Hint, ...]:
-    """The near misses in a text, in order; `markers` are its markers as scanned. None is in code or quotes.
+    """The near misses in a text, in order, each once; `markers` are its markers as scanned. None is in code or quotes.
 
     Those without brackets or colon are only noticed when they name a member, and `@max` only at the start of a line and
     with `mentions`: in a message that calls somebody by a marker it is prose.
     """
-    known = {fold(name) for name in member_names}
-    places = Places(text)
-    found = (
-        *_not_closed(markers, known),
-        *_full_width(text, author),
-        *_naming(_NO_COLON, text, known),
-        *_naming(_NO_BRACKETS, text, known),
-        *(_naming(_MENTION, text, known) if mentions else ()),
-    )
-    return tuple(sorted((hint for hint in found if not places.at(hint.position)), key=lambda hint: hint.position))
+    names = _Names(member_names)
+    first: dict[tuple[str, str], Hint] = {}
+    for hint in chain(
+        _not_closed(markers, names),
+        _full_width(text, author),
+        *(_naming(near_miss, text, names) for near_miss in (_NO_COLON, _NO_BRACKETS) if _NEXT.search(text)),
+        _naming(_MENTION, text, names) if mentions and "@" in text else (),
+    ):
+        if (hint.text, hint.suggestion) not in first and not places_of(text).at(hint.position):
+            first[hint.text, hint.suggestion] = hint
+    return tuple(sorted(first.values(), key=lambda hint: hint.position))
 
 
-def _not_closed(markers: Iterable[Marker], known: set[str]) -> Iterator[Hint]:
+class _Names:
+    """The names of members; `known` remembers what was written, since the same is written again and again."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._folded = {fold(name) for name in names}
+        self.known = cache(self._known)
+
+    def _known(self, written: str) -> str:
+        """What `written` has before the first name that is no member's, without `@`; empty when there is none."""
+        end = 0
+        for found in _ONE_NAME.finditer(written):
+            name = found[0].lstrip("@").rstrip(_PUNCTUATION)
+            if fold(name) not in self._folded:
+                break
+            end = found.end()
+        return written[:end].replace("@", "").rstrip(_PUNCTUATION)
+
+
+def _not_closed(markers: Iterable[Marker], names: _Names) -> Iterator[Hint]:
     for marker in markers:
         if marker.why_not is WhyNot.NOT_CLOSED:
             body = _UNCLOSED_BODY.match(marker.body) if marker.kind is MarkerKind.NEXT else None
-            names = _known_names(body["names"], known) if body else ""
-            yield Hint(marker.start, marker.raw, f"[{marker.kind}: {names or '...'}]")
+            known = names.known(body["names"]) if body else ""
+            yield Hint(marker.start, marker.raw, f"[{marker.kind}: {known or '...'}]")
 
 
 def _full_width(text: str, author: Author) -> Iterator[Hint]:
-    for found in _FULL_WIDTH.finditer(text):
+    for found in _FULL_WIDTH.finditer(text) if "［" in text or "【" in text else ():
         kind = found["kind"].upper()
         if author == "human" or kind not in HUMANS_ONLY:
             yield Hint(found.start(), found[0], f"[{kind}: {found['body'].strip()}]")
 
 
-def _naming(near_miss: re.Pattern[str], text: str, known: set[str]) -> Iterator[Hint]:
+def _naming(near_miss: re.Pattern[str], text: str, names: _Names) -> Iterator[Hint]:
+    may_be_marker = "bracket" in near_miss.groupindex
     for found in near_miss.finditer(text):
-        names = _known_names(found["names"], known)
-        if names and not found.groupdict().get("bracket"):
-            yield Hint(found.start("hit"), found["hit"], f"[NEXT: {names}]")
-
-
-def _known_names(written: str, known: set[str]) -> str:
-    """What `written` has before the first name that is no member's, without `@`; empty when there is none."""
-    end = 0
-    for found in _ONE_NAME.finditer(written):
-        name = found[0].lstrip("@").rstrip(_PUNCTUATION)
-        if fold(name) not in known:
-            break
-        end = found.end()
-    return written[:end].replace("@", "").rstrip(_PUNCTUATION)
+        if not (may_be_marker and found["bracket"]) and (known := names.known(found["names"])):
+            yield Hint(found.start("hit"), found["hit"], f"[NEXT: {known}]")

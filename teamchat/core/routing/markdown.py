@@ -1,26 +1,43 @@
 """Where a text is code or a quotation, as CommonMark reads it: the places in which a marker is only text.
 
 Fenced code, inline code and block quotes are found, inside list items too, because agents write most of their code
-there. Indented code is not code here (design section 5 names three places), HTML and tables are not looked into, and
-a quote is the lines that begin with `>`: an unmarked line that goes on with its paragraph is the author's own again.
-One pass over the lines and one over the backticks: linear in the text, and no text makes it fail.
+there. Indented code is not code here, HTML and tables are not looked into, and a quote is the lines that begin with
+`>`: an unmarked line that goes on with its paragraph is the author's own again.
+
+One pass over the lines, runs of alike ones at once, and one over the backticks of a paragraph when somebody asks about
+it: linear in the text, and no text makes it fail.
 """
 
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections import defaultdict, deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
+from itertools import islice
 
-_LINE_END = re.compile(r"\r\n|\n|\r")
-_INDENT = re.compile(r"[ \t]*+")
+_END = r"(?:\r\n|\n|\r)"
+_AT_END = r"(?=[\r\n]|\Z)"
 _LIST_ITEM = re.compile(r"(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t\r\n]|\Z)")
-_FENCE = re.compile(r"(?P<run>`{3,}+)[^`\r\n]*+(?=[\r\n]|\Z)|(?P<tildes>~{3,}+)")
-_FENCE_END = re.compile(r"(?P<run>`{3,}+|~{3,}+)[ \t]*+(?=[\r\n]|\Z)")
-_BLOCK = re.compile(rf">|#{{1,6}}(?=[ \t\r\n]|\Z)|{_LIST_ITEM.pattern}|{_FENCE.pattern}")
+_FENCE = re.compile(rf"(?P<run>`{{3,}}+)[^`\r\n]*+{_AT_END}|(?P<tildes>~{{3,}}+)")
+_FENCE_END = re.compile(rf"(?<![^\r\n])(?P<indent>[ \t]*+)(?P<run>`{{3,}}+|~{{3,}}+)[ \t]*+{_AT_END}")
+# An underline and a rule are told by their characters.
+_BLOCK = rf">|#{{1,6}}(?=[ \t\r\n]|\Z)|{_LIST_ITEM.pattern}|`{{3,}}+[^`\r\n]*+{_AT_END}|~~~|[-=*_ \t]*+{_AT_END}"
+_BEGINS_BLOCK = re.compile(_BLOCK)
+_LINE = re.compile(rf"(?P<indent>[ \t]*+)(?P<block>(?={_BLOCK}))?[^\r\n]*+")
+_LINE_END = re.compile(rf"{_END}?")
+_BLANK_LINES = re.compile(rf"(?:[ \t]*+{_END})++")
+# They begin no block, which most are seen to by their first character.
+_PLAIN_LINES = re.compile(rf"(?:[ \t]*+(?:[^ \t\r\n>#+*0-9`~=_-]|(?!{_BLOCK})[^ \t\r\n])[^\r\n]*+(?:{_END}|\Z))++")
+_QUOTE_LINES = re.compile(rf"(?:[ ]{{0,3}}+>[^\r\n]*+(?:{_END}|\Z))++")
+_INDENT = re.compile(r"[ \t]*+")
 _BACKTICKS = re.compile(r"`+")
+_DEEPEST = 100  # list items in one another; what lies deeper is text
+_MOST_RUNS = 1_000_000  # of backticks in one paragraph, so that memory is bounded; no code is found behind them
 
 
 class Place(StrEnum):
@@ -40,39 +57,69 @@ class Span:
     place: Place
 
 
+_PLACES = (None, *Place)  # None is a paragraph, which may have code in it
+
+
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line's text is `[start, end)`, its line end `[end, next)`."""
+class _Spans:
+    """Parts of a text, in order and apart from each other: 17 bytes each, since a large text has millions."""
 
-    start: int
-    end: int
-    next: int
+    starts: array[int] = field(default_factory=lambda: array("q"))
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    places: bytearray = field(default_factory=bytearray)
 
+    def add(self, start: int, end: int, place: Place | None) -> None:
+        self.starts.append(start)
+        self.ends.append(end)
+        self.places.append(_PLACES.index(place))
 
-def split_lines(text: str) -> list[Line]:
-    """The lines of a text, ended by CR, LF or CRLF; the last one has no line end and may be empty."""
-    lines: list[Line] = []
-    start = 0
-    for found in _LINE_END.finditer(text):
-        lines.append(Line(start, found.start(), found.end()))
-        start = found.end()
-    lines.append(Line(start, len(text), len(text)))
-    return lines
+    def at(self, position: int) -> int:
+        """The index of the part that the character at `position` is in, or -1."""
+        index = bisect_right(self.starts, position) - 1
+        return index if index >= 0 and position < self.ends[index] else -1
+
+    def __iter__(self) -> Iterator[tuple[int, int, Place | None]]:
+        return ((start, end, _PLACES[n]) for start, end, n in zip(self.starts, self.ends, self.places, strict=True))
 
 
 class Places:
-    """The spans of a text that are code or quotation, in order and apart from each other."""
+    """Which characters of a text are code or quotation."""
 
     def __init__(self, text: str) -> None:
-        self.spans = tuple(_Blocks(text).read())
-        self._starts = [span.start for span in self.spans]
+        self._text = text
+        self._blocks = _Blocks(text).read() if any(sign in text for sign in "`~>") else _Spans()
+        self._code: dict[int, _Spans] = {}
 
     def at(self, position: int) -> Place | None:
         """What the character at `position` is part of."""
-        index = bisect_right(self._starts, position) - 1
-        if index >= 0 and position < self.spans[index].end:
-            return self.spans[index].place
-        return None
+        if not self._blocks.places:
+            return None
+        index = self._blocks.at(position)
+        if index < 0:
+            return None
+        place = _PLACES[self._blocks.places[index]]
+        return place or (Place.CODE if self._code_in(index).at(position) >= 0 else None)
+
+    def _code_in(self, index: int) -> _Spans:
+        """The inline code of a paragraph, which is looked for when it is asked for."""
+        if index not in self._code:
+            self._code[index] = _code_spans(self._text, self._blocks.starts[index], self._blocks.ends[index])
+        return self._code[index]
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """All of them, in order and apart from each other; quoted lines that follow each other are one."""
+        found: list[Span] = []
+        for index, (start, end, place) in enumerate(self._blocks):
+            within = self._code_in(index) if place is None else [(start, end, place)]
+            found += (Span(begin, stop, part or Place.CODE) for begin, stop, part in within)
+        return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def places_of(text: str) -> Places:
+    """The places of a text that is read more than once in a row."""
+    return Places(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,68 +136,84 @@ class _Blocks:
     text: str
     items: list[int] = field(default_factory=list)
     fence: _Fence | None = None
-    paragraph: tuple[int, int] | None = None
-    spans: list[Span] = field(default_factory=list)
+    paragraph: int | None = None  # where it begins
+    end: int = 0  # of the last line that was read
+    spans: _Spans = field(default_factory=_Spans)
 
-    def read(self) -> list[Span]:
-        for line in split_lines(self.text):
-            at, column = self._indent(line.start, 0)
-            blank = at == line.end
-            if self.fence is None or self._leaves_fence(line, at, column, blank=blank):
-                self._line(line, at, column, blank=blank)
-        if self.fence is not None:
-            self.spans.append(Span(self.fence.start, len(self.text), Place.FENCE))
+    def read(self) -> _Spans:
+        """The fences and quotes, and the paragraphs that have a backtick."""
+        at = 0
+        while at < len(self.text):
+            at = self._in_fence(self.fence, at) if self.fence else self._outside(at)
+        if self.fence:
+            self.spans.add(self.fence.start, len(self.text), Place.FENCE)
         self._end_paragraph()
         return self.spans
 
-    def _indent(self, start: int, column: int) -> tuple[int, int]:
-        """Where the indentation from `start` ends, and in which column; a tab goes to the next multiple of four."""
-        found = _INDENT.match(self.text, start)
-        end = found.end() if found else start
-        for character in self.text[start:end]:
-            column += 4 - column % 4 if character == "\t" else 1
-        return end, column
-
-    def _leaves_fence(self, line: Line, at: int, column: int, *, blank: bool) -> bool:
-        """Whether the line is not the open fence's: its list item has ended. Its closing line ends it, too."""
-        fence = self.fence
-        if fence is None or blank:
-            return False
-        if column < fence.base:
-            self.spans.append(Span(fence.start, line.start, Place.FENCE))
-            self.fence = None
-            return True
-        closing = _FENCE_END.match(self.text, at)
-        if closing and column - fence.base <= 3 and closing["run"].startswith(fence.run):
-            self.spans.append(Span(fence.start, line.end, Place.FENCE))
-            self.fence = None
-        return False
-
-    def _line(self, line: Line, at: int, column: int, *, blank: bool) -> None:
-        if blank:
+    def _outside(self, at: int) -> int:
+        """Reads the line at `at`, or the run of lines like it; where the next one begins."""
+        if blank := _BLANK_LINES.match(self.text, at):
             self._end_paragraph()
-            return
+            return blank.end()
+        if self.paragraph is not None and (plain := _PLAIN_LINES.match(self.text, at)):
+            self.end = plain.end()
+            return self.end
+        return self._line(at)
+
+    def _in_fence(self, fence: _Fence, at: int) -> int:
+        if fence.base:
+            return self._line_in_fence(fence, at)
+        for line in _FENCE_END.finditer(self.text, at):
+            if _closes(line, fence):
+                return self._end_fence(fence, line.end())
+        return len(self.text)
+
+    def _line_in_fence(self, fence: _Fence, at: int) -> int:
+        """Reads one line of a fence in a list item: it may close the fence, or be out of the item and so of both."""
+        line = _LINE.match(self.text, at)
+        assert line is not None  # it matches everywhere
+        if line.end("indent") < line.end() and _column(line["indent"]) < fence.base:
+            self._end_fence(fence, at)
+            return at
+        closing = _FENCE_END.match(self.text, at)
+        if closing and _closes(closing, fence):
+            return self._end_fence(fence, line.end())
+        return _after_line(self.text, line.end())
+
+    def _end_fence(self, fence: _Fence, end: int) -> int:
+        self.spans.add(fence.start, end, Place.FENCE)
+        self.fence = None
+        return _after_line(self.text, end)
+
+    def _line(self, at: int) -> int:
+        line = _LINE.match(self.text, at)
+        assert line is not None  # it matches everywhere
+        at, end = line.end("indent"), line.end()
+        column = _column(line["indent"])
         kept = bisect_right(self.items, column)
-        begins_block = column - self._base(kept) <= 3 and self._begins_block(line, at)
-        if self.paragraph and not begins_block:  # it goes on, though it may be indented less than its list item
-            self.paragraph = (self.paragraph[0], line.end)
-            return
-        self._end_paragraph()
-        del self.items[kept:]
-        at, column = self._list_items(at, column)
+        begins_block = line["block"] is not None and column - self._base(kept) <= 3
+        if self.paragraph is not None and not begins_block:  # it goes on, though it may be indented less than its item
+            self.end = end
+        else:
+            self._end_paragraph()
+            del self.items[kept:]
+            end = self._begin(*self._list_items(at, column), end)
+        return _after_line(self.text, end)
+
+    def _begin(self, at: int, column: int, end: int) -> int:
+        """What begins at `at`, behind the line's indentation and list items; where what was read of it ends."""
         shallow = column - self._base() <= 3
         if shallow and self.text.startswith(">", at):
-            self.spans.append(Span(at, line.end, Place.QUOTE))
+            more = None if self.items else _QUOTE_LINES.match(self.text, _after_line(self.text, end))
+            end = more.end() if more else end
+            self.spans.add(at, end, Place.QUOTE)
         elif shallow and (fence := _FENCE.match(self.text, at)):
             self.fence = _Fence(at, fence["run"] or fence["tildes"], self._base())
         else:
-            self.paragraph = (at, line.end)
-            if not shallow or self._begins_block(line, at):  # indented code, a heading or a rule stands alone
+            self.paragraph, self.end = at, end
+            if not shallow or _BEGINS_BLOCK.match(self.text, at):  # indented code, a heading or a rule stands alone
                 self._end_paragraph()
-
-    def _begins_block(self, line: Line, at: int) -> bool:
-        """Whether something begins here that ends a paragraph; an underline and a rule are told by their characters."""
-        return bool(_BLOCK.match(self.text, at)) or not self.text[at : line.end].strip("-=*_ \t")
+        return end
 
     def _base(self, kept: int | None = None) -> int:
         """The column in which the content of the innermost (or the `kept`-th) list item begins."""
@@ -159,9 +222,15 @@ class _Blocks:
 
     def _list_items(self, at: int, column: int) -> tuple[int, int]:
         """Opens the list items that begin here, one inside the other, and gives where their content begins."""
-        while column - self._base() <= 3 and (marker := _LIST_ITEM.match(self.text, at)):
+        while (
+            column - self._base() <= 3
+            and len(self.items) < _DEEPEST
+            and (marker := _LIST_ITEM.match(self.text, at)) is not None
+        ):
             column += marker.end() - at
-            at, content = self._indent(marker.end(), column)
+            indent = _INDENT.match(self.text, marker.end())
+            assert indent is not None  # it matches everywhere
+            at, content = indent.end(), _column(indent[0], column)
             # A gap that is wide, or is all there is, is not the item's: its content begins one past the marker.
             narrow = content - column <= 4 and self.text[at : at + 1].strip()
             self.items.append(content if narrow else column + 1)
@@ -169,9 +238,28 @@ class _Blocks:
         return at, column
 
     def _end_paragraph(self) -> None:
-        if self.paragraph is not None:
-            self.spans.extend(_code_spans(self.text, *self.paragraph))
-            self.paragraph = None
+        if self.paragraph is not None and self.text.find("`", self.paragraph, self.end) >= 0:
+            self.spans.add(self.paragraph, self.end, None)
+        self.paragraph = None
+
+
+def _column(spaces: str, column: int = 0) -> int:
+    """The column behind `spaces` that begin in `column`; a tab goes to the next multiple of four."""
+    if "\t" not in spaces:
+        return column + len(spaces)
+    for character in spaces:
+        column += 4 - column % 4 if character == "\t" else 1
+    return column
+
+
+def _after_line(text: str, end: int) -> int:
+    """Where the line begins that follows the one that ends at `end`."""
+    found = _LINE_END.match(text, end)
+    return found.end() if found else end
+
+
+def _closes(line: re.Match[str], fence: _Fence) -> bool:
+    return line["run"].startswith(fence.run) and _column(line["indent"]) - fence.base <= 3
 
 
 def open_fence(text: str) -> str | None:
@@ -182,30 +270,39 @@ def open_fence(text: str) -> str | None:
     return blocks.fence.run if blocks.fence and not blocks.fence.base else None
 
 
-def _code_spans(text: str, start: int, end: int) -> list[Span]:
+def _code_spans(text: str, start: int, end: int) -> _Spans:
     """Inline code of one paragraph: a run of backticks up to the next run of the same length."""
-    runs = [found.span() for found in _BACKTICKS.finditer(text, start, end)]
+    runs = _Spans()
     by_length: defaultdict[int, deque[int]] = defaultdict(deque)
-    for index, (opened, closed) in enumerate(runs):
+    for index, found in enumerate(islice(_BACKTICKS.finditer(text, start, end), _MOST_RUNS)):
+        opened, closed = found.span()
+        runs.starts.append(opened)
+        runs.ends.append(closed)
         by_length[closed - opened].append(index)
-    spans: list[Span] = []
+    spans = _Spans()
     index = 0
-    while index < len(runs):
-        opened, closed = runs[index]
+    while index < len(runs.starts):
+        opened = runs.starts[index]
         opened += is_escaped(text, opened)
-        closing = by_length[closed - opened]
+        closing = by_length.get(runs.ends[index] - opened)
         while closing and closing[0] <= index:
             closing.popleft()
-        if opened < closed and closing:
+        if closing and opened < runs.ends[index]:
             index = closing[0]
-            spans.append(Span(opened, runs[index][1], Place.CODE))
+            spans.add(opened, runs.ends[index], Place.CODE)
         index += 1
     return spans
 
 
 def is_escaped(text: str, position: int) -> bool:
     """Whether an odd number of backslashes stands right before `position`."""
-    first = position
-    while first > 0 and text[first - 1] == "\\":
-        first -= 1
-    return (position - first) % 2 == 1
+    if not position or text[position - 1] != "\\":
+        return False
+    count, window = 0, 1
+    while before := text[max(position - count - window, 0) : position - count]:
+        found = len(before) - len(before.rstrip("\\"))
+        count += found
+        if found < window:
+            break
+        window *= 2
+    return count % 2 == 1

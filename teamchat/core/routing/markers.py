@@ -12,12 +12,13 @@ One pass, linear in the text; no text makes it fail.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from enum import StrEnum
-from itertools import zip_longest
-from typing import Literal
+from functools import cache
+from itertools import islice
+from typing import Literal, NamedTuple
 
-from teamchat.core.routing.markdown import Place, Places, is_escaped
+from teamchat.core.routing.markdown import Place, Places, is_escaped, places_of
 from teamchat.core.routing.targets import Target, parse_targets
 from teamchat.core.routing.tidy import Edit, remove
 from teamchat.core.todos import todo_text
@@ -25,13 +26,16 @@ from teamchat.core.todos import todo_text
 Author = Literal["human", "ai"]
 
 SPACE = r"[\t \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
-_HEAD = re.compile(
+_SPACES = "\t \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_KIND = "NEXT|FROM|TEAM_TASK|DROP|TODO|DONE"
+_BEGINS = rf"\[{SPACE}*+(?:(?:{_KIND}){SPACE}*+[:：]|TEAM_TASK{SPACE}*+\])"
+_MARKER = re.compile(
     # ASCII, or IGNORECASE would take the long s and the Kelvin sign for letters of a keyword
-    rf"(?P<line>(?<![^\r\n]){SPACE}*+)?(?P<open>\[){SPACE}*+"
-    rf"(?:(?P<kind>NEXT|FROM|TEAM_TASK|DROP|TODO|DONE){SPACE}*+[:：]|(?P<block>TEAM_TASK){SPACE}*+\])",
+    rf"\[{SPACE}*+(?:(?P<block>TEAM_TASK){SPACE}*+\]|(?P<kind>{_KIND}){SPACE}*+[:：]"
+    rf"(?P<body>(?:[^\[\]\r\n]++|(?!{_BEGINS})\[)*+)(?P<close>\])?)",
     re.IGNORECASE | re.ASCII,
 )
-_BODY_END = re.compile(r"[\]\r\n]")
+MOST_MARKERS = 100_000  # in one message; what comes behind them is text, so that none takes all memory
 
 
 class MarkerKind(StrEnum):
@@ -55,12 +59,12 @@ class WhyNot(StrEnum):
     NOT_AT_LINE_START = "not at the start of a line"
 
 
+_KINDS = {written: kind for kind in MarkerKind for written in (kind.value, kind.value.lower())}  # as most are written
 _PLACES = {Place.FENCE: WhyNot.FENCE, Place.CODE: WhyNot.CODE, Place.QUOTE: WhyNot.QUOTE}
 HUMANS_ONLY = {MarkerKind.FROM, MarkerKind.TEAM_TASK}
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(NamedTuple):
     """Something in a text that looks like a marker: `text[start:end]` is `raw`, and `body` what it holds.
 
     Only a marker that counts has `targets` (NEXT), `names` (FROM: one, DROP and DONE: any number), a `task` (TEAM_TASK;
@@ -86,98 +90,112 @@ class Marker:
         return self.why_not is None
 
 
+_Said = tuple[tuple[Target, ...], tuple[str, ...], str | None, str | None]
+"""The last four of a marker: `targets`, `names`, `task` and `todo`."""
+_NOTHING: _Said = ((), (), None, None)
+
+
 def scan(text: str, author: Author) -> tuple[Marker, ...]:
-    """Everything in a message that looks like a marker, in order of its start, obeyed or not."""
-    heads = list(_HEAD.finditer(text)) if "[" in text else []
-    if not heads:
-        return ()  # most texts have none, and reading a large one as Markdown takes much time and memory
-    places = Places(text)
+    """The first `MOST_MARKERS` in a message that look like a marker, in order of their start, obeyed or not."""
     found: list[Marker] = []
-    for head, following in zip_longest(heads, heads[1:]):
-        marker = _read(text, head, following.start("open") if following else len(text))
-        found.append(replace(marker, why_not=_why_not(text, head, marker, author, places)))
-    return tuple(_with_meaning(text, heads, found))
+    block: int | None = None  # the index of the one that is open
+    backslashes: list[int] = []  # of escaped markers since it began
+    says = cache(_says)  # many repeat themselves where there are many
+    for seen, kind, why_not in _seen(text, author):
+        body = seen["body"] or ""
+        said = _NOTHING if why_not else says(kind, body)
+        marker = Marker(kind, seen.start(), seen.end(), seen[0], body, why_not, *said)
+        if marker.counts:
+            if block is not None:
+                found[block] = _up_to(found[block], text, marker.start, backslashes)
+            block, backslashes = len(found) if seen["block"] else None, []
+        elif why_not is WhyNot.ESCAPED:
+            backslashes.append(marker.start - 1)
+        found.append(marker)
+    if block is not None:
+        found[block] = _up_to(found[block], text, len(text), backslashes)
+    return tuple(found)
 
 
 def strip_markers(text: str, *, author: Author = "human") -> str:
-    """The text without the markers that count (seed 000, 4.6.2; differs: only the lines that held one are tidied).
+    """The text without the markers that count; only the lines that held one are tidied.
 
     An escaped marker loses its backslash, so stripping twice is not stripping once.
     """
     edits: list[Edit] = []
-    for marker in scan(text, author):
-        if edits and marker.start < edits[-1].end:
-            continue  # inside a task block, which goes as a whole
-        if marker.counts:
-            edits.append(Edit(marker.start, marker.end, tidy=True))
-        elif marker.why_not is WhyNot.ESCAPED:
-            edits.append(Edit(marker.start - 1, marker.start, tidy=False))
+    in_block = False
+    for seen, _, why_not in _seen(text, author):
+        start, end = seen.span()
+        if why_not is None:
+            if in_block:
+                edits[-1] = edits[-1]._replace(end=start)
+            edits.append(Edit(start, end, tidy=True))
+            in_block = seen["block"] is not None
+        elif why_not is WhyNot.ESCAPED and not in_block:  # a task block goes as a whole
+            edits.append(Edit(start - 1, start, tidy=False))
+    if in_block:
+        edits[-1] = edits[-1]._replace(end=len(text))
     return remove(text, edits)
 
 
-def _read(text: str, head: re.Match[str], limit: int) -> Marker:
-    """The marker of a head, as far as it goes before `limit`, where the next one begins."""
-    kind = MarkerKind((head["kind"] or head["block"]).upper())
-    start, inside = head.start("open"), head.end()
-    if head["block"]:
-        return Marker(kind, start, inside, text[start:inside], "")
-    stop = _BODY_END.search(text, inside, limit)
-    body = text[inside : stop.start() if stop else limit]
-    end = inside + len(body) + (stop is not None and stop[0] == "]")
-    return Marker(kind, start, end, text[start:end], body)
+def _seen(text: str, author: Author) -> Iterator[tuple[re.Match[str], MarkerKind, WhyNot | None]]:
+    """What looks like a marker, and why it is not obeyed; a task block as far as its own brackets go."""
+    before, places = 0, None
+    for found in islice(_MARKER.finditer(text), MOST_MARKERS):
+        # most texts have none, and reading a large one as Markdown takes much time and memory
+        places = places or places_of(text)
+        written = found["kind"] or found["block"]
+        kind = _KINDS.get(written) or MarkerKind(written.upper())
+        yield found, kind, _why_not(text, found, kind, author, places, before)
+        before = found.end()
 
 
-def _why_not(text: str, head: re.Match[str], marker: Marker, author: Author, places: Places) -> WhyNot | None:
-    closed = marker.raw.endswith("]")
-    place = places.at(marker.start) or (places.at(marker.end - 1) if closed else None)
-    if place:
+def _why_not(
+    text: str, found: re.Match[str], kind: MarkerKind, author: Author, places: Places, before: int
+) -> WhyNot | None:
+    """`before` is where the last one ended."""
+    start, end = found.span()
+    block = found["block"]
+    closed = block or found["close"]
+    if place := places.at(start) or (places.at(end - 1) if closed else None):
         return _PLACES[place]
-    if is_escaped(text, marker.start):
+    if is_escaped(text, start):
         return WhyNot.ESCAPED
-    if author == "ai" and marker.kind in HUMANS_ONLY:
+    if author == "ai" and kind in HUMANS_ONLY:
         return WhyNot.HUMANS_ONLY
     if not closed:
         return WhyNot.NOT_CLOSED
-    if head["block"] and head["line"] is None:
+    if block and not _begins_line(text[before:start], first=not before):
         return WhyNot.NOT_AT_LINE_START
     return None
 
 
-def _with_meaning(text: str, heads: list[re.Match[str]], found: list[Marker]) -> list[Marker]:
-    """Gives the markers that count what they say; from the end, since a block reaches up to the next one of them."""
-    meant: list[Marker] = []
-    limit, backslashes = len(text), list[int]()
-    for head, marker in zip(reversed(heads), reversed(found), strict=True):
-        if marker.why_not is WhyNot.ESCAPED:
-            backslashes.append(marker.start - 1)
-        if not marker.counts:
-            meant.append(marker)
-            continue
-        meant.append(_block(text, marker, limit, backslashes) if head["block"] else _meaning(marker))
-        limit, backslashes = marker.start, []
-    meant.reverse()
-    return meant
+def _begins_line(gap: str, *, first: bool) -> bool:
+    """Whether only spaces stand on the line before what follows this text; `first` is the beginning of a message."""
+    gap = gap.rstrip(_SPACES)
+    return gap[-1] in "\r\n" if gap else first
 
 
-def _block(text: str, marker: Marker, limit: int, backslashes: list[int]) -> Marker:
-    """A task block up to `limit`; its task loses the `backslashes` (last one first) of escaped markers."""
-    pieces, at = list[str](), marker.end
-    for backslash in reversed(backslashes):
+def _up_to(block: Marker, text: str, limit: int, backslashes: list[int]) -> Marker:
+    """A task block as far as it goes; its task loses the `backslashes` of escaped markers."""
+    pieces, at = list[str](), block.end
+    for backslash in backslashes:
         pieces.append(text[at:backslash])
         at = backslash + 1
     task = "".join((*pieces, text[at:limit])).strip()
-    return replace(marker, end=limit, raw=text[marker.start : limit], body=text[marker.end : limit], task=task)
+    return block._replace(end=limit, raw=text[block.start : limit], body=text[block.end : limit], task=task)
 
 
-def _meaning(marker: Marker) -> Marker:
-    match marker.kind:
+def _says(kind: MarkerKind, body: str) -> _Said:
+    """What a marker says that counts; of a task block nothing yet."""
+    match kind:
         case MarkerKind.NEXT:
-            return replace(marker, targets=parse_targets(marker.body))
+            return parse_targets(body), (), None, None
         case MarkerKind.DROP | MarkerKind.DONE:
-            return replace(marker, names=tuple(name for target in parse_targets(marker.body) for name in target.names))
+            return (), tuple(name for target in parse_targets(body) for name in target.names), None, None
         case MarkerKind.FROM:
-            return replace(marker, names=(name,) if (name := marker.body.strip()) else ())
+            return (), (name,) if (name := body.strip()) else (), None, None
         case MarkerKind.TEAM_TASK:
-            return replace(marker, task=marker.body.strip())
+            return (), (), body.strip(), None
         case MarkerKind.TODO:
-            return replace(marker, todo=todo_text(marker.body))
+            return (), (), None, todo_text(body)

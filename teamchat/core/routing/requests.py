@@ -14,12 +14,13 @@ from enum import StrEnum
 from unicodedata import name as letter_name
 
 from teamchat.core.names import Ambiguous, Directory, Found, Named, Unknown, fold
-from teamchat.core.routing.markers import Author, Marker, MarkerKind
+from teamchat.core.routing.markers import MOST_MARKERS, Author, Marker, MarkerKind
 from teamchat.core.routing.targets import Priority, Target, parse_targets
 from teamchat.core.todos import Add, Finish, Wish, todo_number
 
 _LONGEST_SHOWN = 60  # characters
 _MOST_SHOWN = 5  # lines on what one message has wrong
+_MOST_GUESSED = 20  # names for which somebody is looked for who was perhaps meant
 _BETWEEN = re.compile(r"\s*[;/&|]\s*|\s+and\s+|\s+", re.IGNORECASE)
 
 
@@ -29,6 +30,7 @@ class ProblemKind(StrEnum):
     SELF = "self"
     EMPTY = "empty"
     NO_NUMBER = "no number"
+    TOO_MANY = "too many"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,9 @@ def resolve(
     """
     reader = _Reader(Directory(members), speaker_name if author == "ai" else None)
     reader.speak(to)
+    markers = tuple(markers)
+    if len(markers) >= MOST_MARKERS:
+        reader.note(Problem(ProblemKind.TOO_MANY, f"only the first {MOST_MARKERS:,} markers were read"))
     for marker in markers:
         if marker.counts:
             reader.read(marker)
@@ -109,10 +114,15 @@ class _Group:
 
 @dataclass(slots=True)
 class _Reader:
-    """Gathers what the markers ask for, in order; the dicts keep each name once."""
+    """Gathers what the markers ask for, in order; the dicts keep each name once.
+
+    `known` has the members by names as they were written; None for a name that is nobody's.
+    """
 
     directory: Directory[Named]
     agent: str | None
+    known: dict[str, str | None] = field(default_factory=dict)
+    called: set[Target] = field(default_factory=set)
     groups: list[_Group] = field(default_factory=list)
     group_of: dict[str, _Group] = field(default_factory=dict)
     drops: dict[str, None] = field(default_factory=dict)
@@ -124,7 +134,7 @@ class _Reader:
 
     def read(self, marker: Marker) -> None:
         if not (marker.targets or marker.names or marker.task or marker.todo):
-            self._problem(Problem(ProblemKind.EMPTY, f"{marker.raw.strip()} is empty: ignored"))
+            self.note(Problem(ProblemKind.EMPTY, f"{marker.raw.strip()} is empty: ignored"))
             return
         match marker.kind:
             case MarkerKind.NEXT:
@@ -142,6 +152,9 @@ class _Reader:
 
     def speak(self, targets: Iterable[Target]) -> None:
         for target in targets:
+            if target in self.called:
+                continue
+            self.called.add(target)
             group = _Group([], target.priority)
             for name in target.names:
                 self._join(group, name)
@@ -153,7 +166,7 @@ class _Reader:
         if member is None:
             return
         if member == self.agent:
-            self._problem(Problem(ProblemKind.SELF, f"{member} named itself: ignored", member))
+            self.note(Problem(ProblemKind.SELF, f"{member} named itself: ignored", member))
             return
         first = self.group_of.setdefault(member, group)
         first.priority = min(first.priority, group.priority)
@@ -171,25 +184,32 @@ class _Reader:
         for written in numbers:
             number = todo_number(written)
             if number is None:
-                self._problem(Problem(ProblemKind.NO_NUMBER, f"{quoted(written)} is no number of a todo", written))
+                self.note(Problem(ProblemKind.NO_NUMBER, f"{quoted(written)} is no number of a todo", written))
             else:
                 self.todos.append(Finish(number))
 
     def _member(self, name: str) -> str | None:
-        match self.directory.match(name):
+        """The member's exact name; None for a name that is nobody's, which is noted."""
+        if name not in self.known:
+            self.known[name] = self._found(name)
+        return self.known[name]
+
+    def _found(self, name: str) -> str | None:
+        guesses = len(self.problems) < _MOST_GUESSED
+        match self.directory.match(name, guess=guesses):
             case Found(member):
                 return member.name
             case Ambiguous(_, candidates):
                 which = " or ".join(member.name for member in candidates)
-                self._problem(
+                self.note(
                     Problem(ProblemKind.AMBIGUOUS, f"{quoted(name)} is the title of several members: {which}?", name)
                 )
             case Unknown(_, closest, strange):
-                meant = self._several(name) or closest
+                meant = (self._several(name) if guesses else None) or closest
                 guess = f": did you mean {meant}?" if meant else ""
                 letter = f", whose {strange!r} is {letter_name(strange).lower()}" if strange else ""
                 message = f"nobody is called {quoted(name)}{letter}{guess}"
-                self._problem(Problem(ProblemKind.UNKNOWN, message, name, closest))
+                self.note(Problem(ProblemKind.UNKNOWN, message, name, closest))
         return None
 
     def _several(self, written: str) -> str | None:
@@ -198,7 +218,7 @@ class _Reader:
         names = [one.member.name for one in found if isinstance(one, Found)]
         return ", ".join(names) if len(names) == len(found) > 1 else None
 
-    def _problem(self, problem: Problem) -> None:
+    def note(self, problem: Problem) -> None:
         self.problems.setdefault((problem.kind, fold(problem.name or problem.message)), problem)
 
     def requests(self) -> list[RouteRequest]:

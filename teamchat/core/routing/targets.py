@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Priority = Literal[1, 2, 3]
 
 _SEPARATOR = re.compile("[,，、]")
 _PLUS = re.compile("[+＋]")
+_SIGN = re.compile("[,，、+＋!！#＃]")
+_BEFORE_PRIORITY = frozenset("!！#＃")
 _PRIORITY = re.compile("[!！#＃][PpＰｐ]([1-3１-３])")
 _PRIORITIES: dict[int, Priority] = {1: 1, 2: 2, 3: 3}
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """Who is asked to speak: one name, or the names of a group that speaks at the same time. 1 is the most urgent."""
 
     names: tuple[str, ...]
@@ -27,6 +27,8 @@ def parse_targets(body: str) -> tuple[Target, ...]:
 
     `!P4` is no priority but part of a name that nobody has, so that it is reported.
     """
+    if _SIGN.search(body) is None:  # as most are, of which a text may have a hundred thousand
+        return (Target((name,)),) if (name := body.strip()) else ()
     return tuple(target for item in _SEPARATOR.split(body) if (target := _target(item)))
 
 
@@ -35,7 +37,7 @@ def _target(item: str) -> Target | None:
     priorities: list[int] = []
     for part in _PLUS.split(item):
         name = part.strip()
-        if priority := _PRIORITY.fullmatch(name[-3:]):
+        if name[-3:-2] in _BEFORE_PRIORITY and (priority := _PRIORITY.fullmatch(name[-3:])):
             priorities.append(int(priority[1]))
             name = name[:-3].rstrip()
         if name:

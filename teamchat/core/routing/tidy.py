@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from teamchat.core.routing.markdown import split_lines
+from typing import NamedTuple
 
 _RUN_OF_SPACES = re.compile(r"\s{2,}")
+_LINE_END = re.compile(r"\r\n|\n|\r|\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """The characters from `start` up to `end` are taken out; `tidy` says whether their lines are tidied."""
 
     start: int
@@ -26,28 +24,43 @@ def remove(text: str, edits: Sequence[Edit]) -> str:
     In a tidied line runs of spaces become one and the ends are trimmed, but for the indentation of a line that begins
     with text; when nothing is left the line goes. Lines that an edit joins are one line.
     """
-    if not edits:
-        return _trim_blank_lines(text)
     kept: list[str] = []
-    waiting = iter(edits)
-    edit = next(waiting, None)
-    lines = iter(split_lines(text))
-    for line in lines:
-        last, at, pieces, lead = line, line.start, list[str](), None
-        while edit is not None and edit.start < last.next:
-            pieces.append(text[at : edit.start])
-            if edit.tidy and lead is None:
-                lead = "".join(pieces)
-            at = edit.end
-            while last.end < at:
-                last = next(lines)
-            edit = next(waiting, None)
-        rest = "".join((*pieces, text[at : last.end]))
-        if lead is not None:
-            rest = _tidy(rest, lead)
-        if rest or lead is None:
-            kept += rest, text[last.end : last.next]
-    return _trim_blank_lines("".join(kept))
+    done = at = 0
+    while at < len(edits):
+        first = _line_start(text, done, edits[at].start)
+        kept.append(text[done:first])
+        line, done, at = _without(text, first, edits, at)
+        kept.append(line)
+    return _trim_blank_lines("".join((*kept, text[done:])))
+
+
+def _line_start(text: str, begin: int, at: int) -> int:
+    """Where the line of `at` begins, which is not before `begin`."""
+    return max(text.rfind("\n", begin, at) + 1, text.rfind("\r", begin, at) + 1, begin)
+
+
+def _without(text: str, begin: int, edits: Sequence[Edit], at: int) -> tuple[str, int, int]:
+    """The line at `begin` without its edits, the first of which is at index `at`; where the next line and edit are."""
+    pieces: list[str] = []
+    lead, end, after = None, begin, begin
+    while at < len(edits) and (edits[at].start < after or not pieces):
+        edit = edits[at]
+        pieces.append(text[begin : edit.start])
+        if edit.tidy and lead is None:
+            lead = "".join(pieces)
+        begin, at = edit.end, at + 1
+        if begin > end:
+            end, after = _line_end(text, begin)
+    rest = "".join((*pieces, text[begin:end]))
+    if lead is not None:
+        rest = _tidy(rest, lead)
+    return (rest + text[end:after] if rest or lead is None else ""), after, at
+
+
+def _line_end(text: str, at: int) -> tuple[int, int]:
+    """Where the line of `at` ends, and where the next one begins."""
+    found = _LINE_END.search(text, at)
+    return found.span() if found else (len(text), len(text))
 
 
 def _tidy(line: str, lead: str) -> str:

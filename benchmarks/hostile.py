@@ -1,0 +1,259 @@
+"""What a hostile reply costs from the process to the screen, by its kind and size: `make bench`.
+
+Every step that reads a reply is measured: what it asks for, near misses, markers out, the screen, keys out, the fence,
+the prompt that quotes it, whether it is new, and the store. The floor is one pass of a regular expression over prose
+of the same size in the same run, so the ratio says as much on a busy machine as on a quiet one. `growth` is the
+exponent between the two largest sizes: 1 is linear. A kind over either bound fails the run.
+
+`python -m benchmarks.hostile [KIND ...] [--sizes 10,100,1000,10000]` (KB; those of `make bench` by default).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from teamchat.cli.output import Output
+from teamchat.cli.output.jsonl import JsonOutput
+from teamchat.cli.output.plain import PlainOutput, QuietOutput
+from teamchat.cli.output.terminal import TerminalOutput
+from teamchat.core.engine.route import Route
+from teamchat.core.errors import ExitCode
+from teamchat.core.events import AgentSpoke, Conclusion, Replied, TurnStarted
+from teamchat.core.layers.sources import collector_of
+from teamchat.core.messages import NewMessage, Routing, Speaker
+from teamchat.core.novelty import says_nothing_new
+from teamchat.core.prompting import build_prompt
+from teamchat.core.receipt import Setup
+from teamchat.core.saying import Heard, Saying
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import create_session
+from teamchat.core.store.texts import pack
+from teamchat.core.store.turns import NewTurn, begin_turn
+from teamchat.core.stored_context import manager_of
+from teamchat.core.team import Member, Team
+from teamchat.runners.agent_events import TextDelta
+
+SIZES = (128, 1024)  # KB
+MOST = 60  # times the floor
+GROWTH = 1.35  # exponent; a step of eight times the size takes up to 17 times as long
+PIECE = 100  # characters of a streamed piece
+TOKEN = re.compile(r"\w+|\W")
+
+
+def repeated(piece: str) -> Callable[[int], str]:
+    return lambda size: piece * (size // len(piece) + 1)
+
+
+def counted(piece: str) -> Callable[[int], str]:
+    """`piece` again and again with a number in it that is another each time."""
+    return lambda size: "".join(piece.format(n) for n in range(size // len(piece) + 1))
+
+
+def unlike_runs(mark: str, between: str = " ") -> Callable[[int], str]:
+    """Runs of one, two, three ... of the mark, each of a length that comes once."""
+    return lambda size: between.join(mark * n for n in range(1, math.isqrt(2 * size) + 1))
+
+
+def once(before: str, piece: str, after: str = "") -> Callable[[int], str]:
+    return lambda size: before + piece * (size // len(piece)) + after
+
+
+KINDS: dict[str, Callable[[int], str]] = {
+    "prose": repeated("The quick brown fox jumps over the lazy dog. "),
+    "markers": repeated("[NEXT: max] "),
+    "marker lines": repeated("[NEXT: max]\n"),
+    "markers of many members": counted("[NEXT: m{0}]\n"),
+    "unknown names": counted("[NEXT: nobody{0}] "),
+    "unclosed markers": repeated("[NEXT: max "),
+    "nested markers": repeated("[NEXT: [NEXT: max] "),
+    "empty markers": repeated("[NEXT:]"),
+    "escaped markers": repeated("\\[NEXT: max] "),
+    "markers in code": repeated("`[NEXT: max]` "),
+    "a marker of a huge name": once("[NEXT: ", "x", "]"),
+    "a marker of many targets": lambda size: f"[NEXT: {', '.join(f'm{n}' for n in range(size // 8))}]",
+    "a marker of a large group": lambda size: f"[NEXT: {'+'.join(f'm{n}' for n in range(size // 8))}]",
+    "tasks": repeated("[TEAM_TASK]\nx\n"),
+    "todos": counted("[TODO: look at {0}]\n"),
+    "done": counted("[DONE: {0}]\n"),
+    "drops": counted("[DROP: m{0}] "),
+    "full-width markers": repeated("［NEXT：sarah］"),
+    "near misses": repeated("NEXT: sarah "),
+    "unlike backticks": unlike_runs("`"),
+    "unlike backtick lines": unlike_runs("`", "\n"),
+    "backticks": repeated("`"),
+    "tildes": unlike_runs("~", "\n"),
+    "fences": repeated("```\nx\n"),
+    "fence lookalikes": repeated("``` ` \n"),
+    "nested quotes": repeated(">"),
+    "quote lines": repeated("> x\n"),
+    "list markers": repeated("- "),
+    "list lines": lambda size: "\n".join(" " * (2 * (n % 200)) + "- x" for n in range(size // 200)),
+    "numbered lists": repeated("1. "),
+    "brackets": repeated("["),
+    "spaced brackets": repeated("[ "),
+    "backslashes": repeated("\\"),
+    "backslashes and a marker": once("", "\\", "[NEXT: max]"),
+    "html": repeated("<a href='x'>"),
+    "at signs": repeated("@"),
+    "mentions": repeated("@sarah, "),
+    "a line of mentions": once("@sarah", ", sarah"),
+    "emails": counted("a{0}@example.org, "),
+    "combining": repeated("e\u0301\u0302\u0303"),
+    "bidi": repeated("\u202ea\u202c"),
+    "joined emoji": repeated("\U0001f468\u200d\U0001f469\u200d\U0001f467"),
+    "colours": repeated("\x1b[31mx\x1b[0m"),
+    "open sequences": repeated("\x1b["),
+    "open titles": repeated("\x1b]0;"),
+    "key starts": repeated("sk-"),
+    "keys": counted("sk-ant-api03-ABCDEFGHIJKLMNOP{0} "),
+    "token starts": repeated("eyJhbGciOiJIUzI1NiJ9."),
+    "private key starts": repeated("-----BEGIN RSA PRIVATE KEY-----\n"),
+    "addresses": repeated("://a:"),
+    "base64": repeated("QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0NTY3ODkw"),
+    "a long line": repeated("word "),
+    "a long word": repeated("x"),
+    "spaces": repeated(" "),
+    "tabs": repeated("\t"),
+    "line ends": repeated("\n"),
+    "carriage returns": repeated("\r"),
+    "windows lines": repeated("x\r\n"),
+    "spaces before a line end": once("x", " ", "\nx"),
+    "rules": repeated("-=*_ "),
+    "numbers": repeated("1"),
+    "zero bytes": repeated("\0"),
+}
+
+
+MEMBERS = ("max", "sarah", *(f"m{n}" for n in range(20)))
+
+
+def team_in(folder: Path) -> Team:
+    """A person and agents of two vendors, with prompts that have room for everything."""
+    agents = (Member(name, "ai", folder, agent="claude" if name == "max" else "gemini") for name in MEMBERS)
+    members = (Member("kailai", "human", folder), *agents)
+    tokens = 10**9
+    return Team(
+        "hostile", members, folder, max_bytes=tokens, max_prompt_tokens=tokens, max_message_tokens=tokens, fence=True
+    )
+
+
+@dataclass
+class Reply:
+    """One reply of `max` with `text`, and every step that is taken with it."""
+
+    text: str
+    team: Team
+    db: Database
+
+    def __post_init__(self) -> None:
+        self.session = create_session(self.db, self.team.name, None).id
+        self.manager = manager_of(self.team, self.db, self.session)
+        self.manager.add_message(NewMessage("Hi", Speaker("kailai", "kailai", type="human"), Routing(("max",))))
+        setup = Setup((), {}, "", "read", "", "", "msg-1", "msg-1")
+        new = NewTurn(self.session, None, "max", "claude", "claude", None, pack(b""), "msg-1", setup, self.team.root)
+        self.turn = begin_turn(self.db, new)
+        self.saying = Saying(self.team, self.db, self.session, self.manager, lambda _event: None, time.time)
+        self.heard: list[Heard] = []
+
+    def steps(self) -> dict[str, Callable[[], object]]:
+        return {
+            "read": self.read,
+            "new": lambda: says_nothing_new(self.text, [("max", self.text + "x")], "max", 0.9),
+            "store": self.store,
+            "prompt": self.prompt,
+            "piped": lambda: self.show(PlainOutput()),
+            "quiet": lambda: QuietOutput().finish(Conclusion(ExitCode.DONE, text=self.text)),
+            "json": lambda: self.show(JsonOutput("hostile")),
+            "terminal": lambda: self.show(on_terminal()),
+            "streamed": self.stream,
+        }
+
+    def read(self) -> None:
+        self.heard = self.saying.hear((self.team.member("max"), self.text))
+
+    def store(self) -> None:
+        with self.db.transaction():
+            self.said = self.saying.reply(self.heard[0], self.turn, Route("msg-1", "kailai", "msg-1", 1, "max"))
+
+    def prompt(self) -> None:
+        member = self.team.member("sarah")
+        route = Route("msg-1", "kailai", self.said.message.id, 2, "sarah")
+        collector = collector_of(self.team, self.db, self.session)
+        built = build_prompt(self.team, member, route, self.manager, lambda _member, _path: False, collector=collector)
+        pack(built.prepared.stdin)
+
+    def show(self, output: Output) -> None:
+        output(Replied(self.turn, self.said.message))
+
+    def stream(self) -> None:
+        """As it comes from a CLI: in pieces, then whole."""
+        output = on_terminal()
+        output(TurnStarted(self.turn, None))
+        for at in range(0, len(self.text), PIECE):
+            output(AgentSpoke("max", self.turn.number, TextDelta(self.text[at : at + PIECE])))
+        self.show(output)
+
+
+def on_terminal() -> TerminalOutput:
+    return TerminalOutput(MEMBERS, Console(file=sys.stdout, highlight=False, soft_wrap=True, force_terminal=True))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    with Path(os.devnull).open("w") as no, contextlib.redirect_stdout(no), contextlib.redirect_stderr(no):
+        began = time.process_time()
+        work()
+        return time.process_time() - began
+
+
+def measure(text: str) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder, contextlib.closing(Database(Path(folder) / "teamchat.db")) as db:
+        return {name: seconds(step) for name, step in Reply(text, team_in(Path(folder)), db).steps().items()}
+
+
+def floor(size: int) -> float:
+    """Seconds of one pass over prose that makes a token of each word and space."""
+    text = KINDS["prose"](size)
+    return min(seconds(lambda: TOKEN.findall(text)) for _ in range(3))
+
+
+def main(kinds: list[str], sizes: list[int]) -> int:
+    floors = {size: floor(size * 1000) for size in sizes}
+    print("kind".ljust(26), *(f"{size:7,} KB" for size in sizes), "  x floor  growth  most of it")
+    failed = 0
+    for kind in kinds:
+        took = {size: measure(KINDS[kind](size * 1000)) for size in sizes}
+        sums = {size: sum(took[size].values()) for size in sizes}
+        before, last = sizes[-2:]
+        growth = math.log(sums[last] / sums[before]) / math.log(last / before)
+        ratio = sums[last] / floors[last]
+        bad = growth > GROWTH or ratio > MOST
+        failed += bad
+        worst = sorted(took[last].items(), key=lambda item: -item[1])[:3]
+        parts = ", ".join(f"{name} {took_s:.2f} s" for name, took_s in worst)
+        columns = (*(f"{sums[size]:8.2f} s" for size in sizes), f"{ratio:9.0f} {growth:7.2f}  {parts}")
+        print(kind.ljust(26), *columns, "  <-" * bad, flush=True)
+    return min(failed, 1)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kinds", nargs="*", default=list(KINDS), metavar="KIND")
+    parser.add_argument("--sizes", type=lambda value: [int(size) for size in value.split(",")], default=list(SIZES))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    given = arguments()
+    sys.exit(main(given.kinds, given.sizes))
