@@ -8,11 +8,15 @@ transport of the kind it has.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from teamchat.runners.toml import loads
+
 OFF = {"command": 'command="false",enabled=false', "url": 'url="http://127.0.0.1:9",enabled=false'}
+
+
+DEEPEST = 80  # parts of a key; Codex 0.150 to 0.169 refuse the file with a deeper one (observed)
 
 
 def without_servers(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -55,6 +59,6 @@ def _servers(file: Path) -> Iterator[tuple[str, str]]:
 
 def _settings(file: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(file.read_text())
+        return loads(file.read_text(), DEEPEST)
     except (OSError, ValueError):
         return {}  # Codex itself says what is wrong with it

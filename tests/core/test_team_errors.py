@@ -269,6 +269,11 @@ def test_a_wrapper_that_is_like_claude_reports_its_cost(tmp_path: Path) -> None:
         ("a = 1\na = 2\n", "not TOML: Cannot overwrite a value (at line 2, column 6)"),
         (b'name = "\xff"', "not UTF-8 (byte 8)"),
         ("a = " + "[" * 5000, "not TOML: lists or tables too deep in one another"),
+        ("a." * 100_000 + "a = 1", "not TOML: a key of more than 16 parts"),
+        ("[" + '"a" . ' * 17 + "a]", "not TOML: a key of more than 16 parts"),
+        ("a = { " + "b." * 17 + "c = 1 }", "not TOML: a key of more than 16 parts"),
+        ("a = " + "{ b = " * 5000, "not TOML: lists or tables too deep in one another"),
+        ("#" * 1024 * 1024 + "\n", "has 1,048,577 bytes, and 1,048,576 are the most"),
         ("a = " + "1" * 5000, "not TOML: a number of too many digits"),
     ],
 )

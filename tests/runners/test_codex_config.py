@@ -29,7 +29,13 @@ def test_codex_home_says_where_the_users_own_is(tmp_path: Path) -> None:
 
 
 def test_a_broken_or_odd_configuration_is_for_codex_to_complain_about(tmp_path: Path) -> None:
-    for text in ("not toml =", "mcp_servers = 3", '[mcp_servers]\nx = "y"\n'):
+    for text in (
+        "not toml =",
+        "a." * 100_000 + "a = 1",
+        "a = " + "[" * 5000,
+        "mcp_servers = 3",
+        '[mcp_servers]\nx = "y"\n',
+    ):
         (tmp_path / "config.toml").write_text(text)
         assert without_servers(tmp_path, {"CODEX_HOME": str(tmp_path)}) in (
             (),

@@ -62,11 +62,14 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
     )
 
 
-def read_text(path: Path) -> str:
-    """The file's text, a byte order mark put aside. Raises `Mistake` with the reason alone."""
+def read_text(path: Path, largest: int | None = None) -> str:
+    """The file's text, a byte order mark put aside, of up to `largest` bytes. Raises `Mistake`: the reason alone."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device would never end
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe or a device would never end
             raise Mistake("not a file")
+        if largest is not None and status.st_size > largest:
+            raise Mistake(f"has {status.st_size:,} bytes, and {largest:,} are the most")
         return path.read_bytes().decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         raise Mistake("no such file") from None

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_NAME = "teamchat.toml"
+LARGEST = 1024 * 1024  # bytes; `instruction_file` holds what is longer
+DEEPEST = 16  # parts of a key; the deepest one that means something has four
 
 Which = Callable[[str], str | None]
 
@@ -37,16 +39,17 @@ def load(path: Path, root: Path | None = None, login: str | None = None) -> Team
     from teamchat.core.team.build import build_team, read_text
     from teamchat.core.team.mistakes import Mistake
     from teamchat.core.team.model import parse
+    from teamchat.runners.toml import TooDeep, loads
 
     path = path.parent.resolve() / path.name
     try:
-        text = read_text(path)
+        text = read_text(path, LARGEST)
         try:
-            raw = tomllib.loads(text)
+            raw = loads(text, DEEPEST)
         except tomllib.TOMLDecodeError as error:
             raise Mistake(f"not TOML: {error}") from None
-        except RecursionError:
-            raise Mistake("not TOML: lists or tables too deep in one another") from None
+        except TooDeep as error:
+            raise Mistake(f"not TOML: {error}") from None
         except ValueError:  # what Python says of it is for programmers
             raise Mistake("not TOML: a number of too many digits") from None
         team = build_team(parse(raw), path, root or path.parent, login or login_name())
