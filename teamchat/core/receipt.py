@@ -78,7 +78,8 @@ class Setup:
 class Outcome:
     """What came of a turn. None is unknown, never zero.
 
-    `left` names processes that outlived the agent and were ended.
+    `left` names processes that outlived the agent and were ended. `failed_tools` counts the calls that failed, those
+    that were refused included.
     """
 
     exit_code: int | None
@@ -90,6 +91,7 @@ class Outcome:
     denied: tuple[Denied, ...] | None = ()
     files: tuple[str, ...] = ()
     tools: int = 0
+    failed_tools: int | None = None
     left: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     stderr_tail: str = ""

@@ -62,6 +62,7 @@ _LEADS = {
     FailureKind.INTERRUPTED: "was interrupted",
     FailureKind.GONE: "has lost its own session",
 }
+_SAYS_NOTHING = re.compile(r"(?:success|succeeded|ok|completed|done|none|null|undefined|unknown)\W*", re.IGNORECASE)
 _PREFIX = re.compile(r"^(?:\S+Z ERROR \S+: |(?:exception )?\w*error: |warning: )+", re.IGNORECASE)
 _TELLING = re.compile(
     r"error|cannot|can't|could not|failed|denied|invalid|unknown|not found|missing|must|exceeds",
@@ -112,6 +113,8 @@ def failure(voice: Voice, message: str, status: int | None = None, kind: Failure
     """The failure that the CLI reports with `message`."""
     kind = kind or classify(message, status)
     said = plain(message)
+    if _SAYS_NOTHING.fullmatch(said):
+        said = ""
     lead = _LEADS.get(kind, "reported an error" if said else "failed and gave no reason")
     reason = f"{lead}: {said}" if said else lead
     return Failure(kind, reason, voice.login if kind is FailureKind.LOGIN else None)

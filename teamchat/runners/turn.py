@@ -26,12 +26,16 @@ from teamchat.runners.agent_events import (
     Note,
     Retry,
     Started,
+    Text,
+    TextDelta,
+    Thinking,
     ToolCall,
     ToolResult,
     Usage,
     VendorSession,
 )
 from teamchat.runners.base import EventParser, Verdict
+from teamchat.runners.foreign import one_line
 from teamchat.runners.framing import LineFramer
 from teamchat.runners.running import Chunk, Cut, Running
 
@@ -112,8 +116,10 @@ class _Facts:
     model: str | None = None
     done: bool | None = None  # what the CLI's own terminal event said, once it came
     error: bool = False
+    trouble: str | None = None  # the last retry or error, until the agent goes on
 
     def learn(self, event: AgentEvent) -> None:
+        self._watch(event)
         match event:
             case ToolCall(id=tool):
                 self.open_tools.add(tool)
@@ -129,10 +135,17 @@ class _Facts:
                 self.model = model
             case Done(ok=ok):
                 self.done = ok
-            case Error():
-                self.error = True
             case _:
                 pass
+
+    def _watch(self, event: AgentEvent) -> None:
+        match event:
+            case Error(text=text):
+                self.error, self.trouble = True, one_line(text)
+            case Retry(reason=reason):
+                self.trouble = one_line(reason)
+            case TextDelta() | Text() | Thinking() | ToolCall():
+                self.trouble = None
 
 
 class _Turn:
@@ -245,7 +258,8 @@ class _Turn:
 
     def _look(self, now: float) -> None:
         if reason := self._clock(now):
-            self._end_process(Failure(FailureKind.TIMEOUT, reason))
+            last = f"; the last it said: {self.facts.trouble}" if self.facts.trouble else ""
+            self._end_process(Failure(FailureKind.TIMEOUT, reason + last))
         elif now - self.noted > self.clocks.note_s:
             self.noted = now
             self._emit(Note(f"{SILENT} {now - self.alive:.0f} s"))

@@ -78,8 +78,8 @@ def test_a_whole_conversation(world: Path) -> None:
     used = {"input_tokens": 100, "cached_tokens": None, "output_tokens": 20, "cost_usd": 0.25}
     message = {"type": "message", "stands_for": None}
     lists: dict[str, list[object]] = {"files": [], "left": []}
-    ended = {"type": "turn_finished", "ok": True, "code": 0, "failure": None, "exit_code": 0, "tools": 0, "partial": "",
-             "redacted": 0,
+    ended = {"type": "turn_finished", "ok": True, "code": 0, "failure": None, "exit_code": 0, "tools": 0,
+             "failed_tools": 0, "partial": "", "redacted": 0,
              **lists}  # fmt: skip
     assert settled(ran) == [
         {"type": "warning", "text": "nobody is called 'bob'"},

@@ -63,10 +63,19 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
         "prompt": made.prompts("max")[0], "system": None,
         "outcome": {
             "ok": True, "code": 0, "failure": None, "reply": "msg-2", "exit_code": 0, "model": None, "usage": None,
-            "denied": None, "files": [], "tools": 0, "left": [],
+            "denied": None, "files": [], "tools": 0, "failed_tools": 0, "left": [],
         },
         "partial": "", "summary": None,
     }  # fmt: skip
+
+
+def test_a_tool_that_failed_is_counted_and_marked() -> None:
+    steps = ["claude-tool", "Bash", "+", "claude-tool-fail", "no such\nfile", "+", "claude-like", "Done"]
+    actors({"max": steps}, like="claude")
+    assert run_here("send", "Go").code == 0
+    shown = run_here("show").out
+    assert "  tools     1 used, 1 failed, 0 denied\n" in shown
+    assert "s  failed: Bash make test: no such file\n" in shown
 
 
 class TestAClaude:

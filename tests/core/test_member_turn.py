@@ -277,7 +277,7 @@ def test_a_receipt_counts_tools_files_and_denials(stage: Stage) -> None:
         TOOLS % {"in": inside, "no": "Claude requested permissions to use Bash"} + spoken("claude", "done"),
         "claude",
     )
-    assert end.outcome.tools == 3
+    assert (end.outcome.tools, end.outcome.failed_tools) == (3, 1)
     assert end.outcome.files == ("src/a.py", "/etc/x")
     assert end.outcome.denied == (Denied("Bash", "rm"),)
     assert end.outcome.model == "scripted"

@@ -343,7 +343,16 @@ def claude_tool(name: str) -> None:
 
 @step
 def claude_tool_end(output: str) -> None:
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": output, "is_error": False}
+    tool_result(output, failed=False)
+
+
+@step
+def claude_tool_fail(output: str) -> None:
+    tool_result(output, failed=True)
+
+
+def tool_result(output: str, *, failed: bool) -> None:
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": output, "is_error": failed}
     event(type="user", message={"role": "user", "content": [result]})
 
 

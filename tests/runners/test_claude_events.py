@@ -318,6 +318,23 @@ def test_only_a_full_success_is_one(result: dict[str, object]) -> None:
     assert parser.finish(0, "").failure is not None
 
 
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ({"is_error": True, "result": "success"}, "failed and gave no reason"),
+        ({"is_error": True, "result": None}, "failed and gave no reason"),
+        ({"is_error": None, "result": None}, "failed and gave no reason"),
+        ({"result": None}, "reported an error: its result holds no answer"),
+    ],
+)
+def test_success_is_no_reason_of_a_failure(result: dict[str, object], reason: str) -> None:
+    parser = ClaudeEvents()
+    feed(parser, RESULT | result)
+    failure = parser.finish(1, "").failure
+    assert failure is not None
+    assert failure.reason == reason
+
+
 def test_a_success_needs_exit_code_zero_too() -> None:
     parser = ClaudeEvents()
     feed(parser, RESULT)

@@ -185,8 +185,39 @@ def test_what_an_agent_prints_is_a_sign_of_life(sign: bytes) -> None:
 def test_retries_notes_and_noise_are_no_life(sign: bytes | Err) -> None:
     script = [sign if at % 2 else SHORT / 4 for at in range(200)]
     taken = take(Scripted(said("text"), *script, said("done")), clocks=replace(LONG, stall_s=SHORT))
-    assert taken.failure.reason == "gave no sign of life for 0.2 s (stall)"
+    last = "; the last it said: rate limit" if b"retry" in (sign.data if isinstance(sign, Err) else sign) else ""
+    assert taken.failure.reason == f"gave no sign of life for 0.2 s (stall){last}"
     assert taken.end.seconds == pytest.approx(SHORT, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("parser", "retry", "words"),
+    [
+        (
+            GeminiEvents,
+            Err(b"Attempt 1 failed with status 429. Retrying with backoff... ApiError: quota\n"),
+            "status 429",
+        ),
+        (GeminiEvents, Err(b"Attempt 2 failed with status 503. Retrying with backoff...\n"), "status 503"),
+        (
+            CodexEvents,
+            b'{"type": "error", "message": "Reconnecting... 2/5 (unexpected status 500 Internal Server Error)"}\n',
+            "unexpected status 500 Internal Server Error",
+        ),
+    ],
+)
+def test_a_stall_says_why_the_agent_tried_again_last(
+    parser: Callable[[], EventParser], retry: bytes | Err, words: str
+) -> None:
+    init = b'{"type": "init"}\n'
+    taken = take(Scripted(init, retry, HANG), parser(), replace(LONG, stall_s=SHORT))
+    reason = f"gave no sign of life for 0.2 s (stall); the last it said: {words}"
+    assert taken.failure == Failure(FailureKind.TIMEOUT, reason)
+
+
+def test_a_retry_that_was_answered_is_no_reason_for_a_later_stall() -> None:
+    taken = take(Scripted(said("retry", "text"), HANG), clocks=replace(LONG, stall_s=SHORT))
+    assert taken.failure.reason == "gave no sign of life for 0.2 s (stall)"
 
 
 def test_an_open_tool_call_stops_the_stall_clock() -> None:

@@ -173,6 +173,7 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "denied": None if outcome.denied is None else [dataclasses.asdict(denied) for denied in outcome.denied],
         "files": list(outcome.files),
         "tools": outcome.tools,
+        "failed_tools": outcome.failed_tools,
         "left": list(outcome.left),
     }
 

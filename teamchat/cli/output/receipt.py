@@ -16,8 +16,10 @@ from teamchat.core.pairing import ABORTED, StoredEvent
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn
 from teamchat.runners.agent_events import Usage
+from teamchat.runners.foreign import one_line
 
 LONGEST_WORD = 200  # characters
+LONGEST_OUTPUT = 100  # characters, of a tool that failed
 SHOWN = {
     "ToolCall": "{name} {summary}",
     "Denied": "denied: {tool} {detail}",
@@ -50,11 +52,17 @@ def receipt_lines(turn: Turn, events: Sequence[StoredEvent], partial: str, summa
     yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {turn.status}"
     for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome) if turn.outcome else ())):
         yield f"  {name:<9} {visible(value)}"
+    calls: dict[object, str] = {}
     for at, kind, data in events:
         if kind in SHOWN:
-            yield visible(f"  {at:7.1f}s  {SHOWN[kind].format(**data)}".replace("\n", " "))
+            words = SHOWN[kind].format(**data)
+            calls[data.get("id")] = words
+            yield visible(f"  {at:7.1f}s  {words}".replace("\n", " "))
         elif data.get("output") == ABORTED:
             yield f"  {at:7.1f}s  {ABORTED}"
+        elif kind == "ToolResult" and data.get("failed"):
+            told = one_line(str(data.get("output") or ""), LONGEST_OUTPUT)
+            yield visible(f"  {at:7.1f}s  failed: {calls.get(data.get('id'), 'a tool')}{told and f': {told}'}")
     if partial.strip():
         whole = turn.status == "done"  # of a turn that looked for lessons
         yield f"  {'the answer' if whole else 'partial text'} (never a message, never in a prompt):"
@@ -157,10 +165,7 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
     if outcome.model:
         yield "model", outcome.model
     yield "tokens", _usage(outcome.usage)
-    yield (
-        "tools",
-        f"{outcome.tools} used, {'denied unknown' if outcome.denied is None else f'{len(outcome.denied)} denied'}",
-    )
+    yield "tools", _tools(outcome)
     if outcome.denied:
         yield "allow", "give it more with access or allow in the team file, then: teamchat trust"
     if outcome.files:
@@ -169,6 +174,13 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
         yield "note", text
     if outcome.failure and outcome.stderr_tail.strip():
         yield "stderr", outcome.stderr_tail.strip().splitlines()[-1]
+
+
+def _tools(outcome: Outcome) -> str:
+    """`3 used, 1 failed, 0 denied`; failed only where some did."""
+    failed = f", {outcome.failed_tools} failed" if outcome.failed_tools else ""
+    denied = "denied unknown" if outcome.denied is None else f"{len(outcome.denied)} denied"
+    return f"{outcome.tools} used{failed}, {denied}"
 
 
 def _usage(usage: Usage | None) -> str:

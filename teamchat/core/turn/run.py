@@ -98,6 +98,11 @@ class _Collector:
             dict.fromkeys(os.path.relpath(path, cwd) if Path(path).is_relative_to(cwd) else path for path in paths)
         )
 
+    def failed(self) -> int:
+        """How many tool calls failed, each counted once."""
+        results = (timed.event for timed in self.events if isinstance(timed.event, ToolResult))
+        return len({result.id for result in results if result.failed})
+
     def count(self, kind: type[AgentEvent]) -> int:
         return sum(isinstance(timed.event, kind) for timed in self.events)
 
@@ -124,6 +129,7 @@ def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector, before: Usage
         denied=end.denied if end.denied or turn.runner.reports_denials else None,
         files=collected.files(end.cwd or turn.member.cwd),
         tools=collected.count(ToolCall),
+        failed_tools=collected.failed(),
         left=end.left,
         notes=tuple(notes),
         stderr_tail=end.stderr_tail[-4000:],
