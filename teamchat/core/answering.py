@@ -201,7 +201,7 @@ class Answering:
             finished = self.living.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
             kept = stays is not None and stays.scratch == scratch
-            answer = Answer(begun, member, turn, finished, None if kept else scratch)
+            answer = Answer(begun, member, turn, finished.with_questions(), None if kept else scratch)
             return answer  # noqa: TRY300 (its folders are removed once it is stored)
         except NoRecording:
             raise  # a replay ends here: there is nothing to resume

@@ -22,6 +22,7 @@ from teamchat.core.turn.ready import Errand, ReadyTurn
 from teamchat.core.turn.run import FinishedTurn, run
 from teamchat.core.turn.settle import settle
 from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind
+from teamchat.runners.blank import is_blank
 
 T = TypeVar("T")
 
@@ -77,7 +78,8 @@ async def _run(of: Answering, aside: Aside[T], prepared: ReadyTurn, turn: Turn) 
         of.emit(AgentSpoke(turn.member, turn.number, event))
 
     finished = await run(prepared, turn.folder, of.outside.launcher, of.stopper, tell)
-    if finished.outcome.failure is None and (amiss := aside.amiss(finished.text)):
+    unanswered = "asked its user a question" if finished.questions and is_blank(finished.text) else None
+    if finished.outcome.failure is None and (amiss := unanswered or aside.amiss(finished.text)):
         failure = Failure(FailureKind.AGENT, amiss)
         finished = replace(finished, outcome=replace(finished.outcome, failure=failure))
     return finished

@@ -61,11 +61,12 @@ from teamchat.core.rules import rules_of
 from teamchat.core.saying import Said, Saying
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
-from teamchat.core.store.turns import Turn, deliver_turn, get_turn, partial_of
+from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, partial_of
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Member, Team
 from teamchat.core.todos import Noted
 from teamchat.core.turn.outside import REAL, Outside
+from teamchat.runners.agent_events import Question
 from teamchat.runners.turn import Stopper
 
 
@@ -283,7 +284,7 @@ class ConversationCoordinator:
         ended = TurnEnded(self.outside.now(), route.number, None)
         with self._transaction():
             if heard:
-                reply = self.saying.reply(heard, answer.turn, route)
+                reply = self.saying.reply(heard, answer.turn, route, asked=bool(finished.questions))
                 ended = reply.event
             said = reply.message.id if reply else None
             self.answering.end(answer, left, reply=said)
@@ -327,9 +328,10 @@ class ConversationCoordinator:
         replies: list[tuple[Turn, Said[TurnEnded]]] = []
         turns = [get_turn(self.db, route.answer) for route in routes if route.answer is not None]
         heard = self.saying.hear(*((self._speaker(turn), partial_of(self.db, turn)) for turn in turns))
+        asked = {turn.id for turn in turns if _asked_its_user(self.db, turn)}
         with self._transaction():
             for route, turn, one in zip(routes, turns, heard, strict=True):
-                reply = self.saying.reply(one, turn, route)
+                reply = self.saying.reply(one, turn, route, asked=turn.id in asked)
                 deliver_turn(self.db, turn, reply.message.id)
                 replies.append((turn, reply))
             actions = self._decide(GroupDelivered(self.outside.now(), tuple(reply.event for _, reply in replies)))
@@ -346,3 +348,7 @@ class ConversationCoordinator:
         self.tally.said(reply.message)
         self.emit(Replied(turn, reply.message))
         self._tell_todos(reply.noted, f"{reply.message.speaker.role_name}: ")
+
+
+def _asked_its_user(db: Database, turn: Turn) -> bool:
+    return any(event.type == Question.__name__ for event in events_of(db, turn))

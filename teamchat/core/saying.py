@@ -6,7 +6,7 @@ All of it is part of the caller's transaction, and tells the engine what has hap
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from teamchat.core.addressing import Addressed, AddressedReply, address_reply
@@ -16,6 +16,7 @@ from teamchat.core.engine.route import Route
 from teamchat.core.events import ConversationEvent, Warned
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.novelty import says_nothing_new
+from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.store.database import Database
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import Turn
@@ -97,9 +98,13 @@ class Saying:
             said.insert(0, (member.name, text))
         return heard
 
-    def reply(self, heard: Heard, turn: Turn, route: Route) -> Said[TurnEnded]:
-        """Store a member's reply to the message of `route`."""
-        member, asks = heard.member, heard.asks
+    def reply(self, heard: Heard, turn: Turn, route: Route, *, asked: bool = False) -> Said[TurnEnded]:
+        """Store a member's reply to the message of `route`.
+
+        Where its agent `asked` its user something, the person whom the turn serves is called before all others.
+        """
+        member = heard.member
+        asks = first(self._served(route), heard.asks) if asked else heard.asks
         message = self.manager.add_message(
             NewMessage(
                 heard.text,
@@ -115,6 +120,12 @@ class Saying:
         )
         return Said(message, ended, note_todos(self.db, self.session, asks.todos, member.name, message.id))
 
+    def _served(self, route: Route) -> str:
+        """The person whose message the route serves, or whoever is there in that person's place."""
+        asking = self.manager.get_message(route.request).speaker.role_name
+        people = [human.name for human in self.team.humans]
+        return asking if asking in people else people[0]
+
     def _said_since(self) -> list[tuple[str, str]]:
         """What agents said since the last human message, newest first."""
         said: list[tuple[str, str]] = []
@@ -123,3 +134,9 @@ class Saying:
                 break
             said.append((message.speaker.role_name, message.content))
         return said
+
+
+def first(name: str, asks: AddressedReply) -> AddressedReply:
+    """The same with a call of `name` before all others."""
+    others = (request for request in asks.requests if request.target != name)
+    return replace(asks, requests=(RouteRequest(name), *others))

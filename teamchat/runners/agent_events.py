@@ -76,6 +76,13 @@ class Denied:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What the agent asked its user by a tool of its CLI, with the options, and got no answer to."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Retry:
     """The CLI is trying its model again by itself. It is no sign of life for the stall clock."""
 
@@ -137,6 +144,7 @@ AgentEvent = (
     | ToolCall
     | ToolResult
     | Denied
+    | Question
     | Retry
     | Usage
     | VendorSession

@@ -27,6 +27,7 @@ from teamchat.runners.claude_usage import Requests, usage_of
 from teamchat.runners.failures import Voice
 from teamchat.runners.foreign import count, flat, one_line, summary
 from teamchat.runners.json_events import JsonEvents
+from teamchat.runners.questions import in_words
 
 VOICE = Voice(login="run `claude` and type /login")
 
@@ -42,6 +43,7 @@ _REFUSED = re.compile(
     r"|Cannot .* while in plan mode"
 )
 _GOES_ON = frozenset({"tool_use", "pause_turn"})  # reasons for which a message stops and the turn does not
+_ASKS = "AskUserQuestion"
 _NO_REFUSALS = frozenset({"interrupted", "cancelled"})  # of the reasons for which a tool does not run (2.1.330)
 
 
@@ -144,6 +146,9 @@ class ClaudeEvents(JsonEvents):
                 match rest.get("input"):
                     case {"file_path": str(path)} | {"notebook_path": str(path)} if name in _EDITORS:
                         self._paths[tool] = path
+                if name == _ASKS and own:
+                    self._asked[tool] = in_words(rest.get("input"))
+                    self._denied.add(tool)  # it is passed on, and not refused
                 yield call
 
     def _offer(self, tools: object) -> None:
@@ -158,6 +163,7 @@ class ClaudeEvents(JsonEvents):
                 failed = rest.get("is_error") is True or output.startswith(_TOOL_ERROR)
                 changed = () if failed else self._changed(tool, event.get("tool_use_result"))
                 yield ToolResult(tool, output, failed, changed)
+                yield from self.unanswered(tool, failed=failed)
                 if failed and self._refused(tool, output, event.get("tool_result_meta")):
                     yield from self._deny(tool, "tool", one_line(output))
 
@@ -188,6 +194,7 @@ class ClaudeEvents(JsonEvents):
                         case {"tool_name": str(name), "tool_use_id": str(tool), **rest}:
                             yield from self._deny(tool, name, summary(rest.get("tool_input")))
         self._judge(event)
+        yield from self.all_unanswered()
         yield usage_of(event, self._requests, failed=self.error is not None)
         yield Done(self.done and self.error is None)
 

@@ -35,6 +35,7 @@ VOICE = Voice(
 _RETRY = re.compile(r"Reconnecting\.\.\. (?:(\d{1,9})/\d+|waiting for network)(?: \((.*)\))?$", re.DOTALL)
 _SANDBOX = re.compile(r"Read-only file system|Operation not permitted")
 _ROUTER = re.compile(r"ERROR codex_core::tools::router: error=(.*)")
+_ASKS = "request_user_input"
 _REFUSAL = re.compile(r"reject|blocked|approval|denied")
 _SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da|k)?sh")
 
@@ -98,6 +99,10 @@ class CodexEvents(JsonEvents):
     def read_stderr(self, line: str) -> Iterator[AgentEvent]:
         if found := _ROUTER.search(line):
             told = one_line(found[1])
+            if told.startswith(_ASKS):  # the tool is offered, refused, and in no event (0.150.0 to 0.169.0)
+                self._asked[_ASKS] = f"(a question that Codex did not pass on: {told})"
+                yield from self.unanswered(_ASKS)
+                return
             if not _REFUSAL.search(told):
                 yield Note(told)
             else:

@@ -26,6 +26,7 @@ from teamchat.runners.base import Verdict
 from teamchat.runners.failures import Voice, plain
 from teamchat.runners.foreign import count, flat, summary
 from teamchat.runners.json_events import JsonEvents
+from teamchat.runners.questions import in_words
 
 VOICE = Voice(
     login="run `gemini` once and choose how to log in, or set GEMINI_API_KEY",
@@ -36,6 +37,7 @@ VOICE = Voice(
 )
 
 _EDITORS = frozenset({"write_file", "replace"})
+_ASKS = "ask_user"
 _REFUSAL_TYPE = re.compile(r"tool_not_registered|policy|not_in_workspace")
 _RETRY = re.compile(r"Attempt (\d{1,9}) failed(?: with status (\d{3}))?[:.]\s*(?:Retrying with backoff\.\.\. )?(.*)")
 _CUT = re.compile(r"Warning: stdin input truncated to \d+ bytes")
@@ -73,6 +75,8 @@ class GeminiEvents(JsonEvents):
         match parameters:
             case {"file_path": str(path)} if name in _EDITORS:
                 self._paths[tool] = path
+        if name == _ASKS:
+            self._asked[tool] = in_words(parameters)
         call = self._calls[tool] = ToolCall(tool, name, summary(parameters))
         yield call
 
@@ -81,6 +85,9 @@ class GeminiEvents(JsonEvents):
         failed = event.get("status") != "success"
         path = self._paths.pop(tool, None)  # a call ends once: what says so again repeats no path
         yield ToolResult(tool, flat(event.get("output")), failed, () if failed or path is None else (path,))
+        if tool in self._asked:
+            yield from self.unanswered(tool, failed=failed)
+            return
         match event.get("error"):
             case {"type": str(kind)} if failed and _REFUSAL_TYPE.search(kind):
                 call = self._calls.get(tool)
@@ -93,6 +100,7 @@ class GeminiEvents(JsonEvents):
 
     def _result(self, event: dict[str, object]) -> Iterator[AgentEvent]:
         yield from self._segment()
+        yield from self.all_unanswered()
         yield _usage(event.get("stats"))
         match event:
             case {"status": "success"}:

@@ -17,6 +17,7 @@ from teamchat.runners.agent_events import (
     Failure,
     FailureKind,
     Note,
+    Question,
     Retry,
     Text,
     TextDelta,
@@ -47,6 +48,8 @@ class JsonEvents(ABC):
         self.kind: FailureKind | None = None
         self._trouble: Retry | Error | None = None
         self._junk: list[str] = []
+        self._asked: dict[str, str] = {}  # questions to the user by their calls, until these have ended
+        self._asks = False
 
     @abstractmethod
     def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
@@ -96,6 +99,17 @@ class JsonEvents(ABC):
             self.live.write(text)
             yield TextDelta(text)
 
+    def unanswered(self, tool: str, *, failed: bool = True) -> Iterator[AgentEvent]:
+        """The question of a tool call that has ended, if it was one and got no answer."""
+        question = self._asked.pop(tool, None)
+        if question is not None and failed:
+            self._asks = True
+            yield Question(question)
+
+    def all_unanswered(self) -> Iterator[AgentEvent]:
+        for tool in tuple(self._asked):
+            yield from self.unanswered(tool)
+
     def forget(self) -> None:
         """What was streamed so far is no part of the answer, or has come as a whole."""
         self.live = StringIO()
@@ -122,7 +136,7 @@ class JsonEvents(ABC):
         if self.error is not None:
             return failure(self.voice, self.error, self.status, self.kind)
         if self.done and exit_code == 0:
-            return NO_ANSWER if is_blank(self.reply) else None
+            return NO_ANSWER if is_blank(self.reply) and not self._asks else None
         signalled = ending(exit_code).startswith("was ended")
         if isinstance(self._trouble, Error) and not self.done and not signalled:
             return failure(self.voice, self._trouble.text, self.status)

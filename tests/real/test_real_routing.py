@@ -7,7 +7,7 @@ from threading import Barrier
 import pytest
 
 from teamchat.core.scripted.protocol import Request
-from teamchat.core.scripted.reply import Reply
+from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.core.scripted.server import Script
 from teamchat.runners.base import Vendor
 from tests.real.world import MEMBERS, PANEL, TIMEOUT_S, World
@@ -94,6 +94,37 @@ def test_a_person_is_asked_in_one_command_and_answers_in_another(user: World) ->
     answered = user.json("send", "The first one")
     assert answered.code == 0, answered.err
     assert [event["member"] for event in answered.events if event["type"] == "turn_started"] == ["max", "sarah"]
+
+
+ASKED = {
+    "questions": [
+        {
+            "question": "Which database?",
+            "header": "Database",
+            "multiSelect": False,
+            "options": [{"label": "SQLite", "description": "a file"}, {"label": "Postgres", "description": "a server"}],
+        }
+    ]
+}
+TOOLS: dict[Vendor, str] = {"claude": "AskUserQuestion", "codex": "request_user_input", "gemini": "ask_user"}
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("access", ["read", "edit"])
+def test_what_an_agent_asks_by_a_tool_of_its_cli_is_asked_and_answered(
+    user: World, vendor: Vendor, access: str
+) -> None:
+    name = user.member(vendor, f'access = "{access}"')
+    replies = [Reply(tools=(ToolUse(TOOLS[vendor], ASKED),)), Reply("I need to know."), Reply("SQLite it is.")]
+    user.server.script(vendor, replies)
+    asked = user.json("send", "--trust", "Go")
+    assert (asked.code, asked.result["waiting"]) == (9, "kailai"), asked.err
+    question = "(a question that Codex did not pass on:" if vendor == "codex" else "Which database?\n- SQLite: a file\n"
+    assert asked.result["text"].startswith(f"I need to know.\n\n{question}")
+    answered = user.json("send", "SQLite")
+    assert (answered.code, answered.result["text"]) == (0, "SQLite it is."), answered.err
+    assert [event["member"] for event in answered.events if event["type"] == "turn_started"] == [name]
+    assert question in user.prompt(vendor)
 
 
 def test_a_ping_pong_pair_stops_at_its_guard_and_resumes(user: World) -> None:

@@ -11,6 +11,7 @@ from teamchat.runners.agent_events import (
     Error,
     FailureKind,
     Note,
+    Question,
     Retry,
     Started,
     Text,
@@ -21,6 +22,7 @@ from teamchat.runners.agent_events import (
     Usage,
     VendorSession,
 )
+from teamchat.runners.base import Verdict
 from teamchat.runners.claude_events import ClaudeEvents
 from tests.runners.captures import replay
 
@@ -353,3 +355,49 @@ def test_lone_surrogates_become_replacement_characters() -> None:
     parser = ClaudeEvents()
     parser.feed(rb'{"type":"result","subtype":"success","is_error":false,"result":"a\ud83d b\ud83d\ude00"}')
     assert parser.finish(0, "").text == "a\ufffd b\U0001f600"
+
+
+# --- a question to its user
+
+
+DATABASE = {"question": "Which database?", "options": [{"label": "SQLite", "description": "a file"}]}
+IN_WORDS = "Which database?\n- SQLite: a file"
+DISABLED = (
+    "<tool_use_error>Error: No such tool available: AskUserQuestion. AskUserQuestion is disabled for this session"
+)
+ASKS = assistant(tool_use("t1", "AskUserQuestion", questions=[DATABASE]))
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        tool_result("t1", DISABLED, is_error=True),
+        tool_result("t1", "Tool permission request failed: AbortError: Stream closed", is_error=True),
+        None,
+    ],
+    ids=["not offered", "not answered", "no result"],
+)
+def test_a_question_that_nobody_answers_is_told_and_no_refusal(refusal: object) -> None:
+    denial = {"tool_name": "AskUserQuestion", "tool_use_id": "t1", "tool_input": {"questions": [DATABASE]}}
+    parser = ClaudeEvents()
+    events = feed(parser, ASKS, *([refusal] if refusal else []), {**RESULT, "permission_denials": [denial]})
+    assert [event for event in events if isinstance(event, Question | Denied)] == [Question(IN_WORDS)]
+    assert parser.finish(0, "") == Verdict("Hi", usage=parser.used())
+
+
+def test_a_question_alone_is_an_answer() -> None:
+    parser = ClaudeEvents()
+    feed(parser, ASKS, tool_result("t1", DISABLED, is_error=True), {**RESULT, "result": ""})
+    assert parser.finish(0, "").failure is None
+
+
+def test_a_question_that_was_answered_is_none_to_a_person() -> None:
+    """As a hook of the user's may do."""
+    events = feed(ClaudeEvents(), ASKS, tool_result("t1", "SQLite"), RESULT)
+    assert not [event for event in events if isinstance(event, Question)]
+
+
+def test_a_question_of_a_subagent_is_for_the_one_that_runs_it() -> None:
+    asks = {**ASKS, "parent_tool_use_id": "t0"}
+    events = feed(ClaudeEvents(), asks, tool_result("t1", DISABLED, is_error=True), RESULT)
+    assert not [event for event in events if isinstance(event, Question)]

@@ -11,6 +11,7 @@ from teamchat.runners.agent_events import (
     Error,
     FailureKind,
     Note,
+    Question,
     Retry,
     Started,
     Text,
@@ -178,3 +179,10 @@ def test_a_completed_turn_without_a_message_is_no_success() -> None:
     failure = parser.finish(0, "").failure
     assert failure is not None
     assert failure.reason == "finished without an answer"
+
+
+def test_a_question_to_its_user_is_told_by_stderr_alone() -> None:
+    """As 0.150.0 to 0.169.0 tell it: the question itself is nowhere."""
+    line = b"ERROR codex_core::tools::router: error=request_user_input is unavailable in Default mode"
+    told = "(a question that Codex did not pass on: request_user_input is unavailable in Default mode)"
+    assert list(CodexEvents().feed_stderr(line)) == [Question(told)]

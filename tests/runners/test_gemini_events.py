@@ -11,6 +11,7 @@ from teamchat.runners.agent_events import (
     Error,
     FailureKind,
     Note,
+    Question,
     Retry,
     Started,
     Text,
@@ -166,3 +167,18 @@ def test_the_exit_code_tells_the_status_that_the_message_leaves_out() -> None:
         failure = parser.finish(code, "").failure
         assert failure is not None
         assert failure.kind is kind
+
+
+def test_a_question_to_its_user_is_told_and_no_refusal() -> None:
+    """As 0.55.1 to 0.61.0 tell it."""
+    asked = {"questions": [{"question": "Which database?", "options": [{"label": "SQLite", "description": "a file"}]}]}
+    use = {"type": "tool_use", "tool_name": "ask_user", "tool_id": "t1", "parameters": asked}
+    words = 'Tool "ask_user" not found. Did you mean one of: "read_file"?'
+    error = {"type": "tool_not_registered", "message": words}
+    refusal = {"type": "tool_result", "tool_id": "t1", "status": "error", "output": words, "error": error}
+    for end in ([refusal, SUCCESS], [SUCCESS]):
+        parser = GeminiEvents()
+        events = feed(parser, use, *end)
+        told = [event for event in events if isinstance(event, Question | Denied)]
+        assert told == [Question("Which database?\n- SQLite: a file")]
+        assert parser.finish(0, "").failure is None

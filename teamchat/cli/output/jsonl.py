@@ -31,6 +31,7 @@ from teamchat.runners.agent_events import (
     Denied,
     Error,
     Note,
+    Question,
     Retry,
     Text,
     TextDelta,
@@ -98,6 +99,8 @@ class JsonOutput:
                 write("tool_result", **at, id=tool, failed=failed, paths=paths)
             case Denied(tool=tool, detail=detail):
                 write("denied", **at, tool=tool, detail=detail)
+            case Question(text=text):
+                write("question", **at, text=text)
             case Retry(reason=reason, kind=kind, attempt=attempt):
                 write("retry", **at, reason=reason, failure=kind, attempt=attempt)
             case Note(text=text) | Error(text=text):

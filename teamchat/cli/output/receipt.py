@@ -23,6 +23,7 @@ LONGEST_OUTPUT = 100  # characters, of a tool that failed
 SHOWN = {
     "ToolCall": "{name} {summary}",
     "Denied": "denied: {tool} {detail}",
+    "Question": "asked its user: {text}",
     "Retry": "tried again: {reason}",
     "Note": "{text}",
 }

@@ -75,6 +75,12 @@ class Voice:
         self.pending.append(rest)
         return lines
 
+    def more_of(self, text: str) -> str:
+        """What `text` has beyond what was shown, if it begins with that."""
+        shown = "".join(self.block).strip() or self.last
+        first, whole = f"{shown}\n", text.strip()
+        return whole.removeprefix(first).strip() if shown and whole.startswith(first) else ""
+
 
 class TerminalOutput:
     """Colours go by the order in the team, so that a member keeps its own."""
@@ -185,6 +191,10 @@ class TerminalOutput:
         self._text(voice, voice.cleaner.flush())
         final = visible(text)
         if voice.has_shown(final):
+            return
+        if more := voice.more_of(final):
+            self._text(voice, f"\n{more}")
+            self._end_block(voice)
             return
         if "".join(voice.block).strip():
             self._aside(voice, "(the text above was replaced:)", "dim")

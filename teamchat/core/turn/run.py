@@ -6,14 +6,24 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from teamchat.core.memory import Thread, own_share
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import TimedEvent
 from teamchat.core.turn.ready import ReadyTurn
-from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Note, TextDelta, ToolCall, ToolResult, Usage
+from teamchat.runners.agent_events import (
+    AgentEvent,
+    Failure,
+    FailureKind,
+    Note,
+    Question,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from teamchat.runners.running import Identity, Launch, Launcher, SpawnFailed, Stays, in_words
 from teamchat.runners.turn import NO_LIMITS, Stopper, TurnEnd, run_turn
 
@@ -32,6 +42,18 @@ class FinishedTurn:
     untold: bool = False
     vendor_session: str | None = None
     events: tuple[TimedEvent, ...] = ()
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """What the agent asked its user, and got no answer to."""
+        return tuple(timed.event.text for timed in self.events if isinstance(timed.event, Question))
+
+    def with_questions(self) -> FinishedTurn:
+        """The turn whose reply has what the agent asked its user, too, where it does not say so itself."""
+        if self.outcome.failure:
+            return self
+        untold = (question for question in self.questions if question not in self.text)
+        return replace(self, text="\n\n".join(filter(None, (self.text.strip(), *untold)))) if self.questions else self
 
 
 async def run(
