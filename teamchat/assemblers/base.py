@@ -15,11 +15,15 @@ from teamchat.assemblers.truncation import TruncationPolicy
 
 @dataclass(frozen=True, slots=True)
 class PromptContextMessage:
-    """One message of the history, its markers already removed. `from_` is the seed's `from`, a Python keyword."""
+    """One message of the history, its markers already removed. `from_` is the seed's `from`, a Python keyword.
+
+    A `whole` one keeps its middle, however long it is.
+    """
 
     from_: str
     content: str
     to: str | None = None
+    whole: bool = False
 
 
 FRAMEWORK = "framework__context"
@@ -64,7 +68,8 @@ class AssemblerInput:
 class Trimmed:
     """What a prompt was made to fit by: whole layers and history messages, and bytes cut out of a text.
 
-    `long_messages` is how many of the history lost their middle, whatever the budget.
+    `long_messages` is how many of the history lost their middle, whatever the budget. `bytes` is what all of history
+    and layers lost, and `limit` the key of the team file that history and layers gave way to (None: they did not).
     """
 
     history_messages: int = 0
@@ -72,6 +77,8 @@ class Trimmed:
     request_bytes: int = 0
     layers: tuple[str, ...] = ()
     long_messages: int = 0
+    bytes: int = field(default=0, compare=False)
+    limit: str | None = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
         budget = self.history_messages or self.message_bytes or self.request_bytes or self.layers
@@ -106,10 +113,14 @@ class AssemblerOutput:
 
 
 class BudgetExceeded(Exception):
-    """Task and system text alone are over the budget; `needed` and `allowed` are bytes."""
+    """What is never cut is over the budget, all in bytes: `needed` is `fixed` and a trace of the message beside it."""
 
-    def __init__(self, needed: int, allowed: int) -> None:
-        super().__init__(f"the task and system text alone take {needed} bytes of a budget of {allowed}")
+    def __init__(self, fixed: int, needed: int, allowed: int) -> None:
+        super().__init__(
+            f"system text, task and turn note take {fixed:,} bytes, {needed:,} with the least of the message;"
+            f" max_bytes is {allowed:,}"
+        )
+        self.fixed = fixed
         self.needed = needed
         self.allowed = allowed
 

@@ -66,7 +66,7 @@ class Parts:
     """A prompt in its order before it is joined; `system_flag` travels beside it. `opening` is system text and task.
 
     `layers` are those that are not blank, by their names, in order. `shortened` has, for each line of the history,
-    whether its message has lost its middle.
+    how many bytes of its message's middle are gone.
     """
 
     system_flag: str | None
@@ -74,7 +74,7 @@ class Parts:
     layers: Mapping[str, Section]
     history_heading: str
     history: tuple[str, ...]
-    shortened: tuple[bool, ...]
+    shortened: tuple[int, ...]
     request: Section
     turn: Section
     message: Section
@@ -87,23 +87,26 @@ def lay_out(given: AssemblerInput, form: PromptFormat) -> Parts:
         for name in BLOCKS
     }
     task = Section(form.task, _stripped(given.team_task))
-    history = tuple(_short(message, given.per_message) for message in given.context_messages)
+    history = [_short(message, given.per_message) for message in given.context_messages]
     return Parts(
         system_flag=(system or None) if form.system_apart else None,
         opening=(task,) if form.system_apart else (Section(form.system, system), task),
         layers={name: section for name, section in layers.items() if section.body},
         history_heading=form.history,
-        history=tuple(form.line(_fenced(message, given.fence)) for message in history),
-        shortened=tuple(short is not whole for short, whole in zip(history, given.context_messages, strict=True)),
+        history=tuple(form.line(_fenced(message, given.fence)) for message, _ in history),
+        shortened=tuple(gone for _, gone in history),
         request=_said(form.request, given.request, given.fence),
         turn=Section(form.turn, _stripped(given.turn_note)),
         message=_said(form.message, given.current_message, given.fence),
     )
 
 
-def _short(message: PromptContextMessage, policy: TruncationPolicy | None) -> PromptContextMessage:
-    cut = policy(message.content) if policy else None
-    return replace(message, content=cut.text) if cut and cut.removed_bytes else message
+def _short(message: PromptContextMessage, policy: TruncationPolicy | None) -> tuple[PromptContextMessage, int]:
+    """The message as its policy lets it be, and the bytes that took out of it."""
+    if policy is None or message.whole:
+        return message, 0
+    cut = policy(message.content)
+    return replace(message, content=cut.text), cut.removed_bytes
 
 
 def _said(heading: str, text: str | None, fence: str | None) -> Section:

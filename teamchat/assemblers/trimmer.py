@@ -9,7 +9,7 @@ before it. No text is measured more than a few times: the cost is linear.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from teamchat.assemblers.base import COMPRESSION, EXPERIENCE, KNOWLEDGE, TODO, BudgetExceeded, Trimmed
@@ -36,11 +36,33 @@ def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[
         room = spare - over
     others, _ = _fitting((TODO, EXPERIENCE, KNOWLEDGE), parts, room)
     layers = {name: section for name, section in parts.layers.items() if name in summary | others}
-    gone = len(parts.history) - len(history)
-    dropped = tuple(name for name in parts.layers if name not in layers)
     return (
         replace(parts, request=request, message=message, history=history, layers=layers),
-        Trimmed(gone, message_cut, request_cut, dropped, sum(parts.shortened[gone:])),
+        _trimmed(parts, history, layers, message_cut, request_cut, "max_prompt_tokens" if over else "max_bytes"),
+    )
+
+
+def _trimmed(
+    parts: Parts,
+    history: tuple[str, ...],
+    layers: Mapping[str, Section],
+    message_cut: int,
+    request_cut: int,
+    limit: str,
+) -> Trimmed:
+    """What `parts` lost to become this `history`, the newest of theirs, and these `layers`."""
+    gone = len(parts.history) - len(history)
+    dropped = tuple(name for name in parts.layers if name not in layers)
+    left_out = [*parts.history[:gone], *(parts.layers[name].body for name in dropped)]
+    shortened = parts.shortened[gone:]
+    return Trimmed(
+        history_messages=gone,
+        message_bytes=message_cut,
+        request_bytes=request_cut,
+        layers=dropped,
+        long_messages=sum(map(bool, shortened)),
+        bytes=sum(map(byte_length, left_out)) + sum(shortened),
+        limit=limit if left_out else None,
     )
 
 
@@ -65,7 +87,7 @@ def _spare(parts: Parts, max_bytes: int) -> int:
     unneeded = len(BLANK_LINE)
     needed = beside + max(whole + traces - unneeded, 0)
     if needed > max_bytes:
-        raise BudgetExceeded(needed, max_bytes)
+        raise BudgetExceeded(beside + max(whole - unneeded, 0), needed, max_bytes)
     return max_bytes + unneeded - beside - whole - traces
 
 

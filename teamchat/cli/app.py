@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from teamchat.cli.interrupts import end_at_once
 from teamchat.cli.report import report
 from teamchat.cli.streams import prepare
+from teamchat.cli.typed import TYPED
 from teamchat.core.errors import UsageError
 
 FRONT, BEHIND = "Commands", "More commands"
@@ -101,6 +102,7 @@ def teamchat(
 
 def run(args: list[str]) -> int:
     """Run the program with these arguments; its exit code."""
+    TYPED.set(args)
     return report(lambda: app(args, prog_name="teamchat", standalone_mode=False))
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from teamchat.assemblers.truncation import approx_tokens
-from teamchat.cli.output.receipt import block_lines, memory_in_words, short
+from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words, short
 from teamchat.cli.output.words import called, exact, group_of, plural, refusal, todo_line
 from teamchat.cli.place import choose_session
+from teamchat.core.addressing import Addressed
 from teamchat.core.answering import passed_over
 from teamchat.core.clean import visible
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
 from teamchat.core.engine.route import Route, Status
+from teamchat.core.entry import check_room
 from teamchat.core.events import ConversationEvent, TodoChanged, Warned
 from teamchat.core.folders import state_dir
 from teamchat.core.layers.collector import Told
@@ -29,14 +31,27 @@ from teamchat.runners.turn import Stopper
 
 
 def explain(
-    team: Team, db: Database, session: str | None, text: str, *, new: bool, speaker: str | None, to: str | None
+    team: Team,
+    db: Database,
+    session: str | None,
+    text: str,
+    *,
+    new: bool,
+    speaker: str | None,
+    to: str | None,
+    typed: int,
+    cut: bool,
 ) -> int:
     """Print markers, the order of speaking, and the first turn's prompt, command and environment."""
     explanation: list[str | bytes] = []
     try:
         with db.taken_back():  # and printed after it: a pager must not keep the store locked
             chosen = choose_session(db, team, session, new=new)[0]
-            explanation.extend(_explain(team, db, chosen.id, text, speaker, to))
+            explanation.extend(marker_lines(text))
+            told: list[ConversationEvent] = []
+            coordinator = _coordinator(team, db, chosen.id, told.append)
+            addressed = coordinator.address(text, speaker=speaker, to=to, typed=typed)
+            explanation.extend(_explain(coordinator, addressed, told, cut=cut))
     finally:  # also what was found before something that send refuses
         _print(explanation)
     return 0
@@ -49,21 +64,24 @@ def _print(explanation: list[str | bytes]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _explain(
-    team: Team, db: Database, session: int, text: str, speaker: str | None, to: str | None
-) -> Iterator[str | bytes]:
-    yield from marker_lines(text)
-    told: list[ConversationEvent] = []
-    coordinator = ConversationCoordinator(
+def _coordinator(
+    team: Team, db: Database, session: int, emit: Callable[[ConversationEvent], None]
+) -> ConversationCoordinator:
+    return ConversationCoordinator(
         team,
         db,
         session,
         folder=db.path.parent,
         stopper=Stopper(),
-        emit=told.append,
+        emit=emit,
         cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
     )
-    addressed = coordinator.address(text, speaker=speaker, to=to)
+
+
+def _explain(
+    coordinator: ConversationCoordinator, addressed: Addressed, told: Sequence[ConversationEvent], *, cut: bool
+) -> Iterator[str | bytes]:
+    team = coordinator.team
     actions = coordinator.store(addressed)
     yield from (f"problem: {problem}" for problem in addressed.problems)
     yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
@@ -74,6 +92,9 @@ def _explain(
     if coordinator.state.held:
         yield "held, only resume moves them: " + ", ".join(route.target for route in coordinator.state.held)
     yield from guards(team, coordinator)
+    if not addressed.wordless and (message := coordinator.manager.get_latest_message()):
+        for member in map(team.member, addressed.names):
+            check_room(team, member, message, coordinator.manager.get_team_task(), cut=cut)
     if queue and queue[0].target not in {human.name for human in team.humans}:
         yield from _compaction(coordinator, queue[0])
         yield from _first_turn(team, coordinator, queue[0])
@@ -144,6 +165,7 @@ def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) 
         yield f"without {name}" if value is None else f"with {name}={value}"
     if turn.prompt.system_text:
         yield f"\nits system text ({turn.setup.system_bytes:,} bytes):\n{turn.prompt.system_text}"
+    yield from (f"cut: {line}" for line in cut_lines(turn.setup.trimmed))
     yield "\nits parts:\n" + "\n".join(f"  {line}" for line in block_lines(turn.setup))
     for name, told in turn.prompt.gathered.items():
         if told.excerpts or told.note:

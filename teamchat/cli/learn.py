@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
 
 def learn(
-    text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="What was learned, in a line; without it all is listed.")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TEXT]...", show_default=False, help="What was learned, in a line; without it all is listed."
+        ),
     ] = None,
     delete: Annotated[int | None, typer.Option("--delete", min=1, metavar="N", help="Forget lesson N.")] = None,
     from_session: Annotated[
@@ -32,12 +35,14 @@ def learn(
     no_wait: NoWaitOption = False,
 ) -> int:
     """Keep a lesson of this workspace, which members are told where it fits."""
+    from teamchat.cli.options import joined
     from teamchat.cli.output.words import learned, note
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.errors import UnknownName, UsageError
     from teamchat.core.store.lessons import add_lesson, delete_lesson, newest_lessons
     from teamchat.core.store.sessions import last_session, need_session
 
+    text = joined(words)
     if from_session:
         from teamchat.cli.learning import learn_from_session
 

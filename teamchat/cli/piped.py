@@ -1,4 +1,4 @@
-"""Standard input as part of a message."""
+"""The message that a person sends: what was typed, with standard input as a part of it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,51 @@ import re
 import select
 import stat
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from teamchat.cli.output.words import note
+from teamchat.cli.reading import LARGEST_MESSAGE, read_within, text_in
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.markdown import open_fence
 
 WAIT_NOTE_S = 3.0
+INPUT = "standard input"
+EMPTY = "standard input was empty"
 
 
-def message_text(text: str) -> str:
-    """The message: the argument, with piped text appended as a fenced block; `-` is standard input itself."""
-    if text == "-":
-        if sys.stdin.isatty():
-            note("reading the message from standard input; Ctrl-D ends it")
-        return _read()
-    if not _is_piped():
-        return text
-    piped = _read()
-    return with_piped(text, piped) if piped.strip() else text
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A person's message, and how many characters at its beginning were `typed` on the command line."""
+
+    text: str
+    typed: int
+
+
+def read_message(words: Sequence[str], max_bytes: int | None = None) -> Message:
+    """The message: the words, with piped text appended as a fenced block; without words, or for `-`, the piped text.
+
+    Raises `PromptTooLarge` for an input over `max_bytes` (None: what teamchat takes at all), and `UsageError`.
+    """
+    text = " ".join(words)
+    if words and text != "-":
+        return _with_input(text, max_bytes) if _is_piped() else Message(text, len(text))
+    if not (words or _is_piped()):
+        raise UsageError("there is nothing to send", 'teamchat send "Hi"')
+    if sys.stdin.isatty():
+        note("reading the message from standard input; Ctrl-D ends it")
+    piped = _read(max_bytes)
+    if not piped.strip():
+        raise UsageError(EMPTY)
+    return Message(piped, 0)
+
+
+def _with_input(text: str, max_bytes: int | None) -> Message:
+    piped = _read(max_bytes)
+    if not piped.strip():
+        note(EMPTY)
+        return Message(text, len(text))
+    return Message(with_block(text, fenced(piped)), len(text))
 
 
 def _is_piped() -> bool:
@@ -36,25 +63,28 @@ def _is_piped() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
-def _read() -> str:
-    """Everything on standard input. A pipe that nobody writes to is not waited for in silence."""
+def _read(max_bytes: int | None) -> str:
+    """Everything on standard input. A pipe that is silent is not waited for in silence."""
+    most, why = LARGEST_MESSAGE, f"and a message takes at most {LARGEST_MESSAGE:,}"
+    if max_bytes is not None and max_bytes < most:
+        most, why = max_bytes, f"and a prompt holds {max_bytes:,} (max_bytes in the team file; --cut sends a part)"
     try:
         if not sys.stdin.isatty() and not select.select([0], [], [], WAIT_NOTE_S)[0]:
             note("waiting for standard input, a pipe without text so far (add < /dev/null to send without it)")
-        data = sys.stdin.buffer.read()
+        data = read_within(sys.stdin.buffer, most, INPUT, why)
     except (OSError, ValueError) as error:
         raise UsageError(f"standard input can not be read: {error}") from error
-    return data.decode(errors="replace")
+    return text_in(data, INPUT)
 
 
-def with_piped(text: str, piped: str) -> str:
-    """The message with the piped text behind it, also when its own last code fence was never closed."""
+def with_block(text: str, block: str) -> str:
+    """The message with a fenced block behind it, also when its own last code fence was never closed."""
     closing = open_fence(text)
-    return f"{text}\n{closing}\n\n{fenced(piped)}" if closing else f"{text}\n\n{fenced(piped)}"
+    return f"{text}\n{closing}\n\n{block}" if closing else f"{text}\n\n{block}"
 
 
-def fenced(text: str) -> str:
-    """`text` in a code fence longer than any within, so that markers in it are inert."""
+def fenced(text: str, name: str = "") -> str:
+    """`text` in a code fence longer than any within, so that markers in it are inert; `name` says what it is."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text.rstrip(chr(10))}\n{fence}"
+    return f"{fence}{name}\n{text.rstrip(chr(10))}\n{fence}"

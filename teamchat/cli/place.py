@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from teamchat.core.errors import StoreError, TeamchatError, UsageError
+from teamchat.cli.typed import typed_with, was_typed
+from teamchat.core.errors import StoreError, TeamchatError, UnknownName, UsageError
 from teamchat.core.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.sessions import (
@@ -18,6 +19,7 @@ from teamchat.core.store.sessions import (
     create_session,
     current_session,
     find_session,
+    no_session,
     remove_session,
     touch_session,
 )
@@ -72,9 +74,9 @@ def store_file(root: Path) -> Path:
 
 
 def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> tuple[Session, bool]:
-    """The session to go on with, created if need be, and whether it begins.
+    """The session to go on with, and whether it begins; `new` begins another, under the name if one is given.
 
-    A named one is created if missing; `new` begins another, under that name if one is given.
+    Without a name there need be none before. Raises `UnknownName` for one that is missing, and `UsageError`.
     """
     with db.transaction():  # or two commands at once would both find it missing
         found = None if new and not name else current_session(db, name)
@@ -82,6 +84,9 @@ def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> 
             raise UsageError(
                 f"there is a session {name!r} already", f"teamchat send --session {shlex.quote(found.name)} ..."
             )
+        if name and not (found or new):
+            options = ["--new"] if was_typed("--session") else ["--new", "--session", name]
+            raise UnknownName(no_session(db, name), typed_with(*options))
         if found:
             touch_session(db, found.id)
             return found, False

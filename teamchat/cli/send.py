@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 
 def send(
-    text: Annotated[
-        str,
-        typer.Argument(metavar="TEXT", help='The message, such as "[NEXT:max] Hi"; - reads it from standard input.'),
-    ],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TEXT]...",
+            show_default=False,
+            help='The message, such as "[NEXT:max] Hi"; - or none reads standard input.',
+        ),
+    ] = None,
     to: Annotated[
         str | None,
         typer.Option(
@@ -41,7 +45,15 @@ def send(
     ] = None,
     team: TeamOption = None,
     session: SessionOption = None,
-    new: Annotated[bool, typer.Option("--new", help="Begin another conversation.")] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Begin another conversation, under the --session if given.")
+    ] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Send a text that was probably meant to call somebody and calls nobody.")
+    ] = False,
+    cut: Annotated[
+        bool, typer.Option("--cut", help="Send a text that no prompt has room for; its middle is left out there.")
+    ] = False,
     as_json: JsonOption = False,
     stream: StreamOption = False,
     quiet: QuietOption = False,
@@ -61,25 +73,27 @@ def send(
 
     from teamchat.cli.conversation import Show, choose_output, converse
     from teamchat.cli.output.words import note
-    from teamchat.cli.piped import message_text
+    from teamchat.cli.piped import read_message
     from teamchat.cli.place import begun, choose_session, find_team, need_trust, open_store, session_typed
-    from teamchat.core.addressing import address
-    from teamchat.core.engine.state import State
-    from teamchat.core.rules import rules_of
+    from teamchat.cli.typed import saying_what_to_type
+    from teamchat.core.entry import check_entry
     from teamchat.core.store.sessions import current_session
 
     show = Show(as_json, stream, quiet)
     found = find_team(team, timeout)
     if not dry_run:
         need_trust(found, give=trust)
-    message = message_text(text)
+    message = read_message(words or (), None if cut else found.max_bytes)
+    typed = 0 if anyway else message.typed
     with open_store(found.root) as db:
         if dry_run:
             from teamchat.cli.dry_run import explain
 
-            return explain(found, db, session, message, new=new, speaker=as_, to=to)
-        opens = new or current_session(db, session) is None
-        address(message, found, State(rules_of(found)), speaker=as_, to=to, opens=opens)  # before anything begins
+            with saying_what_to_type(message):
+                return explain(found, db, session, message.text, new=new, speaker=as_, to=to, typed=typed, cut=cut)
+        current = None if new else current_session(db, session)
+        with saying_what_to_type(message):  # before anything begins
+            check_entry(found, db, current, message.text, speaker=as_, to=to, typed=typed, cut=cut)
         chosen, begins = choose_session(db, found, session, new=new)
         if not quiet:
             note(f"session {chosen.name} " + ("begins" if begins else "goes on (--new begins another)"))
@@ -90,7 +104,7 @@ def send(
                 waiting = ", ".join(route.target for route in held)
                 typed = found.typed + session_typed(db, chosen)
                 note(f"still held from before: {waiting} (teamchat resume{typed} goes on with them)")
-            return await coordinator.send(message, speaker=as_, to=to)
+            return await coordinator.send(message.text, speaker=as_, to=to)
 
         with begun(db, chosen) if begins else nullcontext():
             if record is None:
@@ -104,6 +118,6 @@ def send(
                 chosen,
                 output,
                 work,
-                lambda writer, cooling: writer.human(message, as_, to, cooling),
+                lambda writer, cooling: writer.human(message.text, as_, to, cooling),
                 wait=not no_wait,
             )

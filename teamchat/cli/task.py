@@ -8,14 +8,16 @@ from teamchat.cli.options import SessionOption, TeamOption
 
 
 def task(
-    text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="The new task; without it the task is printed.")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TEXT]...", show_default=False, help="The new task; without it the task is printed."),
     ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Take the task away.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,
 ) -> None:
     """Show or set the task that every member is told."""
+    from teamchat.cli.options import joined
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.clean import visible
@@ -24,6 +26,7 @@ def task(
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import check_there, need_session
 
+    text = joined(words)
     if text is not None and clear:
         raise UsageError("--clear takes no text")
     if text is not None and not text.strip():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from teamchat.core.engine.decide import default_target
 from teamchat.core.engine.state import State
-from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.errors import NearMiss, UnknownName, UsageError
 from teamchat.core.messages import well_formed
-from teamchat.core.routing.hints import hints, in_words
+from teamchat.core.names import fold
+from teamchat.core.routing.hints import Hint, hints, in_words
 from teamchat.core.routing.markers import Marker, MarkerKind, scan, strip_markers
 from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
 from teamchat.core.team import Member, Team
@@ -53,12 +56,20 @@ class AddressedReply:
 
 
 def address(
-    text: str, team: Team, state: State, *, speaker: str | None = None, to: str | None = None, opens: bool = False
+    text: str,
+    team: Team,
+    state: State,
+    *,
+    speaker: str | None = None,
+    to: str | None = None,
+    opens: bool = False,
+    typed: int = 0,
 ) -> Addressed:
     """What a person's message asks for; `speaker` is `--as`, `to` is `--to`, and before one that `opens` nobody spoke.
 
-    Raises `UsageError` for a message without anything in it or anything to answer, and `UnknownName` for a speaker that
-    is no human, an ambiguous title, or when nobody it names is known: then nothing is stored.
+    Raises `UsageError` for a message without anything in it or anything to answer, or that calls its speaker alone, and
+    `UnknownName` for a speaker that is no human, an ambiguous title, or when nobody it names is known: then nothing is
+    stored. `NearMiss` is raised where it calls nobody and the first `typed` characters have what was meant to.
     """
     text = well_formed(text)
     if not text.strip():
@@ -69,9 +80,13 @@ def address(
         raise UsageError("--to names nobody", "--to max, --to max,sarah or --to max+sarah")
     resolution = resolve(markers, team.members, speaker, "human", targets)
     who = _speaker(team, speaker, resolution)
+    calls_self = any(request.target == who.name for request in resolution.requests)
     requests = tuple(request for request in resolution.requests if request.target != who.name)
     named = bool(targets) or _names_anyone(markers)
     _refuse_unknown(resolution, requests, named=named)
+    if calls_self and not requests:
+        raise UsageError("you cannot call yourself; nobody was called")
+    near_misses = _near_misses(text, markers, team, who, resolution, mentions=not named)
     wordless = not strip_markers(text, author="human").strip()
     if opens and wordless and requests:
         names = ", ".join(request.target for request in requests)
@@ -81,6 +96,7 @@ def address(
         )
     if not requests and not named and not wordless:
         target = default_target(state, who.name)
+        _refuse_near_misses([hint for hint in near_misses if hint.position < typed], team, target)
         requests = (RouteRequest(target),) if target else ()
     return Addressed(
         text=text,
@@ -92,8 +108,8 @@ def address(
         markers=_raw(markers),
         problems=(
             *few(problem.message for problem in resolution.problems),
-            *(f"{who.name} is who speaks: ignored" for request in resolution.requests if request.target == who.name),
-            *_near_misses(text, markers, team, who, resolution, mentions=not named),
+            *(["you cannot call yourself: ignored"] if calls_self else []),
+            *in_words(near_misses),
         ),
         wordless=wordless,
     )
@@ -101,12 +117,23 @@ def address(
 
 def _near_misses(
     text: str, markers: tuple[Marker, ...], team: Team, speaker: Member, resolution: Resolution, *, mentions: bool
-) -> list[str]:
+) -> tuple[Hint, ...]:
     """What was probably meant as a marker; nobody needs to be told of one for the speaker, or who is called anyway."""
     called = {speaker.name, *(request.target for request in resolution.requests)}
     others = [member for member in team.members if member.name not in called]
     names = [name for member in others for name in (member.name, member.title) if name]
-    return in_words(hints(text, markers, names, speaker.type, mentions=mentions))
+    return hints(text, markers, names, speaker.type, mentions=mentions)
+
+
+def _refuse_near_misses(found: Sequence[Hint], team: Team, target: str | None) -> None:
+    """Raises `NearMiss` where the message would go to somebody else than who was probably meant."""
+    calls = [hint for hint in found if hint.calls is not None]
+    meant = [name for hint in calls for name in re.split("[,，、+＋]", hint.calls or "")]
+    there = team.member(target) if target else None
+    expected = {fold(name) for name in (there.name, there.title) if name} if there else set()
+    if any(fold(name) not in expected for name in meant):
+        words = "; ".join(in_words(calls))
+        raise NearMiss(f"{words} (--anyway sends it as it is)", ", ".join(hint.calls for hint in calls if hint.calls))
 
 
 def _names_anyone(markers: tuple[Marker, ...]) -> bool:
@@ -149,7 +176,7 @@ def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
     mentions = not _names_anyone(markers)
     problems = (
         *few(problem.message for problem in resolution.problems),
-        *_near_misses(text, markers, team, member, resolution, mentions=mentions),
+        *in_words(_near_misses(text, markers, team, member, resolution, mentions=mentions)),
     )
     return AddressedReply(
         requests=resolution.requests,

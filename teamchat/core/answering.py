@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, Tu
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.living import Living
 from teamchat.core.memory import past_of
+from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Trace, Turn, TurnStatus, begin_turn, end_turn, trace
@@ -192,6 +193,8 @@ class Answering:
             await wait_to_start(prepared, self.outside, self.stopper)
             turn = self._begin(route, prepared, folder)
             self.emit(TurnStarted(turn, route))
+            for warning in cut_warnings(turn, prepared.prompt.answers, self.manager.get_message(route.request)):
+                self.emit(Warned(warning, route.number))
 
             def tell(event: AgentEvent) -> None:
                 self.emit(AgentSpoke(member.name, turn.number, event))
@@ -241,6 +244,15 @@ class Answering:
         """Remove a turn's folders, of which the last one stays to remind the next command of those that cannot be."""
         if problem := remove(*filter(None, folders)):
             self.emit(Warned(problem))
+
+
+def cut_warnings(turn: Turn, answers: ConversationMessage, request: ConversationMessage) -> Iterator[str]:
+    """What the budget cut out of the message that a turn answers, and of the one that it serves."""
+    trimmed = turn.setup.trimmed
+    for message, gone in ((answers, trimmed.message_bytes), (request, trimmed.request_bytes)):
+        if gone:
+            whose = f"{message.speaker.role_name}'s message {message.id}"
+            yield f"{turn.member} is told {whose} without {gone:,} bytes of its middle (max_bytes)"
 
 
 def new_turn(session: int, route: int | None, prepared: ReadyTurn, folder: Path) -> NewTurn:

@@ -31,11 +31,10 @@ from teamchat.core.history import (
     verbatim,
 )
 from teamchat.core.message_log import MemoryLog, MessageLog
-from teamchat.core.messages import ConversationMessage, NewMessage, well_formed
+from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage, NewMessage, well_formed
 
 DEFAULT_CONTEXT_WINDOW_SIZE = 5
 DEFAULT_MAX_BYTES = 768 * 1024
-MAX_TEAM_TASK_BYTES = 5 * 1024
 TASK_CUT = f"the task is longer than {MAX_TEAM_TASK_BYTES} bytes, and was cut to its beginning"
 
 _log = logging.getLogger(__name__)

@@ -133,10 +133,10 @@ class ConversationCoordinator:
         actions = self.store(addressed)
         return await self._follow(actions)
 
-    def address(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Addressed:
+    def address(self, text: str, *, speaker: str | None = None, to: str | None = None, typed: int = 0) -> Addressed:
         """What a person's message would ask for here; nothing is stored."""
         opens = self.manager.get_current_message() is None
-        return address(text, self.team, self.state, speaker=speaker, to=to, opens=opens)
+        return address(text, self.team, self.state, speaker=speaker, to=to, opens=opens, typed=typed)
 
     def store(self, addressed: Addressed) -> tuple[Action, ...]:
         """Store a person's message and queue what it asks for."""

@@ -5,6 +5,7 @@
     │   ├── TeamFileError      2   the team file is wrong
     │   └── NothingToResume    2   `resume` found no route that waits
     ├── UnknownName            4   no such team, member or session; an ambiguous name
+    │   └── NearMiss           4   what looks like a call and is none
     ├── NotTrusted             5   the team file asks for something that was not trusted
     ├── GuardReached           7   a limit lets nobody try it again or elsewhere
     │   └── BudgetUsedUp       8   no budget is left to do so
@@ -12,6 +13,7 @@
     │   ├── DamagedStore      13   what it holds makes no sense
     │   └── SessionBusy       13   another process runs this conversation
     ├── PromptTooLarge        12   the input is over a limit before anything was run
+    │   └── NoRoom            12   a person's message would have to be cut
     ├── AgentMissing          11   the agent's program is not installed
     ├── Interrupted          130   stopped before anything was run
     └── NoRecording           10   a replay came to a turn that was not recorded
@@ -71,6 +73,14 @@ class UnknownName(TeamchatError):
     code = ExitCode.UNKNOWN_NAME
 
 
+class NearMiss(UnknownName):
+    """A person's message that calls nobody and was probably meant to call `names`, as `--to` takes them."""
+
+    def __init__(self, message: str, names: str) -> None:
+        super().__init__(message)
+        self.names = names
+
+
 class NotTrusted(TeamchatError):
     code = ExitCode.NOT_TRUSTED
 
@@ -89,6 +99,10 @@ class SessionBusy(StoreError):
 
 class PromptTooLarge(TeamchatError):
     code = ExitCode.TOO_LARGE
+
+
+class NoRoom(PromptTooLarge):
+    """A person's message would have to be cut, which nobody has allowed."""
 
 
 class AgentMissing(TeamchatError):

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
+MAX_TEAM_TASK_BYTES = 5 * 1024
 SpeakerType = Literal["ai", "human", "system"]
 
 

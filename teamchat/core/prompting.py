@@ -14,7 +14,7 @@ from teamchat.core.crossing import Crossing
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.framework import turn_note
-from teamchat.core.history import text_of
+from teamchat.core.history import Context, text_of
 from teamchat.core.layers.collector import ContextCollector, Occasion, Told, framework_only, texts_of
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, thread_for, thread_key
 from teamchat.core.messages import ConversationMessage
@@ -146,7 +146,7 @@ def _assemble(asked: _Asked, thread: Thread | None) -> _Assembled:
             assembled = asked.manager.assemble_prompt(asked.kind.name, given)
     except BudgetExceeded as error:
         raise PromptTooLarge(
-            f"{asked.member.name}: {error}", "shorten the task or the instructions, or raise max_bytes"
+            f"{asked.member.name}: {error}; shorten the task or the instructions, or raise it in the team file"
         ) from error
     gap = assembled.trimmed.history_messages
     begin = max(gap, unbroken)
@@ -163,7 +163,7 @@ def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[
     """The parts of the prompt, the ids of the messages in it, oldest first, and from which on there is no gap."""
     member, manager, request = asked.member, asked.manager, asked.request
     since = thread.since if thread else None
-    history = manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote)
+    history = _with_whole(manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote), request.id)
     had = thread and (request.id in thread.beside or not manager.is_after(thread.shown_from, request.id))
     sessions = asked.kind.runner.sessions
     told = thread is not None and sessions is not None and not sessions.system_each_time
@@ -181,6 +181,12 @@ def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[
     return replace(given, turn_note=note), history.shown, history.unbroken
 
 
+def _with_whole(context: Context, message_id: str) -> Context:
+    """The same history, in which the message of that id keeps its middle: it is the one that the turn serves."""
+    pairs = zip(context.history, context.shown, strict=False)  # the current message is shown last, and no history
+    return replace(context, history=tuple(replace(one, whole=shown == message_id) for one, shown in pairs))
+
+
 def exists(member: Member, path: str) -> bool:
     """Whether an `@path` of a prompt names something that the member's CLI would read."""
     try:
@@ -195,6 +201,6 @@ def check_limit(member: Member, limit: Limit | None, stdin: bytes) -> None:
     size = len(stdin) if limit.unit == "bytes" else len(stdin.decode())
     if size > limit.size:
         raise PromptTooLarge(
-            f"{member.name}: the prompt has {size:,} {limit.unit}, its CLI takes {limit.size:,}",
-            "send less, or lower max_bytes in the team file",
+            f"{member.name}: the prompt has {size:,} {limit.unit}, its CLI takes {limit.size:,}:"
+            " send less, or lower max_bytes in the team file"
         )

@@ -29,7 +29,7 @@ def test_sessions_of_one_workspace_run_at_the_same_time(world: Path) -> None:
         },
         members={name: {"timeout": "1m"} for name in ("max", "sarah")},
     )
-    both = [start("send", "--session", name, "--to", name, "Go") for name in ("max", "sarah")]
+    both = [start("send", "--new", "--session", name, "--to", name, "Go") for name in ("max", "sarah")]
     assert [ended(process).code for process in both] == [0, 0]
     assert sorted(str(line["name"]) for line in objects(run_here("sessions", "--json"))) == ["max", "sarah"]
 
@@ -44,7 +44,7 @@ def test_large_replies_that_end_at_the_same_moment_are_all_stored(world: Path) -
         {name: [{"touch": str(world / f"{name}.here"), "wait": str(go), "say": texts[name]}] for name in names},
         team={"max_prompt_tokens": 2000},
     )
-    running = [start("send", "--quiet", "--session", name, "--to", name, "Go") for name in names]
+    running = [start("send", "--quiet", "--new", "--session", name, "--to", name, "Go") for name in names]
     with contextlib.ExitStack() as ends:
         for process in running:
             ends.enter_context(process)

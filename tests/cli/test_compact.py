@@ -88,8 +88,8 @@ def test_the_next_processes_go_on_with_it_and_sum_it_up_again(made: Crew) -> Non
 def test_another_conversation_has_its_own(made: Crew) -> None:
     talk(3)
     before = len(made.prompts("max"))
-    for number in (1, 2, 3):
-        assert run_here("send", "--session", "other", f"Question {number}.", "--to", "max").code == 0
+    for number, new in ((1, ["--new"]), (2, []), (3, [])):
+        assert run_here("send", *new, "--session", "other", f"Question {number}.", "--to", "max").code == 0
     there = made.prompts("max")[before:]
     assert [SUMMARY in prompt for prompt in there] == [False] * 3
     assert ["Still plan B." in prompt for prompt in there] == [False, False, True]

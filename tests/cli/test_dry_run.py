@@ -132,12 +132,12 @@ def test_markers_of_the_todo_list_are_explained_with_what_they_would_do(made: Cr
 
 def test_it_stores_nothing_and_begins_no_session(made: Crew) -> None:
     assert run_here("send", "--dry-run", "Hi").code == 0
-    assert run_here("send", "--dry-run", "--session", "new", "Hi").code == 0
+    assert run_here("send", "--dry-run", "--new", "--session", "new", "Hi").code == 0
     stored = rows()
     assert not any(stored[table] for table in ("sessions", "messages", "routes", "turns", "turn_events", "texts"))
     assert run_here("send", "[TEAM_TASK: Other] [NEXT: max] Hi").code == 0
     before = rows()
-    for options in ([], ["--new"], ["--session", "new"], ["--session", "s1"], ["--to", "sarah"]):
+    for options in ([], ["--new"], ["--new", "--session", "new"], ["--session", "s1"], ["--to", "sarah"]):
         assert run_here("send", "--dry-run", *options, "[TEAM_TASK: Third] [DROP: ALL] Hi").code == 0
     assert rows() == before
     assert len(made.prompts("max")) == 1
@@ -176,7 +176,7 @@ def test_too_large_is_told(world: Path) -> None:
     crew(world, {"max": []}, team={"max_bytes": 2000, "task": "x" * 3000})
     ran = run_here("send", "--dry-run", "Hi")
     assert ran.code == 12
-    assert refused(replace(ran, out="")).startswith("max: the task and system text alone take ")
+    assert refused(replace(ran, out="")).startswith("max: system text, task and turn note take ")
     assert ran.out.startswith("speaking: max\nguards: ")
 
 
@@ -246,5 +246,5 @@ def test_a_pager_does_not_keep_the_store_locked(made: Crew) -> None:
 
 @pytest.mark.usefixtures("made")
 def test_the_prompt_is_exact_where_it_is_piped() -> None:
-    ran = cli("send", "--dry-run", "-", stdin=b"bell \x07 and \xff byte\n")
+    ran = cli("send", "--dry-run", "-", stdin="bell \x07 and \ufffd byte\n")
     assert ran.raw.endswith("bell \x07 and \ufffd byte\n".encode())

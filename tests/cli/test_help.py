@@ -47,7 +47,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
         (["sned", "Hi"], "there is no command 'sned': did you mean send?"),
         (["nonsense"], "there is no command 'nonsense'"),
         (["send", "--qiet", "Hi"], "no such option: --qiet (perhaps --quiet, --to)"),
-        (["send", "Hi", "there"], "too many arguments: there (a text with spaces needs quotes)"),
+        (["compact", "Hi", "there"], "too many arguments: Hi there (a text with spaces needs quotes)"),
     ],
 )
 def test_what_is_not_there_is_one_line(args: list[str], error: str) -> None:

@@ -79,7 +79,7 @@ def test_a_whole_conversation(world: Path) -> None:
     message = {"type": "message", "stands_for": None}
     lists: dict[str, list[object]] = {"files": [], "left": []}
     ended = {"type": "turn_finished", "ok": True, "code": 0, "failure": None, "exit_code": 0, "tools": 0,
-             "failed_tools": 0, "partial": "", "redacted": 0,
+             "failed_tools": 0, "partial": "", "redacted": 0, "trimmed": None,
              **lists}  # fmt: skip
     assert settled(ran) == [
         {"type": "warning", "text": "nobody is called 'bob'"},

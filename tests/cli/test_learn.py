@@ -55,3 +55,9 @@ def test_what_can_not_be_learned_is_one_line(world: Path, args: list[str], code:
     ran = run_here("learn", *args)
     assert (ran.code, refused(ran)) == (code, error)
     assert rows() == before
+
+
+def test_bare_words_are_the_lesson(world: Path) -> None:
+    crew(world, {"max": []})
+    assert run_here("learn", "Run", "make lint").code == 0
+    assert steady(run_here("learn")).out == "1  WHEN  -  Run make lint\n"

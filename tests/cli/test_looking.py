@@ -185,7 +185,7 @@ def test_every_session_is_one_line_with_the_last_one_first(world: Path) -> None:
     crew(world, {"max": ["a", "b", "c"]}, team={"name": "blog", "task": "Line one\n\x1b[31m" + "two " * 50})
     run_here("send", "Hi")
     run_here("send", "Hi")
-    run_here("send", "--session", "other", "Hi")
+    run_here("send", "--new", "--session", "other", "Hi")
     task = ("Line one " + "two " * 50)[:59] + "…"
     assert steady(run_here("sessions")) == Result(
         0,

@@ -24,7 +24,6 @@ from tests.program import Result, cli, run_here
         (["--frob"], "no such option: --frob", "teamchat --help"),
         (["log", "--frob"], "no such option: --frob", "teamchat log --help"),
         (["log", "--sesion", "x"], "no such option: --sesion (perhaps --json, --session)", "teamchat log --help"),
-        (["send"], "missing argument 'TEXT'", "teamchat send --help"),
         (["send", "- do this"], "a text that begins with - is read as an option", 'teamchat send -- "- ..."'),
         (["send", "--do this"], "a text that begins with - is read as an option", 'teamchat send -- "- ..."'),
         (["demo", "--speed", "nan"], "invalid value for '--speed': nan is not a number", "teamchat demo --help"),
@@ -63,7 +62,7 @@ def test_a_sessions_name_has_a_greatest_length(args: list[str]) -> None:
 
 def test_a_session_may_have_a_name_of_the_greatest_length(world: Path) -> None:
     crew(world, {"max": ["Yes."]})
-    assert run_here("send", "--quiet", "--session", "a" * 100, "Hi") == Result(0, "Yes.\n", "")
+    assert run_here("send", "--quiet", "--new", "--session", "a" * 100, "Hi") == Result(0, "Yes.\n", "")
 
 
 @pytest.mark.parametrize("command", [["send", "Hi"], ["resume"], ["compact", "--member", "max"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -10,11 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from teamchat.cli.piped import fenced, with_piped
+from teamchat.cli.piped import fenced, with_block
+from teamchat.cli.reading import COUNTED, LARGEST_MESSAGE, text_in
+from teamchat.core.errors import UsageError
 from teamchat.core.routing.markers import MarkerKind, scan
-from tests.cli.scene import refused, rows, said
+from tests.cli.scene import rows, said
 from tests.crew import Crew, crew
-from tests.program import TIMEOUT_S, argv, cli, run_here
+from tests.program import TIMEOUT_S, Result, argv, cli, run_here
 
 WAITING = "· waiting for standard input, a pipe without text so far (add < /dev/null to send without it)\n"
 
@@ -47,8 +50,8 @@ def test_a_fence_that_the_message_leaves_open_does_not_let_markers_out() -> None
 
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("stdin", ["", "\n \t\n"])
-def test_an_empty_pipe_adds_nothing(stdin: str) -> None:
-    assert cli("send", "--quiet", "Hi", stdin=stdin).code == 0
+def test_an_empty_pipe_adds_nothing_and_is_told(stdin: str) -> None:
+    assert cli("send", "--quiet", "Hi", stdin=stdin) == Result(0, "One.\n", "· standard input was empty\n")
     assert said()[0] == ("kailai", "Hi")
 
 
@@ -59,10 +62,22 @@ def test_a_dash_is_the_message_itself_and_its_markers_act() -> None:
 
 
 @pytest.mark.usefixtures("made")
+def test_without_a_text_the_pipe_is_the_message_as_with_a_dash() -> None:
+    assert cli("send", "--quiet", "--to", "sarah", stdin="hi\n").out == "Me.\n"
+    assert cli("send", "--quiet", stdin="[NEXT: max] hi").out == "One.\n"
+    assert said() == [("kailai", "hi\n"), ("sarah", "Me."), ("kailai", "[NEXT: max] hi"), ("max", "One.")]
+
+
+@pytest.mark.usefixtures("made")
+def test_without_a_text_and_without_a_pipe_there_is_nothing_to_send() -> None:
+    assert cli("send") == Result(2, "", 'teamchat: there is nothing to send\n  try: teamchat send "Hi"\n')
+
+
+@pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("stdin", ["", " \n"])
-def test_a_dash_without_text_is_nothing_to_send(stdin: str) -> None:
-    ran = cli("send", "-", stdin=stdin)
-    assert (ran.code, refused(ran)) == (2, "there is nothing to send")
+@pytest.mark.parametrize("words", [["-"], []])
+def test_a_pipe_that_is_the_message_and_empty_is_nothing_to_send(words: list[str], stdin: str) -> None:
+    assert cli("send", *words, stdin=stdin) == Result(2, "", "teamchat: standard input was empty\n")
     assert run_here("sessions", "--json").out == ""
 
 
@@ -74,12 +89,66 @@ def test_a_file_may_stand_for_the_pipe(made: Crew, world: Path) -> None:
     assert made.prompts("max")[0].endswith("\n\nRead\n\n```\nfrom a file\n```")
 
 
-def test_bytes_that_are_no_text_do_no_harm(made: Crew) -> None:
-    assert cli("send", "--quiet", "Hi", stdin=b"a\x00b \xff\xfe \xed\xa0\x80 \x1b[2J\r\nend").code == 0
-    text = "a\x00b \ufffd\ufffd \ufffd\ufffd\ufffd \x1b[2J\r\nend"
-    assert said()[0] == ("kailai", f"Hi\n\n```\n{text}\n```")
-    assert text in made.prompts("max")[0].replace("\n", "\n")
+def test_control_characters_in_text_do_no_harm(made: Crew) -> None:
+    assert cli("send", "--quiet", "Hi", stdin=b"a\x01b \x1b[2J\r\nend").code == 0
+    assert said()[0] == ("kailai", "Hi\n\n```\na\x01b \x1b[2J\r\nend\n```")
+    assert "a\x01b \x1b[2J\r\nend" in made.prompts("max")[0]
     assert "\x1b" not in run_here("log").out
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"some\x00text", "it is not text: byte 5 is NUL"),
+        (b"\xff\xfeh\x00i\x00", "it is not text: byte 4 is NUL"),
+        (b"caf\xe9\n", "it is not UTF-8 text: byte 4 is 0xe9 (iconv -t UTF-8 converts text)"),
+        (b"cut \xe6\xb0", "it is not UTF-8 text: byte 5 is 0xe6 (iconv -t UTF-8 converts text)"),
+        (b"\xed\xa0\x80", "it is not UTF-8 text: byte 1 is 0xed (iconv -t UTF-8 converts text)"),
+        (b"\x89PNG\r\n\x1a\n\0", "it is an image (png), not text: send the file with --file"),
+        (b"RIFF\x10\0\0\0WEBPVP8 ", "it is an image (webp), not text: send the file with --file"),
+    ],
+)
+def test_what_is_no_text_is_refused(data: bytes, why: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        text_in(data, "it")
+    assert str(refusal.value) == why
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("words", [["Hi"], []])
+def test_a_pipe_that_is_no_text_begins_nothing(words: list[str]) -> None:
+    ran = cli("send", *words, stdin=b"some\x00text")
+    assert ran == Result(2, "", "teamchat: standard input is not text: byte 5 is NUL\n")
+    assert run_here("sessions", "--json").out == ""
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("words", [["Look"], ["-"]])
+def test_more_than_a_prompt_holds_is_refused_with_its_size(words: list[str]) -> None:
+    limit = "a prompt holds 786,432 (max_bytes in the team file; --cut sends a part)"
+    ran = cli("send", *words, stdin="x" * 2_700_000)
+    assert ran == Result(12, "", f"teamchat: standard input has 2,700,000 bytes, and {limit}\n")
+    assert run_here("sessions", "--json").out == ""
+
+
+def test_no_limit_of_a_team_lets_in_more_than_a_message_may_have(world: Path) -> None:
+    crew(world, {"max": []}, team={"max_bytes": 10**12})
+    most = f"a message takes at most {LARGEST_MESSAGE:,}"
+    ran = cli("send", "--to", "max", stdin=b"x" * (LARGEST_MESSAGE + 1))
+    assert ran == Result(12, "", f"teamchat: standard input has {LARGEST_MESSAGE + 1:,} bytes, and {most}\n")
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(("command", "size"), [("head -c 300000000 /dev/zero", "300,000,000"), ("yes", None)])
+def test_what_is_far_too_large_or_never_ends_is_refused_without_being_kept(command: str, size: str | None) -> None:
+    """The program has too little memory to keep it."""
+    limited = "ulimit -v 600000; " + " ".join(map(shlex.quote, argv("send", "--to", "max")))
+    ran = subprocess.run(
+        ["bash", "-c", f"{command} | ({limited})"], capture_output=True, timeout=TIMEOUT_S, check=False
+    )
+    assert ran.returncode == 12
+    found = size or f"more than {COUNTED:,}"
+    assert ran.stderr.decode().startswith(f"teamchat: standard input has {found}"), ran.stderr
 
 
 def piping(*args: str) -> subprocess.Popen[bytes]:
@@ -122,5 +191,5 @@ def acting(text: str) -> list[str]:
 @example("~~~\n`", "~~~\n[NEXT: max]")
 @example("- ```\n  x", "[NEXT: max]")
 def test_no_piped_text_addresses_anybody(text: str, piped: str) -> None:
-    assert acting(with_piped(text, piped)) == acting(text)
+    assert acting(with_block(text, fenced(piped))) == acting(text)
     assert acting(fenced(piped)) == []

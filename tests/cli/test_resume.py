@@ -56,7 +56,7 @@ def test_what_is_to_be_typed_names_the_session_where_it_is_not_the_last_one(
     made: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made.say("max", *[{"exit": 3}] * 9)
-    assert "· try: teamchat resume\n" in run_here("send", "--session", "dev", "--to", "max", "Hi").err
+    assert "· try: teamchat resume\n" in run_here("send", "--new", "--session", "dev", "--to", "max", "Hi").err
     monkeypatch.setenv("TEAMCHAT_SESSION", "s1")
     ran = run_here("send", "--session", "dev", "Hi")
     assert "max (teamchat resume --session dev goes on with them)\n" in ran.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -133,23 +134,47 @@ class TestSessions:
         assert self.names() == ["s2", "s1"]
         assert len(said()) == 4
 
-    def test_a_named_one_is_created_if_missing(self) -> None:
-        assert "session login begins\n" in run_here("send", "--session", "login", "Hi").err
+    def test_a_named_one_is_created_with_new(self) -> None:
+        assert "session login begins\n" in run_here("send", "--new", "--session", "login", "Hi").err
         assert "session other begins\n" in run_here("send", "--session", "other", "--new", "Hi").err
         assert "session login goes on" in run_here("send", "--session", "login", "Hi").err
         assert "session login goes on" in run_here("send", "Hi").err
         assert self.names() == ["login", "other"]
 
+    def test_a_named_one_that_is_missing_is_refused(self) -> None:
+        run_here("send", "--new", "--session", "login", "Hi")
+        run_here("send", "--new", "--session", "deploy", "Hi")
+        before = rows()
+        for name, told in (("logn", ": did you mean login?"), ("xyz", " (sessions: deploy, login)")):
+            assert run_here("send", "--session", name, "Hi there", "--quiet") == Result(
+                4,
+                "",
+                f"teamchat: there is no session '{name}'{told}\n"
+                f"  try: teamchat send --new --session {name} 'Hi there' --quiet\n",
+            )
+        assert rows() == before
+
+    def test_one_of_the_environment_that_is_missing_is_refused_likewise(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TEAMCHAT_SESSION", "login page")
+        assert run_here("send", "Hi") == Result(
+            4,
+            "",
+            "teamchat: there is no session 'login page' (sessions: none yet)\n"
+            "  try: teamchat send --new --session 'login page' Hi\n",
+        )
+        assert run_here("send", "--new", "Hi").code == 0
+        assert self.names() == ["login page"]
+
     def test_the_environment_names_one_and_the_option_rules(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TEAMCHAT_SESSION", "from the environment")
-        assert "session from the environment begins" in run_here("send", "Hi").err
-        assert "session other begins" in run_here("send", "--session", "other", "Hi").err
+        assert "session from the environment begins" in run_here("send", "--new", "Hi").err
+        assert "session other begins" in run_here("send", "--new", "--session", "other", "Hi").err
         assert "session from the environment goes on" in run_here("send", "Hi").err
         monkeypatch.setenv("TEAMCHAT_SESSION", "")
         assert "session from the environment goes on" in run_here("send", "Hi").err
 
     def test_new_does_not_begin_what_is_there(self) -> None:
-        run_here("send", "--session", "login", "Hi")
+        run_here("send", "--new", "--session", "login", "Hi")
         before = rows()
         assert run_here("send", "--session", "login", "--new", "Hi") == Result(
             2,
@@ -193,7 +218,7 @@ def test_a_message_of_markers_only_leaves_a_question_open(world: Path) -> None:
     assert "[NEXT: sarah]" not in made.prompts("max")[1].partition("May I?")[2]
 
 
-@pytest.mark.parametrize("options", [[], ["--new"], ["--session", "other"], ["--dry-run"]])
+@pytest.mark.parametrize("options", [[], ["--new"], ["--new", "--session", "other"], ["--dry-run"]])
 def test_a_message_of_markers_only_opens_no_conversation(world: Path, options: list[str]) -> None:
     crew(world, {"max": []})
     ran = run_here("send", *options, "[NEXT: max]")
@@ -320,3 +345,82 @@ def test_a_pair_that_says_nothing_new_is_stopped_before_its_turns_are_used_up(wo
     assert ran.err == notes(
         "paused: the last 4 replies said nothing new (limits.rounds); held: max", "try: teamchat resume"
     )
+
+
+def test_bare_words_are_the_message_and_options_may_stand_between(world: Path) -> None:
+    crew(world, {"max": ["Done."]})
+    assert run_here("send", "Fix", "--to", "max", "the bug,", "please", "--quiet").out == "Done.\n"
+    assert said()[0] == ("kailai", "Fix the bug, please")
+
+
+class TestNearMisses:
+    """What a person probably meant as a call is refused where the message would go to somebody else."""
+
+    @pytest.fixture(autouse=True)
+    def team(self, world: Path) -> None:
+        crew(world, {"max": ["Me."], "sarah": ["Mine."]}, team={"lead": "max"})
+
+    @pytest.mark.parametrize(
+        ("text", "written", "meant", "typed"),
+        [
+            ("@sarah hi", "@sarah", "[NEXT: sarah]", "--to sarah '@sarah hi'"),
+            ("NEXT: sarah\nhi", "NEXT: sarah", "[NEXT: sarah]", None),
+            ("[NEXT: sarah hi", "[NEXT: sarah hi", "[NEXT: sarah]", "--to sarah '[NEXT: sarah hi'"),
+            ("[NEXT sarah] hi", "[NEXT sarah", "[NEXT: sarah]", "--to sarah '[NEXT sarah] hi'"),
+            ("[NEXT: bob hi", "[NEXT: bob hi", "[NEXT: ...]", "--anyway '[NEXT: bob hi'"),
+            ("\uff3bNEXT\uff1asarah\uff3d hi", "\uff3bNEXT\uff1asarah\uff3d", "[NEXT: sarah]",
+             "--to sarah '\uff3bNEXT\uff1asarah\uff3d hi'"),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+    def test_it_is_refused_with_the_command(
+        self, text: str, written: str, meant: str, typed: str | None, dry: list[str]
+    ) -> None:
+        ran = run_here("send", text, *dry)
+        told = f"{written!r} is no marker and does nothing: did you mean {meant}? (--anyway sends it as it is)"
+        typed = typed and " ".join([typed, *dry])
+        assert (ran.code, ran.err) == (4, f"teamchat: {told}\n" + (f"  try: teamchat send {typed}\n" if typed else ""))
+        assert run_here("sessions", "--json").out == ""
+
+    def test_the_command_that_is_told_calls_who_was_meant(self) -> None:
+        hint = run_here("send", "@sarah, @max look", "--quiet").err.splitlines()[1].removeprefix("  try: teamchat ")
+        assert run_here(*shlex.split(hint)).out == "Me.\n"
+        assert [name for name, _ in said()] == ["kailai", "sarah", "max"]
+
+    def test_anyway_sends_it_as_it_is_with_a_note(self) -> None:
+        ran = run_here("send", "--anyway", "--quiet", "@sarah hi")
+        assert (ran.code, ran.out) == (0, "Me.\n")
+        assert ran.err == notes("'@sarah' is no marker and does nothing: did you mean [NEXT: sarah]?")
+
+    @pytest.mark.parametrize(
+        "args",
+        [["[NEXT: max] @sarah hi"], ["--to", "max", "NEXT: sarah"], ["`NEXT: sarah` hi"], ["> @sarah\n\nhi"],
+         ["```\n[NEXT: sarah\n```\nhi"], ["@max hi"], ["ask @sarah"], ["[TODO: x\nhi"]],
+    )  # fmt: skip
+    def test_it_is_sent_where_it_calls_somebody_who_is_called_or_is_prose(self, args: list[str]) -> None:
+        assert run_here("send", "--quiet", *args).out == "Me.\n"
+
+    @pytest.mark.parametrize("words", [["-"], [], ["Look"]])
+    def test_piped_text_never_counts(self, words: list[str]) -> None:
+        assert cli("send", "--quiet", *words, stdin="@sarah\nNEXT: sarah\n[NEXT: sarah").out == "Me.\n"
+
+    def test_it_is_held_against_who_would_be_called_in_this_conversation(self, world: Path) -> None:
+        crew(world, {"max": [], "sarah": ["Yes?\n[NEXT: kailai]", "Fine."]}, team={"lead": "max"})
+        assert run_here("send", "--to", "sarah", "Hi").code == 9
+        assert run_here("send", "@max what?").code == 4
+        assert run_here("send", "--quiet", "@sarah that").out == "Fine.\n"
+
+
+class TestCallingOneself:
+    @pytest.fixture(autouse=True)
+    def team(self, world: Path) -> None:
+        crew(world, {"max": ["Me."]}, humans=("kailai", "mia"))
+
+    @pytest.mark.parametrize("args", [["[NEXT: kailai] Hi"], ["--to", "kailai", "Hi"], ["--as", "mia", "[NEXT: mia]"]])
+    def test_alone_is_refused_and_pauses_nothing(self, args: list[str]) -> None:
+        assert run_here("send", *args) == Result(2, "", "teamchat: you cannot call yourself; nobody was called\n")
+        assert run_here("sessions", "--json").out == ""
+
+    def test_the_others_that_are_called_speak(self) -> None:
+        ran = run_here("send", "--quiet", "[NEXT: kailai, max] Hi")
+        assert ran == Result(0, "Me.\n", notes("you cannot call yourself: ignored"))

@@ -32,7 +32,7 @@ def made(world: Path) -> Crew:
     )
     assert run_here("send", "--to", "max,sarah,carol", "The same words").code == 0
     assert run_here("send", "--to", "sarah", "Once more").code == 1
-    assert run_here("send", "--session", "other", "--to", "max", "The same words").code == 0
+    assert run_here("send", "--new", "--session", "other", "--to", "max", "The same words").code == 0
     return made
 
 

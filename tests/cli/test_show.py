@@ -24,7 +24,7 @@ def made(world: Path) -> Crew:
 
 @pytest.mark.usefixtures("made")
 def test_a_session_without_a_turn() -> None:
-    assert run_here("send", "--session", "new", "[NEXT: kailai]").code == 0
+    assert run_here("send", "--new", "--session", "new", "[TEAM_TASK: Build]").code == 0
     assert refused(run_here("show")) == "session new has no turn yet"
     assert run_here("show", "--session", "s1").code == 0
 
@@ -53,6 +53,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "inert_mentions": 0, "redacted": 0,
             "trimmed": {
                 "history_messages": 0, "message_bytes": 0, "request_bytes": 0, "layers": [], "long_messages": 0,
+                "bytes": 0, "limit": None,
             },
             "memory": "fresh", "resumes": None, "fresh_because": "its memory is fresh", "opened": False,
             "same_process": False,

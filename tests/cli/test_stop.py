@@ -89,7 +89,7 @@ def test_stop_without_a_conversation() -> None:
 
 @pytest.mark.usefixtures("busy")
 def test_what_goes_on_names_the_session_where_it_is_not_the_last_one() -> None:
-    with start("send", "--session", "dev", "--to", "max", "Go") as first:
+    with start("send", "--new", "--session", "dev", "--to", "max", "Go") as first:
         running()
         assert run_here("send", "--new", "--to", "sarah", "Hi").code == 0
         assert cli("stop", "--session", "dev").err.endswith("; teamchat resume --session dev goes on\n")

@@ -76,7 +76,7 @@ def test_what_was_taken_back_is_in_the_history_and_not_on_the_list(made: Crew) -
 
 
 def test_each_session_has_its_own(made: Crew) -> None:
-    assert run_here("send", "--session", "other", "Hi").code == 0
+    assert run_here("send", "--new", "--session", "other", "Hi").code == 0
     assert run_here("todo", "add", "--session", "s1", "a").code == 0
     assert run_here("todo").out == ""
     assert run_here("todo", "--session", "s1").out == "[ ] 1  a  (kailai)\n"
@@ -157,4 +157,11 @@ def test_a_broken_team_file_does_not_hide_the_list(made: Crew) -> None:
 def test_a_text_can_not_repaint_the_list(made: Crew) -> None:
     assert run_here("todo", "add", "a\u202eb\x1b[2Kc\nd\udcff").code == 0
     assert run_here("todo").out == "[ ] 1  a\\u202ebc d\ufffd  (kailai)\n"
+    assert made.file.exists()
+
+
+def test_bare_words_are_what_is_to_do(made: Crew) -> None:
+    assert run_here("send", "--to", "max", "Go").code == 0
+    assert run_here("todo", "add", "Write", "the tests").code == 0
+    assert run_here("todo").out == "[ ] 1  Write the tests  (kailai)\n"
     assert made.file.exists()

@@ -78,7 +78,7 @@ def test_a_person_reads_a_table() -> None:
 
 @pytest.mark.usefixtures("spoken")
 def test_all_conversations_are_summed_together_or_one_is_named() -> None:
-    assert run_here("send", "--session", "other", "--to", "max", "Hi").code == 0
+    assert run_here("send", "--new", "--session", "other", "--to", "max", "Hi").code == 0
     assert (by_member()["max"]["turns"], by_member()["max"]["session"]) == (1, "other")
     assert by_member("--session", "s1")["max"]["turns"] == 2
     everything = by_member("--all")

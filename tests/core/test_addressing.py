@@ -76,10 +76,9 @@ def test_markers_alone_ask_nobody(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "options"), [("[NEXT: kailai] Hi", {}), ("Hi", {"to": "kailai"}), ("Hi", {"to": "KaiLai"})]
 )
-def test_a_person_who_names_only_themself_calls_nobody(text: str, options: dict[str, Any]) -> None:
-    addressed = address(text, TEAM, STATE, **options)
-    assert addressed.requests == ()
-    assert addressed.problems == ("kailai is who speaks: ignored",)
+def test_a_person_who_names_only_themself_is_refused(text: str, options: dict[str, Any]) -> None:
+    found = error(text, **options)
+    assert (str(found), found.code) == ("you cannot call yourself; nobody was called", ExitCode.USAGE)
 
 
 def test_priorities_and_groups_are_kept() -> None:

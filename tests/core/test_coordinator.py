@@ -350,7 +350,7 @@ def test_a_prompt_over_a_limit_is_refused_before_anything_starts(stage: Stage) -
     end = stage.send("Hi", to="max")
     assert end.code is ExitCode.TOO_LARGE
     assert end.reason is not None
-    assert end.reason.startswith("max: the task and system text alone take ")
+    assert end.reason.startswith("max: system text, task and turn note take ")
     assert stage.launched == []
     stage.team = replace(stage.team, max_bytes=10_000)
     assert stage.resume().code is ExitCode.DONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -218,12 +219,19 @@ def test_the_message_of_an_agent_is_not_the_humans_own(stage: Stage) -> None:
 def test_what_may_not_be_cut_and_is_too_large_is_an_error(stage: Stage) -> None:
     say(stage, "kailai", "Hi")
     stage.team = replace(stage.team, max_bytes=300)
-    with pytest.raises(
-        PromptTooLarge, match=r"^max: the task and system text alone take \d+ bytes of a budget of 300$"
-    ) as e:
+    with pytest.raises(PromptTooLarge) as e:
         prompt_of(stage)
     assert e.value.code is ExitCode.TOO_LARGE
-    assert e.value.hint == "shorten the task or the instructions, or raise max_bytes"
+    found = re.fullmatch(
+        r"max: system text, task and turn note take (\d+) bytes, (\d+) with the least of the message; max_bytes is 300;"
+        " shorten the task or the instructions, or raise it in the team file",
+        str(e.value),
+    )
+    assert found
+    stage.team = replace(stage.team, max_bytes=int(found[2]))
+    built = prompt_of(stage)
+    assert len(built.prepared.stdin) == int(found[2])
+    assert len(built.prepared.stdin) - len("\n\n[MESSAGE]\nHi") == int(found[1])
 
 
 @pytest.mark.parametrize(
@@ -241,7 +249,10 @@ def test_the_limit_of_a_cli_is_in_its_own_unit(limit: Limit | None, stdin: bytes
     if fits:
         check_limit(member, limit, stdin)
         return
-    with pytest.raises(PromptTooLarge, match=r"^max: the prompt has \d (bytes|characters), its CLI takes \d$"):
+    told = (
+        r"^max: the prompt has \d (bytes|characters), its CLI takes \d: send less, or lower max_bytes in the team file$"
+    )
+    with pytest.raises(PromptTooLarge, match=told):
         check_limit(member, limit, stdin)
 
 
@@ -275,3 +286,25 @@ def test_the_built_in_agents_have_the_prompts_of_their_kind(tmp_path: Path) -> N
     built = prompt_of(stage)
     assert built.system_text is not None
     assert built.prepared.stdin.decode().endswith("\n\n[MESSAGE]\nHi")
+
+
+@pytest.mark.parametrize("budget", [786_432, 150_000])
+def test_the_request_that_a_turn_serves_keeps_its_middle_in_the_history(stage: Stage, budget: int) -> None:
+    """It is told whole, whatever `max_message_tokens` says of other messages."""
+    request = "".join(f"rule {number}\n" for number in range(12_000)).strip()
+    stage.team = replace(stage.team, max_bytes=budget)
+    for by, text in (("kailai", request), ("sarah", "long " * 20_000), ("sarah", "Done.")):
+        say(stage, by, text)
+    built = prompt_of(stage)
+    assert built.prepared.stdin.decode().count(request) == 1
+    assert built.assembled.trimmed.request_bytes == 0
+
+
+def test_what_a_prompt_leaves_out_is_counted(stage: Stage) -> None:
+    for number in range(9):
+        say(stage, "sarah", f"{number} " + "x" * 998)
+    stage.team = replace(stage.team, max_prompt_tokens=1000)
+    trimmed = prompt_of(stage, request="msg-9").assembled.trimmed
+    assert trimmed.history_messages > 2
+    assert trimmed.bytes == trimmed.history_messages * len("- sarah -> all: ") + trimmed.history_messages * 1000
+    assert trimmed.limit == "max_prompt_tokens"

@@ -81,6 +81,7 @@ def test_the_files_own_tables(text: str, said: str, tmp_path: Path) -> None:
         ("limits.similarity = 2", "team.limits: similarity: expected at most 1, got 2"),
         (f'name = "{"x" * 256}"', "team: name: expected at most 255 characters, got 256"),
         ('lead = "zoe"', "team: lead: no AI member 'zoe', expected one of max"),
+        (f'task = "{"é" * 3000}"', "team: task: expected at most 5,120 bytes, got 6,000"),
     ],
 )
 def test_the_team_table(line: str, said: str, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ AWKWARD = {
     "slash": "/help me, /clear",
     "at": "@nobody and foo@example.org",
     "bang": "!ls and !{ls}",
-    "nul": "before\x00after",
     "controls": "a\x01b\x1b[31mc\x7fd",
     "line ends": "one\r\ntwo\rthree\u2028four",
     "dollar": "$skill #file `code` ${HOME}",
@@ -50,7 +49,7 @@ def test_more_than_a_cli_takes_is_refused_before_it_runs(user: World, vendor: Ve
     assert f"{name}: the prompt has" in ran.err
     assert "Traceback" not in ran.err
     assert user.server.turns(vendor) == []
-    assert "xxx" in user("log").out  # the message itself is kept
+    assert user("log").code == 4  # nothing began
 
 
 def test_a_system_text_of_300_kilobytes_reaches_claude_exactly(user: World) -> None:

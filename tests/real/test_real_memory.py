@@ -189,8 +189,10 @@ def test_who_stands_in_and_who_comes_back_get_everything_in_new_sessions(user: W
 def test_two_conversations_at_once_never_share_a_session(user: World, vendor: Vendor) -> None:
     name = remembering(user, vendor)
     for number in (1, 2):
+        new = ["--new"] if number == 1 else []
         both = [
-            user.start("send", "--session", which, f"{which} {number}.", "--to", name) for which in ("left", "right")
+            user.start("send", *new, "--session", which, f"{which} {number}.", "--to", name)
+            for which in ("left", "right")
         ]
         for process in both:
             _, err = process.communicate(timeout=TIMEOUT_S)

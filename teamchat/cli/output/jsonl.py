@@ -6,6 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
+from teamchat.assemblers.base import Trimmed
 from teamchat.core.engine.route import Route
 from teamchat.core.events import (
     AgentSpoke,
@@ -82,7 +83,8 @@ class JsonOutput:
                 for lesson in kept:
                     write("lesson", **lesson_fields(lesson))
             case TurnFinished(outcome=outcome, partial=partial):
-                write("turn_finished", **at, redacted=turn.setup.redacted, **outcome_fields(outcome), partial=partial)
+                given = {"redacted": turn.setup.redacted, "trimmed": trimmed_fields(turn.setup.trimmed)}
+                write("turn_finished", **at, **given, **outcome_fields(outcome), partial=partial)
 
     def _agent(self, spoke: AgentSpoke) -> None:
         at = {"turn": spoke.turn, "member": spoke.member}
@@ -179,6 +181,10 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "failed_tools": outcome.failed_tools,
         "left": list(outcome.left),
     }
+
+
+def trimmed_fields(trimmed: Trimmed) -> dict[str, Any] | None:
+    return dataclasses.asdict(trimmed) if trimmed else None
 
 
 def usage_fields(usage: Usage) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from teamchat.cli.output.words import (
     ending,
     found_lessons,
     learned,
+    left_out,
     note,
     refusal,
     todo_line,
@@ -60,6 +61,8 @@ class PlainOutput:
         match event:
             case TurnStarted(turn=turn):
                 note(f"{turn.member} {BEGINS[turn.setup.purpose]} (turn {turn.number})")
+                if line := left_out(turn.member, turn.setup):
+                    note(line)
             case Compacted(turn=turn, summary=summary):
                 note(compacted(turn, summary))
             case LessonsFound(found=lessons, kept=kept):

@@ -10,7 +10,7 @@ from typing import Any
 from teamchat.assemblers.base import COMPRESSION, Trimmed
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.jsonl import outcome_fields
-from teamchat.cli.output.words import duration, moment, plural
+from teamchat.cli.output.words import duration, moment, part_name, plural
 from teamchat.core.clean import visible
 from teamchat.core.pairing import ABORTED, StoredEvent
 from teamchat.core.receipt import Outcome, Setup
@@ -130,18 +130,13 @@ def block_lines(setup: Setup) -> Iterator[str]:
     """Each part of what was sent, its size and why it is there."""
     for block in setup.blocks:
         why = plural(block.messages, "message") if block.name == "history" else WHY[block.name]
-        yield f"{_part(block.name):<11} {block.bytes:>9,} bytes {approx_tokens(block.bytes):>8,} tokens  {why}"
-
-
-def _part(name: str) -> str:
-    """What docs/context.md calls a part of a prompt."""
-    return "summary" if name == COMPRESSION else name.removesuffix("__context")
+        yield f"{part_name(block.name):<11} {block.bytes:>9,} bytes {approx_tokens(block.bytes):>8,} tokens  {why}"
 
 
 def cut_lines(cut: Trimmed) -> Iterator[str]:
     """What is not there, or not whole, and why."""
     if cut.layers:
-        yield f"without {', '.join(map(_part, cut.layers))} (the budget)"
+        yield f"without {', '.join(map(part_name, cut.layers))} (the budget)"
     if cut.history_messages:
         yield f"{plural(cut.history_messages, 'old message')} (the budget)"
     if cut.message_bytes or cut.request_bytes:

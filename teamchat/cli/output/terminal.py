@@ -18,6 +18,7 @@ from teamchat.cli.output.words import (
     found_lessons,
     group_of,
     learned,
+    left_out,
     refusal,
     todo_line,
     turn_line,
@@ -101,6 +102,8 @@ class TerminalOutput:
             case TurnStarted(turn=turn, route=route):
                 self._tell_queued(route)
                 self._start(turn.number, turn.member, "" if route else f" {BEGINS[turn.setup.purpose]}")
+                if line := left_out(turn.member, turn.setup):
+                    self._line(f"· {line}", "dim")
             case Compacted() | LessonsFound():
                 self._made(self.voices[event.turn.number], event)
             case AgentSpoke(turn=number, event=agent_event):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
+from teamchat.assemblers.base import COMPRESSION
 from teamchat.core.clean import visible
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import ExitCode
@@ -42,6 +43,37 @@ def amount(number: float) -> str:
     if number < 10_000:
         return f"{round(number)}"
     return f"{round(number / 1000)}k" if number < 10_000_000 else f"{round(number / 1_000_000)}M"
+
+
+def left_out(member: str, setup: Setup) -> str | None:
+    """What a turn was not told of history and layers, and the limit that this gave way to; None where it was told all.
+
+    `max sees 12 of 40 messages, 1.2 MB left out (max_prompt_tokens)`
+    """
+    trimmed = setup.trimmed
+    sees: list[str] = []
+    if trimmed.history_messages:
+        kept = sum(block.messages for block in setup.blocks)
+        sees.append(f"{kept} of {kept + trimmed.history_messages} messages")
+    if trimmed.layers:
+        sees.append(f"no {', '.join(part_name(layer) for layer in trimmed.layers)}")
+    if trimmed.long_messages:
+        sees.append(f"{plural(trimmed.long_messages, 'long message')} without the middle")
+    limits = [trimmed.limit, "max_message_tokens" if trimmed.long_messages else None]
+    named = ", ".join(filter(None, limits))
+    return f"{member} sees {', '.join(sees)}, {size(trimmed.bytes)} left out ({named})" if sees else None
+
+
+def part_name(name: str) -> str:
+    """What docs/context.md calls a part of a prompt."""
+    return "summary" if name == COMPRESSION else name.removesuffix("__context")
+
+
+def size(number: int) -> str:
+    """Bytes up to four digits, else KB or MB."""
+    if number < 10_000:
+        return f"{number:,} bytes"
+    return f"{number / 1000:.0f} KB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
 
 
 def turn_line(member: str, setup: Setup, outcome: Outcome) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 
@@ -38,11 +38,15 @@ _UNCLOSED_BODY = re.compile(rf"{SPACE}*+{_NAMES}")
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A near miss at `position`: its `text`, and what to write instead."""
+    """A near miss at `position`: its `text`, and what to write instead.
+
+    `calls` are the members that a near miss of NEXT was probably meant to call; None for one of another kind.
+    """
 
     position: int
     text: str
     suggestion: str
+    calls: str | None = field(default=None, compare=False)
 
 
 def in_words(found: Iterable[Hint]) -> list[str]:
@@ -70,7 +74,7 @@ def hints(
     first: dict[tuple[str, str], Hint] = {}
     for hint in chain(
         _not_closed(markers, names),
-        _full_width(text, author),
+        _full_width(text, author, names),
         *(_naming(near_miss, text, names) for near_miss in (_NO_COLON, _NO_BRACKETS) if _NEXT.search(text)),
         _naming(_MENTION, text, names) if mentions and "@" in text else (),
     ):
@@ -102,18 +106,20 @@ def _not_closed(markers: Iterable[Marker], names: _Names) -> Iterator[Hint]:
         if marker.why_not is WhyNot.NOT_CLOSED:
             body = _UNCLOSED_BODY.match(marker.body) if marker.kind is MarkerKind.NEXT else None
             known = names.known(body["names"]) if body else ""
-            yield Hint(marker.start, marker.raw, f"[{marker.kind}: {known or '...'}]")
+            calls = known if marker.kind is MarkerKind.NEXT else None
+            yield Hint(marker.start, marker.raw, f"[{marker.kind}: {known or '...'}]", calls)
 
 
-def _full_width(text: str, author: Author) -> Iterator[Hint]:
+def _full_width(text: str, author: Author, names: _Names) -> Iterator[Hint]:
     for found in _FULL_WIDTH.finditer(text) if "［" in text or "【" in text else ():
         kind = found["kind"].upper()
         if author == "human" or kind not in HUMANS_ONLY:
-            yield Hint(found.start(), found[0], f"[{kind}: {found['body'].strip()}]")
+            calls = names.known(found["body"].strip()) if kind == MarkerKind.NEXT else None
+            yield Hint(found.start(), found[0], f"[{kind}: {found['body'].strip()}]", calls)
 
 
 def _naming(near_miss: re.Pattern[str], text: str, names: _Names) -> Iterator[Hint]:
     may_be_marker = "bracket" in near_miss.groupindex
     for found in near_miss.finditer(text):
         if not (may_be_marker and found["bracket"]) and (known := names.known(found["names"])):
-            yield Hint(found.start("hit"), found["hit"], f"[NEXT: {known}]")
+            yield Hint(found.start("hit"), found["hit"], f"[NEXT: {known}]", known)

@@ -7,6 +7,7 @@ import secrets
 import sqlite3
 import time
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from teamchat.core.errors import UnknownName
@@ -91,14 +92,21 @@ def need_session(db: Database, name: str | None) -> Session:
     """The session of that name, or the last one. Raises `UnknownName` where there is none."""
     found = current_session(db, name)
     if found is None and name:
-        names = [session.name for session in all_sessions(db)]
-        known = ", ".join(names[:MOST_LISTED]) or "none yet"
-        more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-        hint = "teamchat sessions" if names else 'teamchat send "Hi"'
-        raise UnknownName(f"there is no session {name!r} (sessions: {known}{more})", hint)
+        hint = "teamchat sessions" if all_sessions(db) else 'teamchat send "Hi"'
+        raise UnknownName(no_session(db, name), hint)
     if found is None:
         raise UnknownName("there is no conversation here yet", 'teamchat send "Hi"')
     return found
+
+
+def no_session(db: Database, name: str) -> str:
+    """That there is none of that name, and which are: those that it may have been meant for, else the newest."""
+    names = [session.name for session in all_sessions(db)]
+    if close := get_close_matches(name, names, n=3):
+        return f"there is no session {name!r}: did you mean {' or '.join(close)}?"
+    known = ", ".join(names[:MOST_LISTED]) or "none yet"
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return f"there is no session {name!r} (sessions: {known}{more})"
 
 
 def check_there(db: Database, session: Session) -> None:

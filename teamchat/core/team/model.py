@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from teamchat.assemblers.truncation import byte_length
 from teamchat.core.durations import parse_duration
+from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.names import LONGEST_NAME, fold, valid_name
 from teamchat.core.team import MOST
 from teamchat.core.team.mistakes import Mistake, explain
@@ -26,6 +28,12 @@ _MODEL = re.compile(r"[A-Za-z0-9._:/@\[\]][A-Za-z0-9._:/@\[\]-]*")
 def _line(value: str) -> str:
     if not value.strip() or not value.isprintable():
         raise ValueError(f"expected one line of text, got {value!r}")
+    return value
+
+
+def _task(value: str) -> str:
+    if (size := byte_length(value)) > MAX_TEAM_TASK_BYTES:
+        raise ValueError(f"expected at most {MAX_TEAM_TASK_BYTES:,} bytes, got {size:,}")
     return value
 
 
@@ -138,7 +146,7 @@ class LimitsTable(Table):
 class TeamTable(Table):
     name: Heading | None = None
     """The folder's name when not given."""
-    task: str | None = None
+    task: Annotated[str, AfterValidator(_task)] | None = None
     """Copied into a session when that is created."""
     lead: str | None = None
     """The AI member that answers a human message which names nobody."""

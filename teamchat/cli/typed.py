@@ -1,0 +1,43 @@
+"""The command line as it was typed, for hints that say what to type instead."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from teamchat.core.errors import NearMiss, NoRoom
+
+if TYPE_CHECKING:
+    from teamchat.cli.piped import Message
+
+LONGEST = 1000  # characters of a command that anybody would paste
+
+TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
+
+
+def typed_with(*options: str) -> str | None:
+    """The command with these options in front of its others; None for one that is too long for a line."""
+    command, *rest = TYPED.get() or [""]
+    line = shlex.join(["teamchat", command, *options, *rest])
+    return line if len(line) <= LONGEST and line.isprintable() else None
+
+
+@contextlib.contextmanager
+def saying_what_to_type(message: Message) -> Iterator[None]:
+    """Give a refusal the command that would have been taken; of a piped text it can not be had again."""
+    try:
+        yield
+    except NearMiss as error:
+        error.hint = typed_with("--to", error.names) if error.names else typed_with("--anyway")
+        raise
+    except NoRoom as error:
+        error.hint = typed_with("--cut") if len(message.text) == message.typed else None
+        raise
+
+
+def was_typed(option: str) -> bool:
+    """Whether the option stands in the command."""
+    return any(word == option or word.startswith(f"{option}=") for word in TYPED.get())
