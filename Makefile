@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test crash lint format real fuzz bench record-demo schema clean
+.PHONY: default demo test crash torture lint format real fuzz bench record-demo schema clean
 
 default: test lint
 
@@ -24,6 +24,10 @@ test: $(VENV)/ready
 # Kills the real program at ten times as many random moments as `test` does; a failing case is named by its seed.
 crash: $(VENV)/ready
 	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py
+
+# Every hostile agent of tests/torture/agents.py, in namespaces of their own; `test` runs the quick ones.
+torture: $(VENV)/ready
+	TORTURE=all $(BIN)/python -m pytest -n auto tests/torture
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

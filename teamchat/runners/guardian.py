@@ -66,10 +66,8 @@ def processes() -> dict[int, tuple[int, str]]:
 
 
 def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 (pathlib costs start-up)
-            head, _, tail = file.read().rpartition(b")")
-    except OSError:
+    head, _, tail = read(f"/proc/{pid}/stat").rpartition(b")")
+    if not tail:
         return None  # it has ended since
     fields = tail.split()
     state, parent, threads = fields[0], fields[1], fields[17]
@@ -78,14 +76,43 @@ def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
     return int(pid), (int(parent), head.partition(b"(")[2].decode(errors="replace"))
 
 
-def started_with(entry: bytes) -> list[int]:
-    """The processes in whose first environment this entry was; none where there is no /proc to tell."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ()):  # noqa: PTH208
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
-            if entry in file.read().split(b"\0"):
-                found.append(int(pid))
-    return found
+def limit_of(scratch: bytes) -> int:
+    """A limit of real-time computing, in microseconds, that no process reaches: another one for each turn.
+
+    Every process of the turn inherits it, whatever becomes of its parents, session, files and environment.
+    """
+    return (1 << 62) + int.from_bytes(scratch, "big") % ((1 << 61) - 1)
+
+
+def mark(scratch: bytes) -> None:
+    """Give this process, and so all that it starts, the limit that tells whose it is (Linux)."""
+    if sys.platform == "linux":
+        import resource
+
+        with contextlib.suppress(OSError, ValueError):  # a lower limit is set: then the environment tells
+            resource.setrlimit(resource.RLIMIT_RTTIME, (limit_of(scratch), limit_of(scratch)))
+
+
+def marked(scratch: bytes) -> list[int]:
+    """The processes of the turn with this private folder: by their limit, or by the environment they began with.
+
+    None where there is no /proc to tell.
+    """
+    entry, limit = b"TMPDIR=" + scratch, b" %d " % limit_of(scratch)
+    return [
+        int(pid)
+        for pid in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ())  # noqa: PTH208
+        if limit in read(f"/proc/{pid}/limits") or entry in read(f"/proc/{pid}/environ").split(b"\0")
+    ]
+
+
+def read(path: str) -> bytes:
+    """A file of /proc; nothing if its process has ended, or is another user's."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 (pathlib costs start-up)
+            return file.read()
+    except OSError:
+        return b""
 
 
 def below(root: int, table: dict[int, tuple[int, str]]) -> dict[int, str]:
@@ -253,6 +280,8 @@ def main() -> None:
     if not line:
         return
     order = json.loads(line)
+    if order["remove"]:
+        mark(raw(order["remove"]))
     if guardian.start(order):
         guardian.watch()
         guardian.report(exit=guardian.status, left=guardian.end_leftovers())

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import math
 import os
 import signal
 import socket
@@ -32,6 +33,7 @@ POLL_S = 0.01
 READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
 DRAIN_S = 30.0  # for what a flood has left up to its limit; short lines can cost much more to read than to write
 SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
+DEAF_S = 10.0  # for a guardian to answer beyond what its work may take, on a machine with much to do
 START_S = 30.0  # for the guardian to start the agent; it takes milliseconds
 
 
@@ -47,6 +49,7 @@ class Process:
         self._launch = launch
         self._buffer = b""
         self._hurried = False
+        self._deaf_at = math.inf  # when a guardian that was told to end its tree can no longer be hearing
         self._limit = self._left = launch.max_output  # to be written at most, and to be read still
         self._readers: dict[Literal["out", "err"], BinaryIO] = {}
         self._guardian: subprocess.Popen[bytes] | None = None
@@ -141,6 +144,8 @@ class Process:
         with contextlib.suppress(OSError):  # it may have ended by itself
             self._control.send(what.encode() + b"\n")
         self._wake()
+        grace = self._launch.stop.grace_s if what == "stop" else 0.0
+        self._deaf_at = min(self._deaf_at, time.monotonic() + grace + guardian.END_S + DEAF_S)
 
     def _wake(self) -> None:
         """A guardian that somebody has stopped (SIGSTOP) would hear nothing of its orders, or of their end."""
@@ -163,7 +168,10 @@ class Process:
                 self.poll()
         finally:
             self._release()
-            while self._guardian and self._guardian.poll() is None:  # noqa: ASYNC110 (a child has no event)
+            until = time.monotonic() + guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S
+            while self._guardian and self._guardian.poll() is None:
+                if time.monotonic() > until:
+                    self._replace_guardian()
                 await asyncio.sleep(POLL_S)
 
     def _drained(self, over: Exit) -> bool:
@@ -173,6 +181,8 @@ class Process:
         """Take the guardian's last report, or notice that the guardian itself was killed; look at the output's size."""
         if self.exit:
             return
+        if time.monotonic() > self._deaf_at and self._guardian:
+            self._guardian.kill()
         flooded = sum(os.fstat(reader.fileno()).st_size for reader in self._readers.values()) > self._limit
         if flooded:
             self._signal("kill")  # what was written up to the limit is read all the same
@@ -196,6 +206,13 @@ class Process:
         """Of a process that stays each turn may write `max_output`, whatever was read before."""
         self._left = self._launch.max_output
         self._limit = self._left + sum(reader.tell() for reader in self._readers.values())
+
+    def _replace_guardian(self) -> None:
+        """Do the work of a guardian that hears nothing, as one that the agent traces."""
+        if self._guardian:
+            self._guardian.kill()
+        if self.exit is None and self.pid:
+            self._kill_unguarded()
 
     def _kill_unguarded(self) -> None:
         """The guardian was killed: end what can still be found of the agent's tree."""
@@ -224,7 +241,11 @@ class Process:
         """Nothing is left of the start, whatever the guardian came to."""
         self._release()
         if self._guardian:
-            self._guardian.wait()
+            try:
+                self._guardian.wait(guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S)
+            except subprocess.TimeoutExpired:
+                self._replace_guardian()
+                self._guardian.wait()
         self._sweep()  # the guardian may have been killed when it had just started the agent
 
 
@@ -322,10 +343,10 @@ def settle(folder: Path) -> None:
 def sweep(scratch: Path) -> None:
     """Kill what is left of the turn with this private folder when its guardian was killed, too.
 
-    A daemon is nobody's child then; it still has the folder as its TMPDIR. Blocks for an instant.
+    A daemon is nobody's child then; what it has inherited tells whose it is. Blocks for an instant.
     """
     until = time.monotonic() + guardian.END_S
-    while (left := guardian.started_with(b"TMPDIR=" + os.fsencode(scratch))) and time.monotonic() < until:
+    while (left := guardian.marked(os.fsencode(scratch))) and time.monotonic() < until:
         for pid in left:
             guardian.send_signal(pid, signal.SIGKILL)
         time.sleep(POLL_S)

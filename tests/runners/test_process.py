@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners import guardian
+from teamchat.runners import process as process_module
 from teamchat.runners.base import StopRule
 from teamchat.runners.process import Process, launch
 from teamchat.runners.running import Launch, SpawnFailed
@@ -509,16 +510,66 @@ def test_a_killed_guardian_is_noticed_and_its_agents_tree_killed(start: Start, p
     assert children() == before
 
 
-def test_a_killed_guardians_daemons_are_found_by_their_folder(start: Start, pids: Pids, tmp_path: Path) -> None:
+@pytest.mark.parametrize("inherited", ["limit", "environment"])
+def test_a_killed_guardians_daemons_are_found_by_what_they_inherit(
+    start: Start, pids: Pids, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inherited: str
+) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     before = children()
-    env = marked({"PATH": os.environ["PATH"], "AGENT_PIDS": str(pids.file), "TMPDIR": str(scratch)})
-    process = start(agent("daemon", "+", "reply", "half", "+", "hang"), env=env, scratch=scratch)
+    env = {"PATH": os.environ["PATH"], "AGENT_PIDS": str(pids.file)}
+    if inherited == "environment":
+        monkeypatch.setattr(guardian, "limit_of", lambda _: 1)
+        env["TMPDIR"] = str(scratch)
+    process = start(agent("daemon", "+", "reply", "half", "+", "hang"), env=marked(env), scratch=scratch)
     (keeper,) = children() - before
     ran = follow(process, b"half", lambda: os.kill(keeper, signal.SIGKILL))
     assert ran.end == (-signal.SIGKILL, ())
     assert eventually(lambda: not pids.alive())
+
+
+def test_the_limit_is_another_one_for_each_turn_and_too_high_to_matter() -> None:
+    limits = {guardian.limit_of(f"/tmp/teamchat-{number:016x}".encode()) for number in range(1000)}
+    assert len(limits) == 1000
+    assert all(1 << 62 <= limit < 1 << 63 for limit in limits)
+
+
+TRACES_ITS_GUARDIAN = """
+import ctypes, os, time
+with open(os.environ["AGENT_PIDS"], "w") as file:
+    file.write(f"{os.getpid()}\\n")
+ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0)  # PTRACE_ATTACH
+print("half", flush=True)
+time.sleep(600)
+"""
+
+
+def no_tracing() -> bool:
+    """Whether this system lets no process trace one that it has not started."""
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    return sys.platform != "linux" or (scope.exists() and scope.read_text().strip() != "0")
+
+
+@pytest.mark.skipif(no_tracing(), reason="needs to trace a process")
+@pytest.mark.parametrize("when", ["told to stop", "left"])
+def test_a_guardian_that_hears_nothing_is_replaced(
+    start: Start, pids: Pids, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """A process that is traced takes no signal but SIGKILL, so an agent can make its guardian deaf."""
+    monkeypatch.setattr(process_module, "DEAF_S", 0.1)
+    before = children()
+    process = start((sys.executable, "-I", "-S", "-c", TRACES_ITS_GUARDIAN), stop=StopRule(grace_s=0.1))
+
+    async def leave() -> None:
+        async with aclosing(process.chunks()) as chunks:
+            await anext(chunks)
+
+    if when == "left":
+        asyncio.run(asyncio.wait_for(leave(), PATIENCE_S))
+    else:
+        assert follow(process, b"half", process.stop).end == (-signal.SIGKILL, ())
+    assert eventually(lambda: not pids.alive())
+    assert children() == before
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -562,7 +613,7 @@ def test_a_guardian_that_is_killed_before_it_can_say_so_leaves_no_agent(
     scratch.mkdir()
     with pytest.raises(SpawnFailed, match="the guardian process ended"):
         start(agent("hang"), env=marked({"TMPDIR": str(scratch)}), scratch=scratch)
-    assert eventually(lambda: guardian.started_with(f"TMPDIR={scratch}".encode()) == [])
+    assert eventually(lambda: guardian.marked(os.fsencode(scratch)) == [])
 
 
 def test_everything_is_gone_soon_after_teamchat_was_killed_whatever_the_grace(pids: Pids, tmp_path: Path) -> None:
