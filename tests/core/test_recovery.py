@@ -16,6 +16,7 @@ from teamchat.core import recovery
 from teamchat.core.agent_types import Like
 from teamchat.core.engine.route import Status
 from teamchat.core.errors import ExitCode
+from teamchat.core.events import Replied
 from teamchat.core.recovery import recover_turns
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes
@@ -297,6 +298,19 @@ def test_what_an_agent_put_in_the_place_of_its_output_is_not_read(stage: Stage, 
     turn = dead_turn(stage, None if name == "stdout" else b"half")
     assert partial_of(stage.db, turn) == ("" if name == "stdout" else "half")
     assert not folder.exists()
+
+
+def test_the_folders_of_a_turn_go_after_its_reply_is_stored(stage: Stage) -> None:
+    there: list[bool] = []
+
+    def look(event: object) -> None:
+        if isinstance(event, Replied):
+            there.append(any((stage.folder / "turns").iterdir()))
+
+    stage.hear = look
+    stage.send(MESSAGE)
+    assert there == [True] * 3
+    assert list((stage.folder / "turns").iterdir()) == []
 
 
 def test_what_cannot_be_removed_is_said_and_tried_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -616,6 +616,23 @@ def test_a_guardian_that_is_killed_before_it_can_say_so_leaves_no_agent(
     assert eventually(lambda: guardian.marked(os.fsencode(scratch)) == [])
 
 
+def test_a_guardian_that_never_says_that_its_agent_runs_is_replaced(
+    start: Start, pids: Pids, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Path(guardian.__file__).read_text()
+    deaf = tmp_path / "guardian.py"
+    deaf.write_text(source.replace("self.report(pid=self.pid)", "time.sleep(600)"))
+    monkeypatch.setattr(guardian, "__file__", str(deaf))
+    monkeypatch.setattr(process_module, "START_S", 1.0)
+    monkeypatch.setattr(process_module, "DEAF_S", 0.1)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    before = children()
+    with pytest.raises(SpawnFailed, match="timed out"):
+        start(agent("hang"), scratch=scratch)
+    assert (pids.alive(), guardian.marked(os.fsencode(scratch)), children()) == ([], [], before)
+
+
 def test_everything_is_gone_soon_after_teamchat_was_killed_whatever_the_grace(pids: Pids, tmp_path: Path) -> None:
     scratch, folder = tmp_path / "scratch", tmp_path / "turn"
     scratch.mkdir()
