@@ -6,12 +6,14 @@ ends it together with the reply and the queue.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from teamchat.core.conclusion import PAUSE_CODES, Tally
 from teamchat.core.context_manager import ContextManager
@@ -22,14 +24,17 @@ from teamchat.core.engine.route import Route
 from teamchat.core.errors import (
     AgentMissing,
     BudgetUsedUp,
+    DiskFull,
     ExitCode,
     GuardReached,
     Interrupted,
     NoRecording,
+    StoreError,
     TeamchatError,
     UnknownName,
 )
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.kept import free, keep
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.living import Living
 from teamchat.core.memory import past_of
@@ -52,6 +57,7 @@ REPLACEABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.LOGIN
 PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 3}
 BACKOFF_S = 2.0
 LONGEST_BACKOFF_S = 60.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +229,31 @@ class Answering:
     def _end_failed(self, answer: Answer) -> None:
         """A turn that failed and is followed by another for the same route."""
         left = trace_of(answer.finished)
-        with self.transaction():
-            self.end(answer, left)
+
+        def write() -> None:
+            with self.transaction():
+                self.end(answer, left)
+
+        self.stored(answer, write)
         self.told(answer)
+
+    def stored(self, answer: Answer, write: Callable[[], T]) -> T:
+        """Store the end of a turn by `write`. What the store cannot take is kept beside it. Raises `StoreError`.
+
+        On a full disk the turn's own output goes first, and it is tried once more.
+        """
+        folder = answer.turn.folder
+        try:
+            return write()
+        except StoreError as error:
+            if not keep(folder, answer.finished):
+                raise
+            if isinstance(error, DiskFull):
+                free(folder)
+                with contextlib.suppress(StoreError):
+                    return write()
+            said = f"how turn {answer.turn.number} ({answer.member.name}) ended is kept, and the next command stores it"
+            raise StoreError(f"{error}; {said}", error.hint) from error
 
     def end(self, answer: Answer, left: Trace, *, reply: str | None = None, kept: bool = False) -> None:
         """Complete the turn of an answer, in the caller's transaction; `kept` for a group that is not over."""

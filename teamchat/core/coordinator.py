@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from teamchat.core.addressing import Addressed, address
-from teamchat.core.answering import Answering, NoAnswer, trace_of
+from teamchat.core.answering import Answer, Answering, NoAnswer, trace_of
 from teamchat.core.compacting import Compacting, compactor_of
 from teamchat.core.conclusion import Failed, Tally, conclude, conclude_error
 from teamchat.core.context_manager import TASK_CUT
@@ -56,7 +56,7 @@ from teamchat.core.events import (
 from teamchat.core.grouping import run_together
 from teamchat.core.layers.sources import collector_of
 from teamchat.core.learning import find_lessons, learner_of
-from teamchat.core.recovery import clean_turns, recover_turns
+from teamchat.core.recovery import clean_turns, kept_turns, recover_turns
 from teamchat.core.rules import rules_of
 from teamchat.core.saying import Said, Saying
 from teamchat.core.store.database import Database
@@ -116,11 +116,25 @@ class ConversationCoordinator:
 
     def recover(self) -> None:
         """Close what a killed process has left open. Nobody else may be running the session."""
+        self._take_in()
         notes = clean_turns(self.db, self.session, self.answering.folder)
         for note in (*recover_turns(self.db, self.session, self.answering.folder), *notes):
             self.emit(Warned(note))
         for action in self._step(Recovered(self.outside.now())):
             self._tell(action)
+
+    def _take_in(self) -> None:
+        """Store how turns have ended where an earlier command could not, each as if it had just ended."""
+        for turn, finished in kept_turns(self.db, self.session, self.answering.folder):
+            route = next((route for route in self.state.queue if route.number == turn.route), None)
+            if route is None:
+                continue
+            self.emit(Warned(f"turn {turn.number} ({turn.member}) had ended, and is stored now"))
+            answer = Answer(route, self._speaker(turn), turn, finished, self.outside.scratch(turn.folder))
+            if len(self.state.mates(route)) > 1:
+                self._end_of_member(answer)
+            else:
+                self._end_turn(answer)
 
     async def send(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Conclusion:
         """Store a person's message and follow the routing until nobody is left to speak, or something stops it.
@@ -157,6 +171,8 @@ class ConversationCoordinator:
 
     async def resume(self, mode: ResumeMode) -> Conclusion:
         """Go on with what was held. Raises `NothingToResume` when the queue is empty."""
+        if self.tally.turns and not self.state.queue:  # all there was to do was to store it
+            return self.tally.conclusion(self.state, ExitCode.DONE)
         if not self.state.queue:
             raise NothingToResume("nothing waits in this conversation", 'teamchat send "..."')
         return await self._follow(self._step(Resumed(self.outside.now(), mode)))
@@ -229,15 +245,15 @@ class ConversationCoordinator:
             except NoRecording:
                 raise  # there is nothing to resume in a replay
             except TeamchatError as error:  # the store failed, or the team has changed: what ran is held
-                self._hold_all()
+                self._hold_all(stored=not isinstance(error, StoreError))
                 return conclude_error(self.tally, self.state, error)
 
-    def _hold_all(self) -> None:
-        """Where the store can not be written, the next process finds what ran, and holds it in the same way."""
+    def _hold_all(self, *, stored: bool) -> None:
+        """Where the store cannot be written, the next process finds what ran, and holds it in the same way."""
         stopped = Stopped(self.outside.now())
-        try:
+        if stored:
             self._step(stopped)
-        except StoreError:
+        else:
             self.state = decide(self.state, stopped)[0]
 
     async def _perform(self, action: RunTurn | RunGroup | Deliver) -> tuple[Action, ...]:
@@ -278,20 +294,24 @@ class ConversationCoordinator:
         if isinstance(answer, NoAnswer):
             self.tally.fail(route, answer.error)
             return self._step(TurnEnded(self.outside.now(), route.number, None))
+        return self._end_turn(answer)
+
+    def _end_turn(self, answer: Answer) -> tuple[Action, ...]:
         finished, left = answer.finished, trace_of(answer.finished)
-        heard = None if finished.outcome.failure else self.saying.hear((answer.member, finished.text))[0]
-        reply: Said[TurnEnded] | None = None
-        ended = TurnEnded(self.outside.now(), route.number, None)
-        with self._transaction():
-            if heard:
-                reply = self.saying.reply(heard, answer.turn, route, asked=bool(finished.questions))
-                ended = reply.event
-            said = reply.message.id if reply else None
-            self.answering.end(answer, left, reply=said)
-            actions = self._decide(ended)
+
+        def write() -> tuple[Said[TurnEnded] | None, tuple[Action, ...]]:
+            heard = None if finished.outcome.failure else self.saying.hear((answer.member, finished.text))[0]
+            with self._transaction():
+                asked = bool(finished.questions)
+                reply = self.saying.reply(heard, answer.turn, answer.route, asked=asked) if heard else None
+                self.answering.end(answer, left, reply=reply.message.id if reply else None)
+                ended = reply.event if reply else TurnEnded(self.outside.now(), answer.route.number, None)
+                return reply, self._decide(ended)
+
+        reply, actions = self.answering.stored(answer, write)
         if reply:
             self._tell_reply(answer.turn, reply)
-        self.answering.told(answer, said)
+        self.answering.told(answer, reply.message.id if reply else None)
         return actions
 
     def _budget(self) -> float | None:
@@ -315,11 +335,18 @@ class ConversationCoordinator:
         if isinstance(answer, NoAnswer):
             self.tally.fail(route, answer.error)
             return False
+        return self._end_of_member(answer)
+
+    def _end_of_member(self, answer: Answer) -> bool:
         failed, left = answer.finished.outcome.failure is not None, trace_of(answer.finished, with_text=True)
-        with self._transaction():
-            self.answering.end(answer, left, kept=not failed)
-            if not failed:
-                self._decide(MemberAnswered(self.outside.now(), route.number, answer.turn.id))
+
+        def write() -> None:
+            with self._transaction():
+                self.answering.end(answer, left, kept=not failed)
+                if not failed:
+                    self._decide(MemberAnswered(self.outside.now(), answer.route.number, answer.turn.id))
+
+        self.answering.stored(answer, write)
         self.answering.told(answer)
         return not failed
 

@@ -11,6 +11,7 @@
     │   └── BudgetUsedUp       8   no budget is left to do so
     ├── StoreError            13   the store cannot be read or written (the output cannot be written: 13, too)
     │   ├── DamagedStore      13   what it holds makes no sense
+    │   ├── DiskFull          13   there is no room to write it
     │   └── SessionBusy       13   another process runs this conversation
     ├── PromptTooLarge        12   the input is over a limit before anything was run
     │   └── NoRoom            12   a person's message would have to be cut
@@ -90,6 +91,10 @@ class StoreError(TeamchatError):
 
 
 class DamagedStore(StoreError):
+    pass
+
+
+class DiskFull(StoreError):
     pass
 
 

@@ -8,13 +8,15 @@ folder that teamchat names so itself is read or removed, and only where turns ha
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.errors import StoreError
+from teamchat.core.errors import DiskFull, StoreError
+from teamchat.core.kept import free, keep, kept
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import (
@@ -27,6 +29,7 @@ from teamchat.core.store.turns import (
     trace,
 )
 from teamchat.core.turn.outside import scratch_of
+from teamchat.core.turn.run import FinishedTurn
 from teamchat.runners.agent_events import Failure, FailureKind, TextDelta
 from teamchat.runners.base import Verdict
 from teamchat.runners.framing import LineFramer
@@ -50,6 +53,14 @@ def recover_turns(db: Database, session: int, folder: Path) -> list[str]:
     `folder` is where turns keep their output.
     """
     return [note for turn in running_turns(db, session) for note in _recover(db, turn, folder / turn.folder.name)]
+
+
+def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn, FinishedTurn]]:
+    """The turns that have ended when the store could not be written, with what is kept of them."""
+    for turn in running_turns(db, session):
+        own = folder / turn.folder.name
+        if _OURS.fullmatch(own.name) and (finished := kept(own)):
+            yield dataclasses.replace(turn, folder=own), finished
 
 
 def clean_turns(db: Database, session: int, folder: Path) -> list[str]:
@@ -92,9 +103,20 @@ def _recover(db: Database, turn: Turn, folder: Path) -> list[str]:
     failure = Failure(FailureKind.INTERRUPTED, REASON)
     seconds = max(time.time() - turn.started_at, 0.0)
     outcome = Outcome(exit_code=None, seconds=seconds, failure=failure, denied=None, usage=verdict.usage)
-    end_turn(db, turn, "interrupted", outcome, trace(verdict.text, events=events))
+    _end(db, turn, FinishedTurn(outcome, verdict.text, events=tuple(events)), folder if ours else None)
     note = f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
     return [note, *filter(None, [_remove(folder) if ours else None])]
+
+
+def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) -> None:
+    left = trace(finished.text, events=finished.events)
+    try:
+        end_turn(db, turn, "interrupted", finished.outcome, left)
+    except DiskFull:
+        if folder is None or not keep(folder, finished):
+            raise
+        free(folder)  # its output may be what has filled the disk
+        end_turn(db, turn, "interrupted", finished.outcome, left)
 
 
 def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from teamchat.core.errors import DamagedStore, StoreError
+from teamchat.core.errors import DamagedStore, DiskFull, StoreError
 from teamchat.core.folders import WRITABLE
 from teamchat.core.printable import printable
 from teamchat.core.store.migrations import NewerStore, migrate
@@ -30,15 +30,19 @@ NO_VALUE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError,
 class Database:
     """One connection. Many processes may have the file open at once (WAL); a write takes the lock when it begins."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, as_it_is: bool = False) -> None:
+        """With `as_it_is` it is neither made, migrated nor looked at, whatever it holds."""
         self.path = path
         with self.errors():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not path.exists():
-                self._create()
+            if not as_it_is:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if not path.exists():
+                    self._create()
             self._connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+            self._connection.row_factory = Row
             try:
-                self._prepare()
+                if not as_it_is:
+                    self._prepare()
             except BaseException:
                 self._connection.close()
                 raise
@@ -46,7 +50,7 @@ class Database:
     def _create(self) -> None:
         """Put a new store in place whole: one without its tables is a damaged one, whatever killed its process."""
         if next(self.path.parent.glob(LOCKS), None):
-            raise self.damaged("the file is gone, and there were conversations in it")
+            raise self.damaged(GONE)
         with locked_beside(self.path) as new:
             if self.path.exists():  # another process was faster
                 return
@@ -57,15 +61,18 @@ class Database:
             put_in_place(new, self.path)
 
     def _prepare(self) -> None:
-        self._connection.row_factory = Row
         self._connection.execute("PRAGMA journal_mode = WAL")
         # NORMAL would survive a killed process, but not a power cut: a finished turn must be on the disk
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA foreign_keys = ON")
-        if self.the(_version, "PRAGMA user_version") < 1:
-            raise self.damaged("it is empty")
+        if not self.version():
+            raise self.damaged(EMPTY)
         migrate(self._connection)
         self.path.chmod(0o600)
+
+    def version(self) -> int:
+        """How many migrations it has had; 0 for a file that was never a whole store."""
+        return self.the(_version, "PRAGMA user_version")
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
@@ -77,7 +84,8 @@ class Database:
         except sqlite3.DatabaseError as error:
             if _means_damage(error):
                 raise self.damaged(error) from error
-            raise StoreError(f"the store {self.path} can not be used: {error}", _hint(error)) from error
+            kind = DiskFull if _code(error) == sqlite3.SQLITE_FULL else StoreError
+            raise kind(f"the store {self.path} can not be used: {error}", _hint(error)) from error
         except OSError as error:
             reason = error.strerror or str(error)
             raise StoreError(
@@ -137,7 +145,8 @@ class Database:
         try:
             return make(row)
         except NO_VALUE as error:
-            raise self.damaged(f"{make.__name__.strip('_')}: {error}") from error
+            what = make.__name__.replace("_", " ").strip() if make.__name__.isidentifier() else "a row"
+            raise self.damaged(f"{what} cannot be read: {error}") from error
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -179,6 +188,8 @@ def _version(row: Row) -> int:
     return row.count("user_version")
 
 
+GONE = "the file is gone, and there were conversations in it"
+EMPTY = "it is empty"
 LOCKS = "session-*.lock"
 """What is left beside the store of every conversation that was run."""
 HINTS = {

@@ -91,7 +91,7 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
             VALUES (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns WHERE session = ?1),
                 ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id, number""",
             new.session, new.route, new.member, new.agent, new.like, started, system,
-            prompt, new.shown_through, _dump(new.setup), json.dumps(str(new.folder)),
+            prompt, new.shown_through, dump(new.setup), json.dumps(str(new.folder)),
         )  # fmt: skip
     return Turn(
         id=turn,
@@ -129,7 +129,7 @@ def trace(text: str = "", vendor_session: str | None = None, events: Iterable[Ti
     return Trace(
         pack(text.encode(errors="replace")) if text else None,
         vendor_session,
-        tuple((round(timed.at, 3), type(timed.event).__name__, _dump(timed.event)) for timed in kept),
+        tuple((round(timed.at, 3), type(timed.event).__name__, dump(timed.event)) for timed in kept),
     )
 
 
@@ -138,7 +138,7 @@ def end_turn(db: Database, turn: Turn, status: TurnStatus, outcome: Outcome, lef
     with db.transaction():
         db.execute(
             "UPDATE turns SET status = ?, outcome = ?, text = ?, vendor_session = ? WHERE id = ?",
-            status, _dump(outcome), put_text(db, left.text) if left.text else None, left.vendor_session, turn.id,
+            status, dump(outcome), put_text(db, left.text) if left.text else None, left.vendor_session, turn.id,
         )  # fmt: skip
         db.executemany(
             "INSERT INTO turn_events VALUES (?, ?, ?, ?, ?)",
@@ -150,10 +150,11 @@ def deliver_turn(db: Database, turn: Turn, reply: str) -> None:
     """The reply that an answered turn has kept is a message now."""
     assert turn.outcome is not None, turn
     outcome = dataclasses.replace(turn.outcome, reply=reply)
-    db.execute("UPDATE turns SET status = 'done', outcome = ?, text = NULL WHERE id = ?", _dump(outcome), turn.id)
+    db.execute("UPDATE turns SET status = 'done', outcome = ?, text = NULL WHERE id = ?", dump(outcome), turn.id)
 
 
-def _dump(value: Any) -> str:
+def dump(value: Any) -> str:
+    """A value as JSON that the store can hold."""
     fields = dataclasses.asdict(value)
     written = json.dumps(fields, ensure_ascii=False, default=list)
     # surrogates can not be stored; JSON's escapes, up to six times as long, keep them
@@ -161,7 +162,8 @@ def _dump(value: Any) -> str:
 
 
 @cache
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+def adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """What makes values of that kind of JSON."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
@@ -183,9 +185,9 @@ def a_turn(row: Row) -> Turn:
         status=status,
         started_at=row.moment("started_at"),
         shown_through=row.text("shown_through"),
-        setup=_adapter(Setup).validate_python(setup),
+        setup=adapter(Setup).validate_python(setup),
         folder=_folder(row),
-        outcome=_adapter(Outcome).validate_python(outcome) if outcome is not None else None,
+        outcome=adapter(Outcome).validate_python(outcome) if outcome is not None else None,
         vendor_session=row.text_or_none("vendor_session"),
         opened=bool(row.integer("opened")),
         prompt_key=row.text("prompt"),
@@ -290,7 +292,7 @@ def an_event(row: Row) -> StoredEvent:
     if kind is None:
         raise ValueError(f"type is {row['type']!r:.40}")
     data = row.json("data")
-    _adapter(kind).validate_python(data)
+    adapter(kind).validate_python(data)
     return StoredEvent(row.real("at"), kind.__name__, data)
 
 

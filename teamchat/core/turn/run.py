@@ -27,6 +27,8 @@ from teamchat.runners.agent_events import (
 from teamchat.runners.running import Identity, Launch, Launcher, SpawnFailed, Stays, in_words
 from teamchat.runners.turn import NO_LIMITS, Stopper, TurnEnd, run_turn
 
+LITTLE = 64 * 1024  # bytes; with less room on the disk an output may be cut short
+
 
 @dataclass(frozen=True, slots=True)
 class FinishedTurn:
@@ -96,7 +98,7 @@ async def run(
         return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
     resumes, before = turn.setup.resumes, _used_before(turn)
     end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
-    outcome = _outcome(turn, end, collector, before)
+    outcome = _outcome(turn, end, collector, before, _judged(end.failure, folder))
     untold = stays is not None and end.untold
     return FinishedTurn(outcome, end.text, end.interrupted, untold, end.vendor_session, tuple(collector.events))
 
@@ -137,14 +139,29 @@ def _used_before(turn: ReadyTurn) -> Usage | None:
     return (sessions.used(turn.env, thread.session) if thread.by_hand else None) or thread.usage
 
 
-def _outcome(turn: ReadyTurn, end: TurnEnd, collected: _Collector, before: Usage | None) -> Outcome:
+def _judged(failure: Failure | None, folder: Path) -> Failure | None:
+    """What a full disk makes of a turn's end: whoever writes there loses some of it, and few programs notice."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:  # it had no folder: nothing was started, or it is played back
+        return failure
+    if (disk.f_bavail if os.geteuid() else disk.f_bfree) * disk.f_frsize > LITTLE:
+        return failure
+    reason = f"{failure.reason}; its" if failure else "may have lost some of its answer: its"
+    kind = failure.kind if failure else FailureKind.AGENT
+    return Failure(kind, f"{reason} output has filled the disk of {folder.parent}", "make room on that disk")
+
+
+def _outcome(
+    turn: ReadyTurn, end: TurnEnd, collected: _Collector, before: Usage | None, failure: Failure | None
+) -> Outcome:
     notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)][:20]
     if end.left:
         notes.append(f"ended what it left behind: {', '.join(end.left)}")
     return Outcome(
         exit_code=end.exit_code,
         seconds=end.seconds,
-        failure=end.failure,
+        failure=failure,
         first_byte_s=end.first_byte_s,
         model=end.model,
         usage=own_share(end.usage, before) if before else end.usage,

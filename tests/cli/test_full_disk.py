@@ -1,0 +1,82 @@
+"""An agent that fills the disk of the state folder, on a small file system of its own."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scene import actors
+from tests.program import TIMEOUT_S, Result
+
+FILLS = 'import os, sys\nwhile True:\n    os.write(1, b"x" * 65536)\n'
+HIDES = 'import os, sys\ntry:\n    while True: os.write(1, b"x" * 65536)\nexcept OSError:\n    pass\n'
+
+
+@functools.cache
+def unshares() -> bool:
+    """Whether this system lets its user mount a file system of his own."""
+    if not shutil.which("unshare"):
+        return False
+    mount = ["unshare", *_user(), "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return subprocess.run(mount, capture_output=True, check=False).returncode == 0
+
+
+def _user() -> list[str]:
+    return ["--map-root-user"] if os.geteuid() else []
+
+
+own_mounts = pytest.mark.skipif(not unshares(), reason="this system lets nobody mount a file system of his own")
+
+
+def on_a_small_disk(world: Path, *lines: str, size: str = "4m") -> Result:
+    """Run lines of a shell, in which `teamchat` is the program, with a state folder of that size."""
+    script = [
+        f"mount -t tmpfs -o size={size} tmpfs '{world}/state' || exit 99",
+        f'teamchat() {{ \'{sys.executable}\' -m teamchat "$@"; echo "= $?" >&2; }}',
+        *lines,
+    ]
+    done = subprocess.run(
+        ["unshare", *_user(), "--mount", "sh", "-c", "\n".join(script)],
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def team(fills: str) -> None:
+    Path("fills.py").write_text(fills)
+    actors({"max": ["say", "never"], "sarah": ["say", "Hi."]})
+    file = Path("teamchat.toml")
+    lines = file.read_text().split("\n")
+    at = lines.index("[agents.max-agent]") + 1
+    lines[at] = f'command = ["{sys.executable}", "fills.py"]'
+    file.write_text("\n".join(lines))
+
+
+@own_mounts
+@pytest.mark.parametrize(
+    ("fills", "fails"), [(FILLS, "ended with exit code 1"), (HIDES, "may have lost some of its answer")]
+)
+def test_an_agent_that_fills_the_disk_fails_and_gives_its_space_back(world: Path, fills: str, fails: str) -> None:
+    team(fills)
+    ran = on_a_small_disk(
+        world,
+        "teamchat send --trust --to max Begin",
+        "teamchat send --to sarah 'And you?'",
+        "teamchat resume --skip",
+        "teamchat log",
+        f"find '{world}/state' -name stdout",
+    )
+    first, second, third, fourth, fifth = ran.err.split("= ")
+    assert f"failed: max {fails}" in first
+    assert f"output has filled the disk of {world}/state/workspaces/" in first
+    assert "try: make room on that disk, then teamchat resume\n" in first
+    assert "Traceback" not in ran.err
+    assert [part[0] for part in (second, third, fourth, fifth)] == ["1", "0", "0", "0"], ran.err
+    log = "msg-1 kailai -> max:\nBegin\n\nmsg-2 kailai -> sarah:\nAnd you?\n\nmsg-3 sarah (turn 2):\nHi.\n\n"
+    assert ran.out == f"sarah:\nHi.\n\n{log}"
