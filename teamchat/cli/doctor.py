@@ -22,8 +22,17 @@ LiveOption = Annotated[
 ]
 
 
+StoreOption = Annotated[
+    bool, typer.Option("--store", help="Check and back up this workspace's store; rescue what a damaged one has.")
+]
+
+
 def doctor(
-    team: TeamOption = None, offline: OfflineOption = False, live: LiveOption = False, as_json: JsonOption = False
+    team: TeamOption = None,
+    offline: OfflineOption = False,
+    live: LiveOption = False,
+    store: StoreOption = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Check what the team needs: programs, versions, logins, folders, the store. Only --live calls a model."""
     from teamchat.cli.interrupts import raise_again
@@ -33,8 +42,12 @@ def doctor(
         raise UsageError("--offline calls no model and --live does: one of the two", "teamchat doctor --offline")
     if offline and team is not None:
         raise UsageError("--offline looks at the installed CLIs, not at a team", "teamchat doctor --offline")
+    if store and (offline or live):
+        raise UsageError("--store looks at the store alone, without --offline and --live", "teamchat doctor --store")
     report = Report(as_json)
     raise_again()
+    if store:
+        return look_at_store(team, report)
     if offline:
         return finished(prove(report), report)
     if live:
@@ -85,6 +98,14 @@ def look(team: str | None, report: Report) -> ExitCode:
     from teamchat.runners.process import capture
 
     report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture))
+    return report.end()
+
+
+def look_at_store(team: str | None, report: Report) -> ExitCode:
+    from teamchat.cli.place import find_root
+    from teamchat.core.doctor.stored import examine_store
+
+    report.all(examine_store(find_root(team)))
     return report.end()
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from teamchat.core.errors import DamagedStore, StoreError
-from teamchat.core.store.database import NO_VALUE, Database
+from teamchat.core.printable import printable
+from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.lessons import a_lesson
 from teamchat.core.store.messages import a_message
 from teamchat.core.store.routes import a_route, a_state
 from teamchat.core.store.rows import Row
-from teamchat.core.store.sessions import SELECT as SESSIONS
 from teamchat.core.store.sessions import a_session
 from teamchat.core.store.texts import a_text
 from teamchat.core.store.todos import a_change
@@ -22,11 +22,17 @@ MOST_SHOWN = 5  # problems of one kind
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What the rows of a table are, and what makes values of them."""
+    """The rows of a table, in the order of their `key`, and what makes values of them; `more` are columns it needs."""
 
     noun: str
+    table: str
+    key: str
     make: Callable[[Row], object]
-    rows: str
+    more: str = ""
+
+    def rows(self, *, backwards: bool = False) -> str:
+        order = ", ".join(f"{column}{' DESC' if backwards else ''}" for column in self.key.split(", "))
+        return f"SELECT {self.table}.*{self.more} FROM {self.table} ORDER BY {order}"  # noqa: S608 (our own names)
 
 
 def _session(row: Row) -> None:
@@ -42,16 +48,17 @@ def _summary(row: Row) -> None:
 
 
 KINDS = (
-    Kind("session", _session, SESSIONS),
-    Kind("message", a_message, "SELECT messages.*, NULL AS agent FROM messages ORDER BY id"),
-    Kind("turn", a_turn, "SELECT * FROM turns ORDER BY id"),
-    Kind("event", an_event, "SELECT * FROM turn_events"),
-    Kind("text", a_text, "SELECT * FROM texts"),
-    Kind("route", a_route, "SELECT * FROM routes"),
-    Kind("todo change", a_change, "SELECT *, 0 AS hidden FROM todo_changes ORDER BY id"),
-    Kind("summary", _summary, "SELECT * FROM summaries ORDER BY id"),
-    Kind("lesson", a_lesson, "SELECT * FROM lessons ORDER BY id"),
+    Kind("session", "sessions", "id", _session, ", 0 AS message_count, 0 AS turn_count"),
+    Kind("text", "texts", "hash", a_text),
+    Kind("turn", "turns", "id", a_turn),
+    Kind("event", "turn_events", "turn, number", an_event),
+    Kind("message", "messages", "id", a_message, ", NULL AS agent"),
+    Kind("route", "routes", "session, number", a_route),
+    Kind("todo change", "todo_changes", "id", a_change, ", 0 AS hidden"),
+    Kind("summary", "summaries", "id", _summary),
+    Kind("lesson", "lessons", "id", a_lesson),
 )
+"""In an order in which rows refer to earlier ones, but for messages of turns."""
 REFERENCES = (
     "SELECT integrity_check AS problem FROM pragma_integrity_check(5) WHERE integrity_check <> 'ok'",
     """SELECT 'a row of ' || "table" || ' refers to one of ' || parent || ' that is missing' AS problem
@@ -77,36 +84,37 @@ REFERENCES = (
 
 def problems(db: Database) -> Iterator[str]:
     """What is wrong with the store, in sentences; nothing for a healthy one. Never raises `DamagedStore`."""
+    try:
+        if not db.version():
+            yield EMPTY
+            return
+    except DamagedStore as error:
+        yield reason(error)
+        return
     for sql in REFERENCES:
         try:
             yield from db.values(_problem, sql)[:MOST_SHOWN]
         except DamagedStore as error:
             yield reason(error)
     for kind in KINDS:
-        yield from (f"a {kind.noun} cannot be read: {wrong}" for wrong in readable(db, kind)[1][:MOST_SHOWN])
+        yield from (f"a {kind.noun} cannot be read: {wrong}" for wrong in _unreadable(db, kind)[:MOST_SHOWN])
 
 
 def _problem(row: Row) -> str:
     return row.text("problem")
 
 
-def readable(db: Database, kind: Kind) -> tuple[int, list[str]]:
-    """How many rows of a kind can be read, and what is wrong with the others."""
-    values, wrong = db.each(lambda row: row, kind.rows), list[str]()
-    count = 0
-    while True:
-        try:
-            row = next(values, None)
-        except DamagedStore as error:
-            return count, [*wrong, reason(error)]
-        if row is None:
-            return count, wrong
-        try:
-            kind.make(row)
-        except NO_VALUE as error:
-            wrong.append(str(error).partition("\n")[0])
-        else:
-            count += 1
+def _unreadable(db: Database, kind: Kind) -> list[str]:
+    wrong: list[str] = []
+    try:
+        for row in db.each(lambda row: row, kind.rows()):
+            try:
+                kind.make(row)
+            except NO_VALUE as error:
+                wrong.append(printable(str(error).partition("\n")[0]))
+    except DamagedStore as error:
+        wrong.append(reason(error))
+    return wrong
 
 
 def reason(error: StoreError) -> str:

@@ -1,0 +1,90 @@
+"""What can still be had of a damaged store, copied into a new one."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from teamchat.core.errors import DamagedStore
+from teamchat.core.knowledge.words import spaced
+from teamchat.core.store.checking import KINDS, Kind
+from teamchat.core.store.database import NO_VALUE, Database
+from teamchat.core.store.lessons import a_lesson
+from teamchat.core.store.rows import Row
+
+MENDING = (
+    # a conversation whose own row is lost goes on under another name
+    """INSERT INTO sessions (id, name, team, fence_key, created_at, used_at)
+    SELECT DISTINCT session, 'rescued-' || session, '', ?1, ?2, ?2 FROM messages
+    WHERE session NOT IN (SELECT id FROM sessions)""",
+    """DELETE FROM turns WHERE session NOT IN (SELECT id FROM sessions) OR prompt NOT IN (SELECT hash FROM texts)
+    OR NOT EXISTS (SELECT 1 FROM messages WHERE messages.session = turns.session AND message = shown_through)
+    OR NOT EXISTS (SELECT 1 FROM messages WHERE messages.session = turns.session
+        AND message = json_extract(setup, '$.request'))""",
+    "UPDATE turns SET system_text = NULL WHERE system_text NOT IN (SELECT hash FROM texts)",
+    "UPDATE turns SET text = NULL WHERE text NOT IN (SELECT hash FROM texts)",
+    "DELETE FROM turn_events WHERE turn NOT IN (SELECT id FROM turns)",
+    "UPDATE messages SET turn = NULL WHERE turn NOT IN (SELECT id FROM turns)",
+    """DELETE FROM routes WHERE session NOT IN (SELECT id FROM sessions) OR EXISTS (
+        SELECT 1 FROM (SELECT parent AS named UNION ALL SELECT request UNION ALL SELECT as_of) WHERE named NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM messages WHERE message = named AND messages.session = routes.session))""",
+    """UPDATE routes SET answer = NULL, status = CASE status WHEN 'answered' THEN 'held' ELSE status END
+    WHERE (answer NOT NULL OR status = 'answered') AND NOT EXISTS (
+        SELECT 1 FROM turns WHERE id = answer AND (place IS NULL OR text NOT NULL AND turns.status = 'answered'))""",
+    """UPDATE sessions
+    SET next_route = max(next_route, (SELECT COALESCE(MAX(number), 0) + 1 FROM routes WHERE session = sessions.id))""",
+    "DELETE FROM todo_changes WHERE session NOT IN (SELECT id FROM sessions)",
+    """UPDATE todo_changes SET message = NULL WHERE message NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM messages WHERE messages.session = todo_changes.session AND messages.message = todo_changes.message
+    )""",
+    """DELETE FROM summaries WHERE session NOT IN (SELECT id FROM sessions) OR turn NOT IN (SELECT id FROM turns)
+    OR through NOT IN (SELECT id FROM messages) OR text NOT IN (SELECT hash FROM texts)""",
+)
+"""What is done about rows that refer to lost ones; ?1 is a new secret, ?2 the time."""
+
+
+def rescue(damaged: Database, to: Path) -> dict[str, int]:
+    """Copy every row that is a value into a new store, but for those that need lost ones; how many there are by kind.
+
+    Raises `StoreError` where the new store cannot be written.
+    """
+    new = Database(to)
+    try:
+        new.execute("PRAGMA foreign_keys = OFF")
+        with new.transaction():
+            for kind in KINDS:
+                _copy(damaged, new, kind)
+            for sql in MENDING:
+                new.execute(sql, *(secrets.token_hex(16), time.time())[: 2 * ("?1" in sql)])
+            for lesson in new.values(a_lesson, "SELECT * FROM lessons"):
+                new.execute("INSERT INTO lesson_words (rowid, body) VALUES (?, ?)", lesson.number, spaced(lesson.text))
+        return {kind.noun: new.the(_count, f"SELECT COUNT(*) AS many FROM {kind.table}") for kind in KINDS}  # noqa: S608
+    finally:
+        new.close()
+
+
+def _count(row: Row) -> int:
+    return row.count("many")
+
+
+def _copy(damaged: Database, new: Database, kind: Kind) -> None:
+    columns = [row["name"] for row in new.rows(f"PRAGMA table_info({kind.table})")]
+    names, marks = ", ".join(f'"{name}"' for name in columns), ", ".join("?" * len(columns))
+    for row in _rows(damaged, kind):
+        with contextlib.suppress(*NO_VALUE, DamagedStore):  # what is no value, or is there twice, stays behind
+            kind.make(row)
+            new.execute(
+                f"INSERT INTO {kind.table} ({names}) VALUES ({marks})",  # noqa: S608 (our own names)
+                *(row[name] for name in columns),
+            )
+
+
+def _rows(damaged: Database, kind: Kind) -> Iterator[Row]:
+    """The rows from either end up to where the file is damaged."""
+    for backwards in (False, True):
+        with contextlib.suppress(DamagedStore):
+            yield from damaged.each(lambda row: row, kind.rows(backwards=backwards))
+            return

@@ -1,0 +1,141 @@
+"""`teamchat doctor --store`: what is wrong with the store, a copy of it, and what of a damaged one can be had."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from teamchat.cli.place import store_file
+from teamchat.core.store.checking import problems
+from teamchat.core.store.database import GONE, Database
+from tests.cli.scene import objects, refused, said
+from tests.crew import crew
+from tests.program import Result, run_here
+
+STAMP = re.compile(r"-\d{8}-\d{6}\.backup")
+
+
+@pytest.fixture
+def store(world: Path) -> Path:
+    crew(world, {"max": ["Plan it. [NEXT: sarah]", "More."], "sarah": ["Fine.", {"exit": 3}]})
+    run_here("send", "--to", "max", "Begin")
+    run_here("learn", "Run the tests first.")
+    run_here("send", "--new", "--to", "max,sarah", "Again")
+    return store_file(Path.cwd())
+
+
+def looked() -> Result:
+    ran = run_here("doctor", "--store")
+    return Result(ran.code, STAMP.sub("-WHEN.backup", ran.out), ran.err)
+
+
+def damage(store: Path, sql: str) -> None:
+    with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as db:
+        db.execute(sql)
+
+
+def test_a_healthy_store_is_checked_and_copied(store: Path) -> None:
+    assert looked() == Result(
+        0,
+        f"✓  store   {store}, every page, reference and row\n✓  backup  {store.parent}/teamchat-WHEN.backup\n",
+        "",
+    )
+    (backup,) = store.parent.glob("*.backup")
+    assert backup.stat().st_mode & 0o777 == 0o600
+    with contextlib.closing(Database(backup)) as db:
+        assert list(problems(db)) == []
+        assert db.rows("SELECT COUNT(*) FROM messages")[0][0] == 5
+
+
+def test_where_there_is_none_nothing_is_made(world: Path) -> None:
+    ran = looked()
+    assert (ran.code, ran.out.startswith("✓  store   ")) == (0, True)
+    assert ran.out.endswith("/teamchat.db, made by the first message\n")
+    assert not (world / "state" / "workspaces").exists()
+
+
+def test_of_a_damaged_one_the_rest_is_rescued_and_goes_on_by_what_is_to_be_typed(store: Path) -> None:
+    damage(store, "UPDATE turns SET setup = '{}' WHERE id = 1")
+    assert refused(run_here("show", "1", "--session", "s1")).startswith(
+        f"the store {store} is damaged: a turn cannot be read: "
+    )
+    ran = looked()
+    lines = ran.out.splitlines()
+    assert ran.code == 13
+    assert lines[0].startswith(f"✗  store   the store {store} is damaged: turn 1 is about a message that is missing")
+    folder = store.parent
+    typed = f"mv {folder} {folder}.damaged && mv {folder}.rescued {folder}"
+    assert lines[-1] == f"✓  rescued 2 sessions, 5 messages, 3 turns, in {folder}.rescued (try: {typed})"
+    subprocess.run(["sh", "-c", typed], check=True)
+    assert looked().code == 0
+    assert said() == [("kailai", "Again"), ("max", "More.")]
+    assert run_here("log", "--session", "s1").out.startswith("msg-1 kailai -> max:\nBegin\n")
+    assert run_here("learn").out.endswith("Run the tests first.\n")
+
+
+def test_what_needs_a_lost_row_is_lost_or_goes_on_without_it(store: Path) -> None:
+    damage(store, "DELETE FROM texts")
+    damage(store, "DELETE FROM sessions WHERE id = 1")
+    lines = looked().out.splitlines()
+    assert lines[-1].startswith(f"✓  rescued 2 sessions, 5 messages, 0 turns, in {store.parent}.rescued (try: mv ")
+    with contextlib.closing(Database(Path(f"{store.parent}.rescued") / store.name)) as db:
+        assert list(problems(db)) == []
+        assert [row["name"] for row in db.rows("SELECT name FROM sessions ORDER BY id")] == ["rescued-1", "s2"]
+
+
+def test_both_ends_of_a_table_with_a_damaged_page_are_rescued(store: Path) -> None:
+    damage(
+        store,
+        """WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+        INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_type, routing,
+        timestamp) SELECT 1, 'msg-' || i, i, 'x' || hex(zeroblob(100)), 'a', 'a', 'ai', '[[], []]', 1 FROM n""",
+    )
+    damage(store, "PRAGMA wal_checkpoint(TRUNCATE)")
+    content = store.read_bytes()
+    middle = content.index(b"msg-200")
+    store.write_bytes(content[: middle // 4096 * 4096] + bytes(4096) + content[middle // 4096 * 4096 + 4096 :])
+    found = re.search(r"2 sessions, (\d+) messages, 4 turns", looked().out)
+    assert found
+    assert 300 < int(found[1]) < 395
+
+
+def test_of_a_store_of_which_nothing_can_be_read_a_copy_is_kept_and_how_to_begin_anew_is_told(store: Path) -> None:
+    store.write_bytes(b"nothing of a store" * 1000)
+    ran = looked()
+    assert ran.code == 13
+    assert ran.out.splitlines()[1:] == [
+        f"✓  backup  {store.parent}/teamchat-WHEN.backup",
+        f"✗  rescued nothing can be read (try: mv {store.parent} {store.parent}.damaged)",
+    ]
+    (backup,) = store.parent.glob("*.backup")
+    assert backup.read_bytes() == store.read_bytes()
+
+
+def test_a_store_that_is_gone_is_told_with_how_to_begin_anew(store: Path) -> None:
+    store.unlink()
+    for suffix in ("-wal", "-shm"):
+        store.with_name(store.name + suffix).unlink(missing_ok=True)
+    typed = f"mv {store.parent} {store.parent}.damaged"
+    assert looked() == Result(13, f"✗  store   the store {store} is damaged: {GONE} (try: {typed})\n", "")
+    shutil.move(store.parent, f"{store.parent}.damaged")
+    assert run_here("sessions") == Result(0, "", "· there is no conversation here yet\n")
+
+
+def test_as_json_each_finding_is_an_object(store: Path) -> None:
+    damage(store, "UPDATE sessions SET created_at = 1e300")
+    *found, result = objects(run_here("doctor", "--store", "--json"))
+    assert [(line["what"], line["state"]) for line in found] == [
+        ("store", "failed"), ("store", "failed"), ("backup", "ok"), ("rescued", "ok"),
+    ]  # fmt: skip
+    assert result["code"] == 13
+
+
+def test_it_does_not_go_with_what_looks_at_clis() -> None:
+    ran = run_here("doctor", "--store", "--offline")
+    assert (ran.code, refused(ran)) == (2, "--store looks at the store alone, without --offline and --live")
