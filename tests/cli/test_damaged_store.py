@@ -160,3 +160,65 @@ def test_every_command_says_in_one_line_what_is_wrong(damage: Damage, restored: 
         damage(restored(), chance)
         check(seed, *LOOKING)
         check(seed, *chance.sample(CHANGING, 3))
+
+
+# --- the other files of the state folder
+
+
+def a_folder(path: Path) -> None:
+    path.mkdir()
+    (path / "inside").touch()
+
+
+def deep(path: Path) -> None:
+    path.write_bytes(b"[" * 100_000)
+
+
+def huge(path: Path) -> None:
+    path.write_bytes(b"process 99999999999999999999 (x)" + b"9" * 20_000_000)
+
+
+def noise_of_json(path: Path) -> None:
+    path.write_bytes(b'{"a": [1, {}], "claude": 1e999, "max-agent": [], "/x": null, "\xff": 1}')
+
+
+def oneself(path: Path) -> None:
+    """A lock that names a process nobody may signal."""
+    path.write_bytes(b"process 0 (\x1b[2J\nTraceback)\n")
+
+
+def a_link(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+PLACES = ["trust.json", "trust.json.lock", "cooldowns.json", "cooldowns.json.lock", "claude.start"]
+OF_THE_WORKSPACE = [
+    "session-1.lock",
+    "teamchat.db.lock",
+    "teamchat.db-wal",
+    "turns",
+    "turns/0123456789abcdef",
+    "knowledge.db",
+]
+
+
+@pytest.mark.parametrize("junk", [a_folder, os.mkfifo, deep, huge, noise_of_json, oneself, a_link])
+def test_junk_in_the_place_of_any_file_is_one_line_or_no_matter(
+    junk: Callable[[Path], None], restored: Callable[[], Path], world: Path
+) -> None:
+    for name in (*PLACES, *OF_THE_WORKSPACE):
+        store = restored()
+        place = (world / "state" if name in PLACES else store.parent) / name
+        place.parent.mkdir(exist_ok=True)
+        remove(place)
+        junk(place)
+        seed = f"{junk.__name__} {name}"
+        check(seed, ["team"], ["log"], ["stop"], ["send", "--session", "s1", "--to", "max", "Go on"], ["trust"])
+        check(seed, ["resume", "--drop", "--session", "s1"], ["sessions", "delete", "s1", "--yes"])
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

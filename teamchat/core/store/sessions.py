@@ -162,14 +162,20 @@ def _removed(db: Database, session: int) -> bool:
     """Take out what goes in a moment; whether that was all. Words of messages take long to go from the index."""
     with db.transaction():
         until = time.monotonic() + AT_ONCE_S
-        texts = [(row[0],) for row in db.rows(OWN_TEXTS, session) if row[0]]
-        for table in BEFORE_MESSAGES:
-            db.execute(f"DELETE FROM {table} WHERE session = ?", session)  # noqa: S608 (our own names)
+        _remove_what_refers_to_messages(db, session)
         while (left := db.execute(DELETE_MESSAGE, session).rowcount) and time.monotonic() < until:
             pass
         if not left:
-            db.execute("DELETE FROM turn_events WHERE turn IN (SELECT id FROM turns WHERE session = ?)", session)
-            db.execute("DELETE FROM turns WHERE session = ?", session)
             db.execute("DELETE FROM sessions WHERE id = ?", session)
-        db.executemany(DELETE_TEXT, texts)
     return not left
+
+
+def _remove_what_refers_to_messages(db: Database, session: int) -> None:
+    """All of it goes at once: between two pieces there is a shorter conversation, in which nothing is missing."""
+    texts = [(row[0],) for row in db.rows(OWN_TEXTS, session) if row[0]]
+    for table in BEFORE_MESSAGES:
+        db.execute(f"DELETE FROM {table} WHERE session = ?", session)  # noqa: S608 (our own names)
+    db.execute("UPDATE messages SET turn = NULL WHERE session = ? AND turn NOT NULL", session)
+    db.execute("DELETE FROM turn_events WHERE turn IN (SELECT id FROM turns WHERE session = ?)", session)
+    db.execute("DELETE FROM turns WHERE session = ?", session)
+    db.executemany(DELETE_TEXT, texts)

@@ -3,12 +3,15 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from teamchat.core.errors import ExitCode, UnknownName
+from teamchat.core.receipt import Outcome
 from teamchat.core.store import sessions
+from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.migrations import MIGRATIONS
@@ -22,6 +25,10 @@ from teamchat.core.store.sessions import (
     session_names,
     touch_session,
 )
+from teamchat.core.store.todos import note_todos
+from teamchat.core.store.turns import TimedEvent, end_turn, trace
+from teamchat.core.todos import Add
+from teamchat.runners.agent_events import Text
 from tests.core.message_log_contract import draft
 from tests.core.store.test_stored_turns import some_turn
 
@@ -140,3 +147,54 @@ def test_a_large_session_goes_in_pieces_between_which_others_write(
     for table in (*sessions.BEFORE_MESSAGES, "messages", "turns", "texts"):
         assert db.rows(f"SELECT * FROM {table}") == []  # noqa: S608 (our own names)
     assert names(db) == []
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_deletion_that_was_killed_leaves_a_whole_store_and_can_be_repeated(tmp_path: Path) -> None:
+    """After every one of its steps: what is there then is a conversation that nothing is missing in."""
+    for step in count(1):
+        with closing(Database(tmp_path / str(step) / "teamchat.db")) as db:
+            session = a_conversation(db)
+            died = killed_at(db, step, session)
+            assert list(problems(db)) == [], step
+            remove_session(db, session)
+            for table in (*sessions.BEFORE_MESSAGES, "messages", "turns", "turn_events", "texts", "sessions"):
+                assert db.rows(f"SELECT * FROM {table}") == [], (step, table)  # noqa: S608 (our own names)
+            if not died:
+                assert step > 20
+                return
+
+
+def a_conversation(db: Database) -> int:
+    session = create_session(db, "team", None).id
+    log = SqliteLog(db, session)
+    for number in range(3):
+        log.append(draft(f"message {number}"))
+        turn = some_turn(db, session, system="Be Max.")
+        end_turn(db, turn, "done", Outcome(0, 1.0), trace("text", "session", [TimedEvent(0.5, Text("text"))]))
+        db.execute("UPDATE messages SET turn = ? WHERE number = ?", turn.id, number + 1)
+    note_todos(db, session, [Add("think")], "max", "msg-2")
+    return session
+
+
+def killed_at(db: Database, step: int, session: int) -> bool:
+    """Delete the session in pieces of one message, and die at the step of that number; whether there was one."""
+    steps = count(1)
+
+    def mortal(sql: str, *values: object) -> object:
+        if next(steps) == step and sql != "ROLLBACK":
+            raise Killed
+        return Database.execute(db, sql, *values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sessions, "AT_ONCE_S", 0.0)
+        patch.setattr(sessions, "REST_S", 0.0)
+        patch.setattr(db, "execute", mortal)
+        try:
+            remove_session(db, session)
+        except Killed:
+            return True
+    return False
