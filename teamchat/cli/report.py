@@ -46,6 +46,8 @@ def report(command: Callable[[], object]) -> int:  # noqa: PLR0911 (one line per
         return ExitCode.INTERRUPTED
     except OutputLost as error:
         return output_lost(error)
+    except MemoryError:
+        return complain("there is not enough memory", None, ExitCode.STORE)
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
         return complain(f"{error.strerror or error}{place}", None, ExitCode.STORE)

@@ -6,6 +6,8 @@ import contextlib
 import fcntl
 import os
 import re
+import shlex
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -89,9 +91,13 @@ def _process(holder: str) -> int | None:
 
 def _open(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise StoreError(f"the lock {path} cannot be opened: {error.strerror}", WRITABLE) from error
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise StoreError(f"the lock {path} is not a file", f"rm {shlex.quote(str(path))}")
+    return file
 
 
 def _take(file: int) -> bool:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -112,3 +114,18 @@ def test_a_lock_that_can_not_be_made_is_a_failure_of_the_store(tmp_path: Path) -
         session_lock(path, "x"),
     ):
         pass
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+def test_what_is_no_file_is_no_lock(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "it's a lock"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif os.getuid() == 0:
+        os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    else:
+        pytest.skip("only root makes devices")
+    with pytest.raises(StoreError) as caught, session_lock(path, "x"):
+        pass
+    assert (str(caught.value), caught.value.hint) == (f"the lock {path} is not a file", f"rm {shlex.quote(str(path))}")
+    assert shlex.split(caught.value.hint or "") == ["rm", str(path)]

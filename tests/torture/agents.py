@@ -31,7 +31,7 @@ Ends = Literal["answers", "fails", "either"]
 ANSWER = b"the answer\n"
 FOREVER_S = 3600
 MEGABYTE = 1_000_000
-HERE = Path(sys.argv[0]).resolve()
+ANOTHER_STORE = 'rm -rf "$STATE"/workspaces/*'
 
 
 class Agent(NamedTuple):
@@ -135,6 +135,10 @@ def daemon(then: Callable[[], None] = lambda: None, *, env: dict[str, str] | Non
     for number in (0, 1, 2):
         os.dup2(os.open(os.devnull, os.O_RDWR), number)
     os.execve("/bin/sleep", ["sleep", str(FOREVER_S)], os.environ if env is None else env)  # noqa: S606
+
+
+def daemon_in_namespace() -> None:
+    subprocess.Popen(["unshare", "--user", "--pid", "--fork", "sleep", str(FOREVER_S)], start_new_session=True)
 
 
 def event(**fields: object) -> None:
@@ -353,6 +357,15 @@ def makes_its_output_a_sparse_file() -> None:
 def makes_its_output_as_large_as_a_disk() -> None:
     os.ftruncate(1, 1 << 40)
     forever()
+
+
+@agent("either")
+def truncates_its_output_again_and_again() -> None:
+    until = time.monotonic() + 1
+    while time.monotonic() < until:
+        say(b"x" * 10_000)
+        os.ftruncate(1, 0)
+    say()
 
 
 @agent("either", quick=True)
@@ -609,6 +622,23 @@ def leaves_200_children() -> None:
     for _ in range(200):
         if os.fork() == 0:
             forever()
+    say()
+
+
+@agent("answers")
+def leaves_a_child_that_takes_in_orphans() -> None:
+    def take_in() -> None:
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+        for _ in range(5):
+            daemon(env={})
+
+    background(take_in)
+    say()
+
+
+@agent("answers")
+def leaves_a_child_in_a_namespace_of_its_own() -> None:
+    background(daemon_in_namespace, quiet=True)
     say()
 
 
@@ -1419,6 +1449,28 @@ def takes_the_time_of_teamchat() -> None:
     forever()
 
 
+@agent("either", quick=True)
+def takes_the_file_sizes_of_teamchat() -> None:
+    say()
+    resource.prlimit(teamchat(), resource.RLIMIT_FSIZE, (0, 0))
+
+
+@agent("either")
+def takes_the_memory_of_teamchat() -> None:
+    has = int(Path(f"/proc/{teamchat()}/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.prlimit(teamchat(), resource.RLIMIT_AS, (has + 4 * MEGABYTE, has + 4 * MEGABYTE))
+    say(b"x" * 20 * MEGABYTE + b"\n" + ANSWER)
+
+
+@agent("answers")
+def stops_teamchat_for_a_while() -> None:
+    above = teamchat()
+    os.kill(above, signal.SIGSTOP)
+    say()
+    time.sleep(2)
+    os.kill(above, signal.SIGCONT)
+
+
 @agent("answers")
 def opens_the_files_of_its_guardian() -> None:
     for number in range(32):
@@ -1463,14 +1515,14 @@ def calls_sessions_delete() -> None:
     say()
 
 
-@agent("either", repair='rm -f "$STATE"/workspaces/*/teamchat.db*')
+@agent("either", repair=ANOTHER_STORE)
 def writes_junk_into_the_store() -> None:
     with (state() / "teamchat.db").open("r+b") as file:
         file.write(b"\xff" * 100)
     say()
 
 
-@agent("either", repair='rm -rf "$STATE"/workspaces/*/teamchat.db*')
+@agent("either", repair=ANOTHER_STORE)
 def puts_a_folder_in_the_place_of_the_store() -> None:
     for file in state().glob("teamchat.db*"):
         file.unlink()
@@ -1478,7 +1530,7 @@ def puts_a_folder_in_the_place_of_the_store() -> None:
     say()
 
 
-@agent("either", repair='rm -f "$STATE"/workspaces/*/teamchat.db*')
+@agent("either", repair=ANOTHER_STORE)
 def puts_a_fifo_in_the_place_of_the_store() -> None:
     for file in state().glob("teamchat.db*"):
         file.unlink()
@@ -1486,10 +1538,31 @@ def puts_a_fifo_in_the_place_of_the_store() -> None:
     say()
 
 
-@agent("either")
+@agent("either", repair=ANOTHER_STORE)
 def removes_the_store() -> None:
     for file in state().glob("teamchat.db*"):
         file.unlink()
+    say()
+
+
+@agent("either", quick=True)
+def removes_the_whole_state() -> None:
+    subprocess.run(["rm", "-rf", state().parent.parent], check=False)
+    say()
+
+
+@agent("answers", repair='chmod 700 "$TMPDIR"; rm -rf "$TMPDIR"/*', quick=True)
+def takes_the_permissions_of_the_temporary_folder() -> None:
+    say()
+    own().parent.chmod(0)
+
+
+@agent("answers")
+def makes_folders_like_those_of_processes_that_stay() -> None:
+    for number in range(5):
+        folder = output().parent.parent / f"{number:016x}.live"
+        folder.mkdir()
+        os.mkfifo(folder / "stdout")
     say()
 
 

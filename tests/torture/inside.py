@@ -167,7 +167,9 @@ def play(agent: Agent, folder: Path) -> list[str]:
     wrong += judge(agent, first)
     if first.code is not None and first.code >= 0:
         wrong += [f"orphan after the turn: {name}" for name in orphans()]
-    world.repair()
+    if agent.repair:
+        wrong += refusal(world.run("resume", "--drop"))
+        world.repair()
     second = world.run("resume", "--drop")
     if second.code != 0 and second.code not in REFUSALS:
         wrong.append(f"resume --drop ended with {second}")
@@ -197,6 +199,14 @@ def judge(agent: Agent, ran: Ran) -> list[str]:
     if agent.ends == "answers" and "the answer" not in ran.out:
         return [f"another answer: {shown}"]
     return []
+
+
+def refusal(ran: Ran) -> list[str]:
+    """What is wrong with how a command says that it cannot go on before something is repaired; it may well go on."""
+    first, *rest = ran.err.splitlines() or [""]
+    told = first.startswith("teamchat: ") and "/" in first and len(rest) < 2
+    fits = ran.code == 0 or ran.code in REFUSALS or (ran.code == ExitCode.STORE and told)
+    return [] if fits else [f"before the repair: {ran}"]
 
 
 def end_all() -> None:

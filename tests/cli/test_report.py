@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import pytest
+
+from teamchat.cli.report import report
+
+
+def test_too_little_memory_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(lambda: bytearray(1 << 62)) == 13
+    assert capsys.readouterr().err == "teamchat: there is not enough memory\n"
