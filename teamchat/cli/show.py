@@ -1,10 +1,16 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamchat.cli.options import JsonOption, SessionOption, TeamOption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from teamchat.core.store.database import Database
+    from teamchat.core.store.turns import Turn
 
 
 def show(
@@ -15,26 +21,28 @@ def show(
     diff: Annotated[
         bool, typer.Option("--diff", help="What it was given that differs from its member's previous turn.")
     ] = False,
+    reply: Annotated[
+        bool, typer.Option("--reply", help="All that it said: its reply, or what there was of one.")
+    ] = False,
     system: Annotated[bool, typer.Option("--system", help="The exact system text its agent got by a flag.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the receipt of a turn: what went in, under which permissions, and what came of it."""
-    import sys
-
     from teamchat.cli.output.jsonl import write
+    from teamchat.cli.output.long import whole
+    from teamchat.cli.output.long import write as write_pieces
     from teamchat.cli.output.prompt_diff import prompt_diff
-    from teamchat.cli.output.receipt import block_lines, receipt_fields, receipt_lines
-    from teamchat.cli.output.words import exact, note
+    from teamchat.cli.output.receipt import receipt_fields
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.errors import UnknownName, UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.summaries import summary_of
-    from teamchat.core.store.turns import events_of, find_turn, partial_of, prompt_of, system_of
+    from teamchat.core.store.turns import find_turn, partial_of, prompt_of, system_of
 
-    if prompt + system + diff + as_json > 1:
-        raise UsageError("--prompt, --system, --diff and --json exclude each other")
+    if prompt + system + diff + reply + as_json > 1:
+        raise UsageError("--prompt, --system, --diff, --reply and --json exclude each other")
     with open_store(find_root(team)) as db:
         chosen = need_session(db, session)
         found = find_turn(db, chosen.id, turn)
@@ -47,14 +55,68 @@ def show(
         elif diff:
             for line in prompt_diff(db, found):
                 print(line)
+        elif reply:
+            write_pieces(whole(reply_of(db, chosen.id, found)))
         elif prompt or system:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(exact(prompt_of(db, found) if prompt else (system_of(db, found) or "").encode()))
-            if sys.stdout.isatty():  # no prompt ends its own line
-                sys.stdout.buffer.write(b"\n")
-            sys.stdout.buffer.flush()
-            for line in block_lines(found.setup) if prompt else ():
-                note(line)
+            print_given(db, found, prompt=prompt)
         else:
-            for line in receipt_lines(found, events_of(db, found), partial_of(db, found), summary_of(db, found)):
-                print(line)
+            print_receipt(db, found)
+
+
+def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
+    """The exact prompt, with what its parts are on stderr, or the exact system text."""
+    import sys
+
+    from teamchat.cli.output.receipt import block_lines
+    from teamchat.cli.output.words import exact, note
+    from teamchat.core.store.turns import prompt_of, system_of
+
+    sys.stdout.flush()
+    sys.stdout.buffer.write(exact(prompt_of(db, turn) if prompt else (system_of(db, turn) or "").encode()))
+    if sys.stdout.isatty():  # no prompt ends its own line
+        sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+    for line in block_lines(turn.setup) if prompt else ():
+        note(line)
+
+
+def print_receipt(db: Database, turn: Turn) -> None:
+    from functools import partial
+    from itertools import chain
+
+    from teamchat.cli.output.long import as_shown, quoted, write
+    from teamchat.cli.output.receipt import receipt_lines
+    from teamchat.core.store.texts import pieces_of, size_of
+    from teamchat.core.store.turns import events_of
+
+    for line in receipt_lines(turn, events_of(db, turn)):
+        print(line)
+    for head, key in left_by(db, turn):
+        shown = as_shown(pieces_of(db, key), partial(size_of, db, key), f"teamchat show {turn.number} --reply")
+        write(chain((f"{head}\n",), quoted(shown)))
+
+
+def left_by(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
+    """The heads and keys of the texts that a turn has left and that are no messages."""
+    from teamchat.cli.output.receipt import SUMMARY_HEAD, partial_head
+    from teamchat.core.store.summaries import summary_key
+    from teamchat.core.store.texts import pieces_of
+
+    if turn.partial_key and any(piece.strip() for piece in pieces_of(db, turn.partial_key)):
+        yield partial_head(turn), turn.partial_key
+    if summary := summary_key(db, turn):
+        yield SUMMARY_HEAD, summary
+
+
+def reply_of(db: Database, session: int, turn: Turn) -> Iterator[str]:
+    """All that a turn has said, in pieces. Raises `UsageError` where that is nothing."""
+    from teamchat.cli.output import long
+    from teamchat.core.errors import UsageError
+    from teamchat.core.store.messages import SqliteLog
+    from teamchat.core.store.texts import pieces_of
+
+    if turn.outcome and turn.outcome.reply:
+        return long.pieces_of(SqliteLog(db, session).get(turn.outcome.reply).content)
+    for _, key in left_by(db, turn):
+        return pieces_of(db, key)
+    raise UsageError(f"turn {turn.number} has said nothing", f"teamchat show {turn.number}")

@@ -18,12 +18,16 @@ _SEQUENCE = re.compile(rf"{_CSI} [@-~] | {_STRING} {_TEXT} (?: \x07 | \x1b\\ | \
 _OPEN = re.compile(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CSI} \Z | {_OTHER} \Z", re.VERBOSE)
 _BEGINS_SEQUENCE = re.compile(r"[\x1b\x80-\x9f]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+_BYTES = bytes(code for code in range(128) if _CONTROL.match(chr(code)))
+_COPIED = 2 * 1024 * 1024  # characters that are copied for a look that takes a tenth of the time
 _TURNS = {chr(code): f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 _TURN = re.compile(f"[{''.join(_TURNS)}]")
 
 
 def clean(text: str) -> str:
     """`text` without escape sequences and control characters; line ends and tabs stay."""
+    if len(text) <= _COPIED and text.isascii() and len(data := text.encode()) == len(data.translate(None, _BYTES)):
+        return text
     if _BEGINS_SEQUENCE.search(text):  # most texts have none, and a look for one character costs little
         text = _SEQUENCE.sub("", text)
     return _CONTROL.sub("", text)
@@ -31,7 +35,12 @@ def clean(text: str) -> str:
 
 def visible(text: str) -> str:
     """`text` as a person is shown it: clean, and what turns the direction of writing by its code."""
-    return _TURN.sub(lambda found: _TURNS[found[0]], clean(text))
+    return turns_shown(clean(text))
+
+
+def turns_shown(text: str) -> str:
+    """`text`, clean already, with what turns the direction of writing by its code."""
+    return text if text.isascii() else _TURN.sub(lambda found: _TURNS[found[0]], text)
 
 
 class Cleaner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from typing import Literal
@@ -68,10 +69,11 @@ class ConversationMessage(NewMessage):
     id: str = field(kw_only=True)
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")  # to encode a large text only to see would take as much memory again
+
+
 def well_formed(text: str) -> str:
     """`text` as UTF-8 can hold it: surrogate pairs become their character, lone surrogates U+FFFD (design: markers)."""
-    try:
-        text.encode()  # many times as fast, and most texts pass
-    except UnicodeEncodeError:
+    if not text.isascii() and _SURROGATE.search(text):
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text

@@ -42,6 +42,7 @@ class PipeOutput:
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         text = str(memoryview(self._output)[:-1], "utf-8", "replace")  # the last newline may not be the program's
+        self._output = bytearray()  # only one of the two is kept in memory
         if exit_code != 0:
             words = last_words(stderr_tail, Voice(login=""))
             return Verdict(text, Failure(FailureKind.AGENT, ending(exit_code) + (f": {words}" if words else "")))

@@ -169,7 +169,7 @@ def test_the_receipt_as_json_is_whole(made: Crew) -> None:
         (["0"], 4, "session s1 has no turn 0"),
         (["9" * 40], 4, f"session s1 has no turn {'9' * 40}"),
         (["one"], 2, "invalid value for 'TURN': 'one' is not a whole number"),
-        (["--prompt", "--system"], 2, "--prompt, --system, --diff and --json exclude each other"),
+        (["--prompt", "--system"], 2, "--prompt, --system, --diff, --reply and --json exclude each other"),
         (["--session", "x"], 4, "there is no session 'x' (sessions: s1)"),
     ],
 )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
+from itertools import chain
 from typing import Any
 
 from teamchat.assemblers.base import Trimmed
+from teamchat.cli.output.long import PIECE, pieces_of
+from teamchat.cli.output.long import write as write_pieces
 from teamchat.core.engine.route import Route
 from teamchat.core.events import (
     AgentSpoke,
@@ -129,7 +133,20 @@ class JsonOutput:
 
 
 def write(kind: str, /, **fields: Any) -> None:
-    print(json.dumps({"v": VERSION, "type": kind, **fields}, ensure_ascii=False), flush=True)
+    """One line. A large text is written in pieces, which take no memory."""
+    line = {"v": VERSION, "type": kind, **fields}
+    if not any(isinstance(value, str) and len(value) > PIECE for value in fields.values()):
+        print(json.dumps(line, ensure_ascii=False), flush=True)
+        return
+    before = "{"
+    for name, value in line.items():
+        sys.stdout.write(f"{before}{json.dumps(name)}: ")
+        before = ", "
+        if isinstance(value, str):
+            write_pieces(chain('"', (json.dumps(piece, ensure_ascii=False)[1:-1] for piece in pieces_of(value)), '"'))
+        else:
+            sys.stdout.write(json.dumps(value, ensure_ascii=False))
+    print("}", flush=True)
 
 
 def message_fields(message: ConversationMessage) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teamchat.cli.output.long import write_block
 from teamchat.cli.output.words import (
     BEGINS,
-    block,
     called,
     compacted,
     ending,
@@ -41,7 +41,7 @@ class PlainOutput:
     def __call__(self, event: ConversationEvent) -> None:
         match event:
             case Replied(message=message):
-                print(block(name_of(message), message.content), flush=True)
+                write_block(name_of(message), message.content)
             case TurnStarted() | Compacted() | LessonsFound() | TurnFinished():
                 self._turn(event)
             case RouteDropped(route=route):

@@ -48,8 +48,7 @@ def receipt_fields(turn: Turn, prompt: bytes, system: str | None, partial: str, 
     }
 
 
-def receipt_lines(turn: Turn, events: Sequence[StoredEvent], partial: str, summary: str | None = None) -> Iterator[str]:
-    """`summary` is what the turn has made of the conversation, if that was its task."""
+def receipt_lines(turn: Turn, events: Sequence[StoredEvent]) -> Iterator[str]:
     yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {turn.status}"
     for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome) if turn.outcome else ())):
         yield f"  {name:<9} {visible(value)}"
@@ -64,13 +63,15 @@ def receipt_lines(turn: Turn, events: Sequence[StoredEvent], partial: str, summa
         elif kind == "ToolResult" and data.get("failed"):
             told = one_line(str(data.get("output") or ""), LONGEST_OUTPUT)
             yield visible(f"  {at:7.1f}s  failed: {calls.get(data.get('id'), 'a tool')}{told and f': {told}'}")
-    if partial.strip():
-        whole = turn.status == "done"  # of a turn that looked for lessons
-        yield f"  {'the answer' if whole else 'partial text'} (never a message, never in a prompt):"
-        yield from (f"  | {line}" for line in visible(partial).splitlines())
-    if summary is not None:
-        yield "  the summary, which prompts have in place of what was said before:"
-        yield from (f"  | {line}" for line in visible(summary).splitlines())
+
+
+def partial_head(turn: Turn) -> str:
+    """What stands above the text that a turn has left."""
+    whole = turn.status == "done"  # of a turn that looked for lessons
+    return f"  {'the answer' if whole else 'partial text'} (never a message, never in a prompt):"
+
+
+SUMMARY_HEAD = "  the summary, which prompts have in place of what was said before:"
 
 
 def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:

@@ -136,11 +136,6 @@ def _left(conclusion: Conclusion) -> str:
     return f"; held: {names}" if names else ""
 
 
-def block(head: str, text: str) -> str:
-    """A finished message: who, then the text, then a blank line."""
-    return f"{head}:\n{visible(text).strip()}\n"
-
-
 def exact(prompt: bytes) -> bytes:
     """The bytes as they are, but for a terminal, which they could deceive: what is in a prompt may be anybody's."""
     return visible(prompt.decode(errors="replace")).encode() if sys.stdout.isatty() else prompt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from teamchat.core.message_log import next_number
@@ -11,6 +11,7 @@ from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Spe
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import create_session
+from teamchat.core.store.turns import LARGEST
 
 NEXT = "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM messages WHERE session = ?"
 SHOWN = (
@@ -79,7 +80,14 @@ class SqliteLog:
         return found
 
     def all(self) -> list[ConversationMessage]:
-        return self._db.values(a_message, f"{SHOWN} ORDER BY id", self.session)
+        return list(self.newest(0))
+
+    def newest(self, count: int) -> Iterator[ConversationMessage]:
+        """The last `count` messages, all with 0, the oldest first; each is read when it is asked for."""
+        last = "SELECT id FROM messages WHERE session = ? AND NOT hidden ORDER BY id DESC LIMIT ?"
+        sql = f"{SHOWN} AND id >= (SELECT COALESCE(MIN(id), 0) FROM ({last})) ORDER BY id"  # noqa: S608 (our own words)
+        limit = min(count, LARGEST) or -1
+        return self._db.each(a_message, sql, self.session, self.session, limit)
 
     def clear(self) -> None:
         self.replace((), None)

@@ -63,6 +63,11 @@ def a_summary(db: Database, row: Row) -> Summary:
     return Summary(row.text("member"), row.text("through"), kept, text_of(db, row.text("text")))
 
 
+def summary_key(db: Database, turn: Turn) -> str | None:
+    """The key of the summary that a turn has made, if that is what it did."""
+    return db.value(lambda row: row.text("text"), "SELECT text FROM summaries WHERE turn = ?", turn.id)
+
+
 def summary_of(db: Database, turn: Turn) -> str | None:
     """What a turn has summed up, if that is what it did."""
     return db.value(lambda row: text_of(db, row.text("text")), "SELECT text FROM summaries WHERE turn = ?", turn.id)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from teamchat.core.store.database import Database
+from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.rows import Row
 
 COMPRESS_FROM = 512  # bytes; below that zlib gains nothing
+SLICE = 256 * 1024  # bytes that are read or made at once
 
 
 SELECT = "SELECT hash, compressed, body FROM texts WHERE hash = ?"
@@ -49,6 +52,41 @@ def get_text(db: Database, key: str) -> bytes:
 def text_of(db: Database, key: str) -> str:
     """The text of a key. Raises `DamagedStore`, also where it is no text."""
     return db.the(lambda row: a_text(row).decode(), SELECT, key)
+
+
+def pieces_of(db: Database, key: str) -> Iterator[str]:
+    """The text of a key in pieces, which are made as they are asked for. Raises `DamagedStore`, maybe at the end."""
+    compressed, body = db.the(lambda row: (row.integer("compressed"), row.blob("body")), SELECT, key)
+    digest = hashlib.sha256()
+
+    def noted(pieces: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            digest.update(piece)
+            yield piece
+
+    try:
+        yield from codecs.iterdecode(noted(_inflated(body) if compressed else _slices(body)), "utf-8")
+        if digest.hexdigest() != key:
+            raise ValueError("it is not what was stored")
+    except NO_VALUE as error:
+        raise db.damaged(f"text: {error}") from error
+
+
+def size_of(db: Database, key: str) -> int:
+    """The bytes of the text of a key."""
+    return db.the(lambda row: row.count("bytes"), "SELECT bytes FROM texts WHERE hash = ?", key)
+
+
+def _slices(body: bytes) -> Iterator[bytes]:
+    return (body[at : at + SLICE] for at in range(0, len(body), SLICE))
+
+
+def _inflated(body: bytes) -> Iterator[bytes]:
+    stream = zlib.decompressobj()
+    for data in _slices(body):
+        yield stream.decompress(data, SLICE)
+        while stream.unconsumed_tail:
+            yield stream.decompress(stream.unconsumed_tail, SLICE)
 
 
 def a_text(row: Row) -> bytes:

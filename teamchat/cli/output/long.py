@@ -1,0 +1,86 @@
+"""Texts of any length on standard output: in pieces, which take no memory, and cut where a person reads them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+from teamchat.assemblers.truncation import byte_length
+from teamchat.core.clean import Cleaner, turns_shown
+
+PIECE = 1024 * 1024  # characters
+LONGEST = 64 * 1024  # characters of one text that a terminal is given; a person reads a few thousand
+_LINE_END = re.compile("[\n\u2028\u2029]")
+
+
+def pieces_of(text: str) -> Iterator[str]:
+    return (text[at : at + PIECE] for at in range(0, len(text), PIECE))
+
+
+def write(pieces: Iterable[str]) -> None:
+    for piece in pieces:
+        sys.stdout.write(piece)
+    sys.stdout.flush()
+
+
+def write_block(head: str, text: str, whole: str = "") -> None:
+    """A finished message: who, then the text, then a blank line. `whole` is as for `as_shown`."""
+    pieces = as_shown(pieces_of(text), lambda: byte_length(text), whole)
+    write(chain((f"{head}:\n",), stripped(pieces), ("\n\n",)))
+
+
+def as_shown(pieces: Iterable[str], size: Callable[[], int], whole: str) -> Iterator[str]:
+    """The pieces of a text, visible. A terminal is given the beginning of a long one and its `size` in bytes.
+
+    `whole` is the command that prints all of it.
+    """
+    cleaner, shown = Cleaner(), 0
+    for piece in pieces:
+        if sys.stdout.isatty() and shown + len(piece) > LONGEST:
+            yield turns_shown(cleaner.push(piece[: LONGEST - shown]))
+            yield f"\n… ({size():,} bytes in all: {whole})"
+            return
+        shown += len(piece)
+        yield turns_shown(cleaner.push(piece))
+    yield turns_shown(cleaner.flush())
+
+
+def whole(pieces: Iterable[str]) -> Iterator[str]:
+    """All of a text: as it is, but for a terminal, which it could deceive."""
+    if not sys.stdout.isatty():
+        yield from pieces
+        return
+    cleaner = Cleaner()
+    yield from (turns_shown(cleaner.push(piece)) for piece in pieces)
+    yield turns_shown(cleaner.flush()) + "\n"
+
+
+def stripped(pieces: Iterable[str]) -> Iterator[str]:
+    """The text of the pieces without the space around it."""
+    held: list[str] = []  # space that is at the end so far
+    begun = False
+    for piece in pieces:
+        body = piece.rstrip() if begun else piece.strip()
+        if body:
+            begun = True
+            yield "".join((*held, body))
+            held = [piece[len(piece.rstrip()) :]]
+        elif begun:
+            held.append(piece)
+
+
+def quoted(pieces: Iterable[str]) -> Iterator[str]:
+    """The lines of the text of the pieces, each behind `  | `."""
+    before, held = "  | ", ""
+    for piece in pieces:
+        text = held + _LINE_END.sub("\n", piece)
+        held = "\n" if text.endswith("\n") else ""
+        if body := text.removesuffix("\n"):
+            yield before + body.replace("\n", "\n  | ")
+            before = ""
+        elif held:
+            yield before
+            before = ""
+    yield "\n"

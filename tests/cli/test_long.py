@@ -1,0 +1,93 @@
+"""Texts of any length: in pieces they are what they would be whole, and a terminal is not given all of a long one."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teamchat.cli.output import jsonl
+from teamchat.cli.output.long import LONGEST, as_shown, quoted, stripped
+from teamchat.core.clean import visible
+from teamchat.core.store.database import Database
+from teamchat.core.store.texts import SLICE, pack, put_text, size_of
+from teamchat.core.store.texts import pieces_of as stored_pieces
+from tests.cli.scene import objects, refused
+from tests.cli.test_terminal import at_terminal
+from tests.crew import crew
+from tests.program import run_here
+
+PIECES = st.lists(st.sampled_from(["a", "é", " ", "\n", "\n\n", "\t", "\u2028", "\u202e", "\x1b[31m", "\x1b", "[0m"]))
+TEXT = "word " * (LONGEST // 5)
+REPLY = f"It begins. {TEXT}the end"
+
+
+@given(PIECES, st.lists(st.integers(0, 40)))
+def test_a_text_in_pieces_is_shown_as_the_whole(words: list[str], cuts: list[int]) -> None:
+    text = "".join(words)
+    pieces = [text[begin:end] for begin, end in pairwise([0, *sorted(cuts), len(text)])]
+    shown = visible("".join(pieces))
+    assert "".join(stripped(as_shown(pieces, lambda: 0, ""))) == shown.strip()
+    assert "".join(quoted(as_shown(pieces, lambda: 0, ""))) == (
+        "".join(f"  | {line}\n" for line in shown.splitlines()) or "\n"
+    )
+
+
+def test_a_stored_text_is_read_in_pieces(tmp_path: Path) -> None:
+    db = Database(tmp_path / "teamchat.db")
+    for text in ("", "é", "é" * SLICE, "".join(map(str, range(SLICE)))):
+        key = put_text(db, pack(text.encode()))
+        assert "".join(stored_pieces(db, key)) == text
+        assert size_of(db, key) == len(text.encode())
+        assert max(map(len, stored_pieces(db, key)), default=0) <= SLICE
+
+
+def test_json_of_a_long_text_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "PIECE", 3)
+    for fields in ({"text": 'a\n"é"\x1b', "number": 1}, {"before": [1], "text": "é\u2028" * 4}):
+        jsonl.write("message", **fields)
+        line = capsys.readouterr().out
+        assert line == json.dumps({"v": 1, "type": "message", **fields}, ensure_ascii=False) + "\n"
+
+
+def test_log_cuts_a_long_message_at_a_terminal_alone(world: Path) -> None:
+    crew(world, {"max": [REPLY]})
+    assert run_here("send", "Hi").out == f"max:\n{REPLY}\n\n"
+    seen = at_terminal("log", "-n", "1").out
+    assert seen.endswith(f"\n… ({len(REPLY):,} bytes in all: teamchat log --full msg-2)\n\n")
+    assert len(seen) < LONGEST + 200
+    assert run_here("log", "-n", "1").out == f"msg-2 max (turn 1):\n{REPLY}\n\n"
+    assert run_here("log", "--full", "msg-2").out == REPLY
+    assert at_terminal("log", "--full", "msg-2").out == f"{REPLY}\n"
+    assert objects(run_here("log", "--json"))[1]["text"] == REPLY
+
+
+def test_show_cuts_a_long_partial_text_at_a_terminal_alone(world: Path) -> None:
+    crew(world, {"max": [{"say": REPLY, "exit": 1}]})
+    run_here("send", "Hi")
+    head = "  partial text (never a message, never in a prompt):\n  | It begins. word"
+    seen = at_terminal("show").out
+    assert head in seen
+    assert seen.endswith(f"\n  | … ({len(REPLY):,} bytes in all: teamchat show 1 --reply)\n")
+    assert run_here("show").out.endswith(f"{head}{REPLY.removeprefix('It begins. word')}\n")
+    assert run_here("show", "--reply").out == REPLY
+
+
+def test_show_has_all_that_a_turn_said(world: Path) -> None:
+    crew(world, {"max": ["Hi \x1b[31mthere", {"say": "", "exit": 1}]})
+    run_here("send", "Hi")
+    assert run_here("show", "--reply").out == "Hi \x1b[31mthere"
+    assert at_terminal("show", "--reply").out == "Hi there\n"
+    run_here("send", "Hi")
+    assert refused(run_here("show", "--reply")) == "turn 2 has said nothing"
+
+
+def test_a_message_that_is_not_there_is_refused(world: Path) -> None:
+    crew(world, {"max": ["Hi"]})
+    run_here("send", "Hi")
+    assert refused(run_here("log", "--full", "msg-9")) == "there is no message 'msg-9' here"
+    assert refused(run_here("log", "--full", "msg-1", "--json")) == "--full, --json and -n exclude each other"
