@@ -7,10 +7,11 @@ import typer
 from teamchat.cli.options import JsonOption, SessionOption, TeamOption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from teamchat.core.usage import Sum, Used
 
+TEXTS = 3  # the columns that are no numbers
 HEAD = ("member", "model", "memory", "turns", "input", "cached", "output", "cost", "sent", "fresh", "saved")
 
 
@@ -22,8 +23,9 @@ def usage(
     as_json: JsonOption = False,
 ) -> None:
     """Sum up tokens, cost and bytes by member, model and memory, and what memory has saved."""
+    import shutil
+
     from teamchat.cli.output.jsonl import write
-    from teamchat.cli.output.table import table
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
@@ -42,8 +44,27 @@ def usage(
         write("total", session=where, **fields(total(rows)))
         return
     named = [[row.member, row.model or "unknown", row.memory, *cells(row.used)] for row in rows]
-    for line in table([HEAD, *named, ["in all", "", "", *cells(total(rows))]], left=3):
+    for line in layout([*named, ["in all", "", "", *cells(total(rows))]], shutil.get_terminal_size().columns):
         print(line)
+
+
+def layout(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """The rows under their heads, as a table; where that is wider than `width` columns, names stand above numbers."""
+    from rich.cells import cell_len, set_cell_size
+
+    from teamchat.cli.output.table import table
+    from teamchat.core.printable import printable
+
+    wide = list(table([HEAD, *rows], left=TEXTS))
+    if all(cell_len(line) <= width for line in wide):
+        yield from wide
+        return
+    head, *numbers = table([HEAD[TEXTS:], *(row[TEXTS:] for row in rows)], left=0)
+    yield f"  {head}"
+    for row, line in zip(rows, numbers, strict=True):
+        name = printable(" · ".join(filter(None, row[:TEXTS])))
+        yield name if cell_len(name) <= width else f"{set_cell_size(name, width - 1)}…"
+        yield f"  {line}"
 
 
 def cells(used: Used) -> list[str]:
@@ -53,7 +74,7 @@ def cells(used: Used) -> list[str]:
     def shown(part: Sum, words: Callable[[float], str]) -> str:
         if part.known is None and part.unknown:
             return "unknown"
-        return f"{'at least ' if part.unknown else ''}{words(part.known or 0)}"
+        return f"{'≥' if part.unknown else ''}{words(part.known or 0)}"
 
     tokens = (shown(part, amount) for part in (used.input_tokens, used.cached_tokens, used.output_tokens))
     cost = shown(used.cost_usd, "${:.2f}".format)

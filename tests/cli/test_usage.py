@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.cli.usage import layout
 from tests.cli.scene import objects, refused, rows
 from tests.crew import crew
 from tests.program import run_here
@@ -63,17 +64,51 @@ def test_the_bytes_sent_are_those_of_the_receipts_and_memory_saves_some() -> Non
 
 
 @pytest.mark.usefixtures("spoken")
-def test_a_person_reads_a_table() -> None:
+def test_a_person_reads_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_here("send", "--to", "al", "Once more").code == 1
+    monkeypatch.setenv("COLUMNS", "120")
     lines = run_here("usage").out.splitlines()
     assert [line.split()[:2] for line in lines] == [
         ["member", "model"], ["max", "scripted"], ["sarah", "gpt"], ["al", "unknown"], ["in", "all"],
     ]  # fmt: skip
     assert len({len(line) for line in lines}) == 1, "every column ends where its head does"
-    assert "  resume      2           200  unknown           40           $0.50  " in lines[1]
-    assert "  fresh       2       unknown  unknown      unknown         unknown  " in lines[3]
-    assert "  at least 300  unknown  at least 60  at least $0.50  " in lines[4]
+    assert "  resume      2      200  unknown       40    $0.50  " in lines[1]
+    assert "  fresh       2  unknown  unknown  unknown  unknown  " in lines[3]
+    assert "     ≥300  unknown      ≥60   ≥$0.50  " in lines[4]
     assert lines[3].endswith("  0%")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert [line.strip() for line in run_here("usage").out.splitlines()[1::2]] == [
+        "max · scripted · resume", "sarah · gpt · fresh", "al · unknown · fresh", "in all",
+    ]  # fmt: skip
+
+
+ROWS = [
+    ["max", "claude-sonnet-4-5-20250929", "resume", "12", "≥182k", "170k", "4k", "≥$12.41", "812k", "2100k", "61%"],
+    ["a" * 40, "m" * 60, "fresh", "1", "unknown", "unknown", "unknown", "unknown", "4k", "4k", "0%"],
+    ["in all", "", "", "13", "≥182k", "≥170k", "≥4k", "≥$12.41", "816k", "2104k", "61%"],
+]
+
+
+def test_in_120_columns_a_member_has_a_line() -> None:
+    assert list(layout([ROWS[0], ROWS[2]], 120)) == [
+        "member  model                       memory  turns  input  cached  output     cost  sent  fresh  saved",
+        "max     claude-sonnet-4-5-20250929  resume     12  ≥182k    170k      4k  ≥$12.41  812k  2100k    61%",
+        "in all                                         13  ≥182k   ≥170k     ≥4k  ≥$12.41  816k  2104k    61%",
+    ]
+
+
+def test_in_80_columns_names_stand_above_numbers_and_long_ones_are_cut() -> None:
+    lines = list(layout(ROWS, 80))
+    assert lines == [
+        "  turns    input   cached   output     cost  sent  fresh  saved",
+        "max · claude-sonnet-4-5-20250929 · resume",
+        "     12    ≥182k     170k       4k  ≥$12.41  812k  2100k    61%",
+        f"{'a' * 40} · {'m' * 36}…",
+        "      1  unknown  unknown  unknown  unknown    4k     4k     0%",
+        "in all",
+        "     13    ≥182k    ≥170k      ≥4k  ≥$12.41  816k  2104k    61%",
+    ]
+    assert max(map(len, lines)) == 80
 
 
 @pytest.mark.usefixtures("spoken")
