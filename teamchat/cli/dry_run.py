@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words, short
 from teamchat.cli.output.words import called, exact, group_of, plural, refusal, todo_line
+from teamchat.cli.piped import Message
 from teamchat.cli.place import choose_session
 from teamchat.core.addressing import Addressed
 from teamchat.core.answering import passed_over
@@ -17,14 +19,16 @@ from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
 from teamchat.core.engine.route import Route, Status
-from teamchat.core.entry import check_room
+from teamchat.core.entry import check_images, check_room
 from teamchat.core.events import ConversationEvent, TodoChanged, Warned
 from teamchat.core.folders import state_dir
+from teamchat.core.images import Image
 from teamchat.core.layers.collector import Told
 from teamchat.core.memory import past_of
 from teamchat.core.printable import printable
 from teamchat.core.routing.markers import scan
 from teamchat.core.store.database import Database
+from teamchat.core.store.images import images_of
 from teamchat.core.team import Team
 from teamchat.core.turn.settle import ready
 from teamchat.runners.turn import Stopper
@@ -34,7 +38,7 @@ def explain(
     team: Team,
     db: Database,
     session: str | None,
-    text: str,
+    message: Message,
     *,
     new: bool,
     speaker: str | None,
@@ -47,11 +51,11 @@ def explain(
     try:
         with db.taken_back():  # and printed after it: a pager must not keep the store locked
             chosen = choose_session(db, team, session, new=new)[0]
-            explanation.extend(marker_lines(text))
+            explanation.extend(marker_lines(message.text))
             told: list[ConversationEvent] = []
             coordinator = _coordinator(team, db, chosen.id, told.append)
-            addressed = coordinator.address(text, speaker=speaker, to=to, typed=typed)
-            explanation.extend(_explain(coordinator, addressed, told, cut=cut))
+            addressed = coordinator.address(message.text, speaker=speaker, to=to, typed=typed)
+            explanation.extend(_explain(coordinator, addressed, told, message.images, cut=cut))
     finally:  # also what was found before something that send refuses
         _print(explanation)
     return 0
@@ -79,10 +83,15 @@ def _coordinator(
 
 
 def _explain(
-    coordinator: ConversationCoordinator, addressed: Addressed, told: Sequence[ConversationEvent], *, cut: bool
+    coordinator: ConversationCoordinator,
+    addressed: Addressed,
+    told: Sequence[ConversationEvent],
+    images: Sequence[Image],
+    *,
+    cut: bool,
 ) -> Iterator[str | bytes]:
     team = coordinator.team
-    actions = coordinator.store(addressed)
+    actions = coordinator.store(addressed, images)
     yield from (f"problem: {problem}" for problem in addressed.problems)
     yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
     yield from (todo_line(event.change) for event in told if isinstance(event, TodoChanged))
@@ -94,6 +103,7 @@ def _explain(
     yield from guards(team, coordinator)
     if not addressed.wordless and (message := coordinator.manager.get_latest_message()):
         for member in map(team.member, addressed.names):
+            check_images(team, member, images)
             check_room(team, member, message, coordinator.manager.get_team_task(), cut=cut)
     if queue and queue[0].target not in {human.name for human in team.humans}:
         yield from _compaction(coordinator, queue[0])
@@ -155,6 +165,7 @@ def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) 
         past=past_of(coordinator.db, coordinator.session, member),
         collector=coordinator.collector,
         budget_usd=coordinator.answering.budget(),
+        images=partial(images_of, coordinator.db, coordinator.session),
     )
     yield "" if member is target else f"\n{passed_over(target, member)}"
     yield f"{member.name} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
@@ -165,6 +176,7 @@ def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) 
         yield f"without {name}" if value is None else f"with {name}={value}"
     if turn.prompt.system_text:
         yield f"\nits system text ({turn.setup.system_bytes:,} bytes):\n{turn.prompt.system_text}"
+    yield from (f"shows the image {name}" for name in turn.setup.images)
     yield from (f"cut: {line}" for line in cut_lines(turn.setup.trimmed))
     yield "\nits parts:\n" + "\n".join(f"  {line}" for line in block_lines(turn.setup))
     for name, told in turn.prompt.gathered.items():

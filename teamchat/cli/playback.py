@@ -27,6 +27,7 @@ from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.events import Conclusion
+from teamchat.core.images import Image
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team import Team
@@ -151,7 +152,8 @@ async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeL
     """Do what the person did."""
     if isinstance(line, ResumeLine):
         return await coordinator.resume(line.mode)
-    return await coordinator.send(line.text, speaker=line.speaker, to=line.to)
+    images = [Image(image.name, image.kind, b"") for image in line.images]
+    return await coordinator.send(line.text, speaker=line.speaker, to=line.to, images=images)
 
 
 def _problems(end: EndLine, run: Played) -> Iterator[str]:

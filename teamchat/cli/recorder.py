@@ -26,7 +26,7 @@ from teamchat.core.store.sessions import Session, fence_key
 from teamchat.core.team import Member, Team
 from teamchat.core.turn.outside import REAL, Outside
 from teamchat.core.turn.ready import ReadyTurn
-from teamchat.runners.recorded import RecordedTurn, Recorder
+from teamchat.runners.recorded import RecordedTurn, Recorder, nameless
 
 Keep = Callable[[RecordedTurn], None]
 Begins = Callable[[CassetteWriter, Cooling], None]
@@ -76,7 +76,7 @@ def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None
         try:
             outside.check(turn)
         except TeamchatError as error:
-            identity, stdin = identity_of(turn), turn.prompt.prepared.stdin
+            identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
             keep(RecordedTurn(identity, stdin, (), (), (), None, error=not_started(error)))
             raise
 

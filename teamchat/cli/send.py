@@ -54,6 +54,10 @@ def send(
     cut: Annotated[
         bool, typer.Option("--cut", help="Send a text that no prompt has room for; its middle is left out there.")
     ] = False,
+    file: Annotated[
+        list[str] | None,
+        typer.Option("--file", metavar="PATH", help="Add a text file, or an image where the member's CLI takes one."),
+    ] = None,
     as_json: JsonOption = False,
     stream: StreamOption = False,
     quiet: QuietOption = False,
@@ -83,17 +87,19 @@ def send(
     found = find_team(team, timeout)
     if not dry_run:
         need_trust(found, give=trust)
-    message = read_message(words or (), None if cut else found.max_bytes)
+    message = read_message(words or (), None if cut else found.max_bytes, file or ())
     typed = 0 if anyway else message.typed
     with open_store(found.root) as db:
         if dry_run:
             from teamchat.cli.dry_run import explain
 
             with saying_what_to_type(message):
-                return explain(found, db, session, message.text, new=new, speaker=as_, to=to, typed=typed, cut=cut)
+                return explain(found, db, session, message, new=new, speaker=as_, to=to, typed=typed, cut=cut)
         current = None if new else current_session(db, session)
         with saying_what_to_type(message):  # before anything begins
-            check_entry(found, db, current, message.text, speaker=as_, to=to, typed=typed, cut=cut)
+            check_entry(
+                found, db, current, message.text, speaker=as_, to=to, typed=typed, cut=cut, images=message.images
+            )
         chosen, begins = choose_session(db, found, session, new=new)
         if not quiet:
             note(f"session {chosen.name} " + ("begins" if begins else "goes on (--new begins another)"))
@@ -104,7 +110,7 @@ def send(
                 waiting = ", ".join(route.target for route in held)
                 typed = found.typed + session_typed(db, chosen)
                 note(f"still held from before: {waiting} (teamchat resume{typed} goes on with them)")
-            return await coordinator.send(message.text, speaker=as_, to=to)
+            return await coordinator.send(message.text, speaker=as_, to=to, images=message.images)
 
         with begun(db, chosen) if begins else nullcontext():
             if record is None:
@@ -118,6 +124,6 @@ def send(
                 chosen,
                 output,
                 work,
-                lambda writer, cooling: writer.human(message.text, as_, to, cooling),
+                lambda writer, cooling: writer.human(message.text, as_, to, cooling, message.images),
                 wait=not no_wait,
             )

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,7 +40,9 @@ from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.living import Living
 from teamchat.core.memory import past_of
 from teamchat.core.messages import ConversationMessage
+from teamchat.core.prompting import BuiltPrompt
 from teamchat.core.store.database import Database
+from teamchat.core.store.images import images_of
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Trace, Turn, TurnStatus, begin_turn, end_turn, trace
 from teamchat.core.team import Member, Team
@@ -193,13 +196,14 @@ class Answering:
                 collector=self.collector,
                 scratch=scratch,
                 budget_usd=self.budget(),
+                images=partial(images_of, self.db, self.session),
             )
             self.outside.check(prepared)
             prepared, stays = await self.living.take(prepared)
             await wait_to_start(prepared, self.outside, self.stopper)
             turn = self._begin(route, prepared, folder)
             self.emit(TurnStarted(turn, route))
-            for warning in cut_warnings(turn, prepared.prompt.answers, self.manager.get_message(route.request)):
+            for warning in cut_warnings(turn, prepared.prompt, self.manager.get_message(route.request)):
                 self.emit(Warned(warning, route.number))
 
             def tell(event: AgentEvent) -> None:
@@ -274,10 +278,12 @@ class Answering:
             self.emit(Warned(problem))
 
 
-def cut_warnings(turn: Turn, answers: ConversationMessage, request: ConversationMessage) -> Iterator[str]:
-    """What the budget cut out of the message that a turn answers, and of the one that it serves."""
+def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) -> Iterator[str]:
+    """What a turn is not told of the message that it answers, and of the one that it serves."""
     trimmed = turn.setup.trimmed
-    for message, gone in ((answers, trimmed.message_bytes), (request, trimmed.request_bytes)):
+    if prompt.unseen:
+        yield f"{turn.member}'s CLI takes no images: it is told the name of {', '.join(prompt.unseen)} alone"
+    for message, gone in ((prompt.answers, trimmed.message_bytes), (request, trimmed.request_bytes)):
         if gone:
             whose = f"{message.speaker.role_name}'s message {message.id}"
             yield f"{turn.member} is told {whose} without {gone:,} bytes of its middle (max_bytes)"

@@ -7,7 +7,7 @@ together, so a process that is killed between two steps leaves a conversation th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from teamchat.core.addressing import Addressed, address
@@ -54,6 +54,7 @@ from teamchat.core.events import (
     Warned,
 )
 from teamchat.core.grouping import run_together
+from teamchat.core.images import Image
 from teamchat.core.layers.sources import collector_of
 from teamchat.core.learning import find_lessons, learner_of
 from teamchat.core.recovery import clean_turns, kept_turns, recover_turns
@@ -136,7 +137,9 @@ class ConversationCoordinator:
             else:
                 self._end_turn(answer)
 
-    async def send(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Conclusion:
+    async def send(
+        self, text: str, *, speaker: str | None = None, to: str | None = None, images: Sequence[Image] = ()
+    ) -> Conclusion:
         """Store a person's message and follow the routing until nobody is left to speak, or something stops it.
 
         `speaker` and `to` are as for `address`, whose errors are raised before anything is stored.
@@ -144,7 +147,7 @@ class ConversationCoordinator:
         addressed = self.address(text, speaker=speaker, to=to)
         for problem in addressed.problems:
             self.emit(Warned(problem))
-        actions = self.store(addressed)
+        actions = self.store(addressed, images)
         return await self._follow(actions)
 
     def address(self, text: str, *, speaker: str | None = None, to: str | None = None, typed: int = 0) -> Addressed:
@@ -152,10 +155,10 @@ class ConversationCoordinator:
         opens = self.manager.get_current_message() is None
         return address(text, self.team, self.state, speaker=speaker, to=to, opens=opens, typed=typed)
 
-    def store(self, addressed: Addressed) -> tuple[Action, ...]:
+    def store(self, addressed: Addressed, images: Sequence[Image] = ()) -> tuple[Action, ...]:
         """Store a person's message and queue what it asks for."""
         with self._transaction():
-            said = self.saying.person(addressed)
+            said = self.saying.person(addressed, images)
             actions = self._decide(said.event)
         if addressed.task is not None and self.manager.get_team_task() != addressed.task:
             self.emit(Warned(TASK_CUT))

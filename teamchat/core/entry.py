@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from teamchat.assemblers.sections import closing
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.addressing import Addressed, address
+from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine.route import Route
 from teamchat.core.engine.state import State
-from teamchat.core.errors import NoRoom
+from teamchat.core.errors import NoRoom, UsageError
 from teamchat.core.fence import LENGTH
 from teamchat.core.history import text_of
+from teamchat.core.images import Image
 from teamchat.core.message_log import MemoryLog, next_number
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.prompting import BuiltPrompt, build_prompt
@@ -32,10 +36,12 @@ def check_entry(
     to: str | None,
     typed: int = 0,
     cut: bool = False,
+    images: Sequence[Image] = (),
 ) -> None:
     """Raise what `send` is refused for in that session (None: one that begins): see `address` and `check_room`.
 
-    `typed` is as for `address`; a message that may be `cut` needs no room for all of it.
+    `typed` is as for `address`; a message that may be `cut` needs no room for all of it. Raises `UsageError`, too, for
+    `images` to a member whose CLI takes none.
     """
     rules = rules_of(team)
     state = load_state(db, session.id, rules) if session else State(rules)
@@ -44,6 +50,7 @@ def check_entry(
         return
     message, task = _stored(addressed, db, session), addressed.task or (session.task if session else team.task)
     for member in map(team.member, addressed.names):
+        check_images(team, member, images)
         check_room(team, member, message, task, cut=cut)
 
 
@@ -57,6 +64,13 @@ def _stored(addressed: Addressed, db: Database, session: Session | None) -> Conv
         Routing(addressed.names, addressed.markers),
     )
     return message.stored_as(f"msg-{next_number((latest,) if latest else ())}")
+
+
+def check_images(team: Team, member: Member, images: Sequence[Image]) -> None:
+    """Raise `UsageError` where the member's CLI takes no images."""
+    if images and member.type == "ai" and AGENT_TYPES[team.agent_of(member).like].runner.images is None:
+        names = ", ".join(image.name for image in images)
+        raise UsageError(f"{member.name}'s CLI takes no images ({names}): only claude, codex and gemini do")
 
 
 def check_room(team: Team, member: Member, message: ConversationMessage, task: str | None, *, cut: bool) -> None:

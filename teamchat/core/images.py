@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 LARGEST_IMAGE = 5 << 20  # bytes, which is what Anthropic's API takes of one
 MOST_IMAGES = 10  # in one message
@@ -21,6 +23,22 @@ class Image:
     name: str
     kind: str
     data: bytes = field(repr=False)
+
+
+ImagesOf = Callable[[str], tuple[Image, ...]]
+"""The images of the message of an id."""
+
+
+def no_images(message: str) -> tuple[Image, ...]:
+    """No message has an image."""
+    del message
+    return ()
+
+
+def files_of(images: Sequence[Image], scratch: Path) -> Iterator[tuple[Path, Image]]:
+    """Where a turn whose private folder is `scratch` has its images; their names are theirs who gave them."""
+    for number, image in enumerate(images, 1):
+        yield scratch / "images" / f"{number}.{image.kind}", image
 
 
 def image_type(data: bytes) -> str | None:

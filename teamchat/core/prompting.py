@@ -15,11 +15,14 @@ from teamchat.core.engine.route import Route
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.framework import turn_note
 from teamchat.core.history import Context, text_of
+from teamchat.core.images import Image, ImagesOf, files_of, no_images
 from teamchat.core.layers.collector import ContextCollector, Occasion, Told, framework_only, texts_of
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, thread_for, thread_key
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.team import Member, Team
 from teamchat.runners.base import Limit, Prepared
+
+SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class BuiltPrompt:
     `thread` is the vendor session that it is for, or why that is a fresh one, which is then bound to `key`. All from
     `shown_from` on has been shown there, and what is `beside` that; a fresh turn would have been sent `fresh_bytes` in
     all. `redacted` is how many secrets were taken out of what it shows; `gathered` what the layers are made of, those
-    without room included.
+    without room included. `images` are those that it shows, and `unseen` the names of those that its CLI does not take.
     """
 
     assembled: AssemblerOutput
@@ -42,6 +45,8 @@ class BuiltPrompt:
     redacted: int
     gathered: Mapping[str, Told]
     beside: tuple[str, ...] = ()
+    images: tuple[Image, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     @property
     def system_text(self) -> str | None:
@@ -94,11 +99,14 @@ def build_prompt(
     exists: Callable[[Member, str], bool],
     past: Past = NOTHING_BEFORE,
     collector: ContextCollector | None = None,
+    images: ImagesOf = no_images,
+    scratch: Path = SCRATCH,
 ) -> BuiltPrompt:
     """The prompt of `route`, as of its `as_of` message (the newest with text, when it has none).
 
     `exists` tells whether an `@path` names something in a member's folder; `past` is what the member had before;
-    `collector` gathers its layers, without one the framework's alone.
+    `collector` gathers its layers, without one the framework's alone; `images` has those of a message, which the turn
+    finds below its `scratch`.
     Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
     """
     agent = team.agent_of(member)
@@ -120,6 +128,11 @@ def build_prompt(
     assembled = built.output
     own_from = (assembled.message_at or 0) if answers.speaker.type == "human" else len(assembled.prompt)
     prepared = kind.runner.prepare(assembled.prompt, own_from=own_from, exists=lambda path: exists(member, path))
+    shown = _images(asked, thread, images)
+    takes = kind.runner.images
+    if shown and takes and takes.mention:
+        mentions = " ".join(takes.mention(str(path)) for path, _ in files_of(shown, scratch))
+        prepared = replace(prepared, stdin=f"Images of the message: {mentions}\n\n".encode() + prepared.stdin)
     check_limit(member, kind.runner.limit, prepared.stdin)
     return BuiltPrompt(
         assembled,
@@ -132,7 +145,22 @@ def build_prompt(
         redacted=built.redacted,
         gathered=gathered,
         beside=built.beside,
+        images=shown if takes else (),
+        unseen=() if takes else tuple(image.name for image in shown),
     )
+
+
+def _images(asked: _Asked, thread: Thread | str, images: ImagesOf) -> tuple[Image, ...]:
+    """The images of the message that a turn answers and of the one that it serves, but for what its thread has had."""
+    had = isinstance(thread, Thread) and _had(asked, thread)
+    ids = [asked.answers.id] if had else dict.fromkeys((asked.request.id, asked.answers.id))
+    return tuple(image for message in ids for image in images(message))
+
+
+def _had(asked: _Asked, thread: Thread) -> bool:
+    """Whether the thread has been shown the request."""
+    request = asked.request.id
+    return request in thread.beside or not asked.manager.is_after(thread.shown_from, request)
 
 
 def _assemble(asked: _Asked, thread: Thread | None) -> _Assembled:
@@ -164,7 +192,7 @@ def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[
     member, manager, request = asked.member, asked.manager, asked.request
     since = thread.since if thread else None
     history = _with_whole(manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote), request.id)
-    had = thread and (request.id in thread.beside or not manager.is_after(thread.shown_from, request.id))
+    had = thread is not None and _had(asked, thread)
     sessions = asked.kind.runner.sessions
     told = thread is not None and sessions is not None and not sessions.system_each_time
     had_before = (COMPRESSION, *((FRAMEWORK,) if told else ())) if thread else ()

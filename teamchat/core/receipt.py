@@ -42,6 +42,7 @@ class Setup:
     a person went on with it by hand meanwhile; `same_process`: in the process of an earlier turn. `fresh_bytes` is what
     a fresh turn would have been sent in all. `shown_from`, `beside`, `thread_key` and `edits` are what the next turn's
     memory is judged by. `sources` names what layers are made of (files, lessons), by the layer's name.
+    `images` names those it was shown.
     """
 
     argv: tuple[str, ...]
@@ -72,6 +73,7 @@ class Setup:
     edits: int = 0
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     purpose: Purpose = "reply"
+    images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ All of it is part of the caller's transaction, and tells the engine what has hap
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -14,10 +14,12 @@ from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine.events import HumanSpoke, TurnEnded
 from teamchat.core.engine.route import Route
 from teamchat.core.events import ConversationEvent, Warned
+from teamchat.core.images import Image
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.novelty import says_nothing_new
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.store.database import Database
+from teamchat.core.store.images import put_images
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import Turn
 from teamchat.core.team import Member, Team
@@ -60,8 +62,8 @@ class Saying:
     emit: Callable[[ConversationEvent], None]
     now: Callable[[], float]
 
-    def person(self, addressed: Addressed) -> Said[HumanSpoke]:
-        """Store a person's message, and the task that it sets."""
+    def person(self, addressed: Addressed, images: Sequence[Image] = ()) -> Said[HumanSpoke]:
+        """Store a person's message with its images, and the task that it sets."""
         message = self.manager.add_message(
             NewMessage(
                 addressed.text,
@@ -69,6 +71,7 @@ class Saying:
                 Routing(addressed.names, addressed.markers),
             )
         )
+        put_images(self.db, self.session, message.id, images)
         if addressed.task is not None:
             self.manager.set_team_task(addressed.task)
         noted = note_todos(self.db, self.session, addressed.todos, addressed.speaker.name, message.id)

@@ -82,11 +82,20 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True)
+class Images:
+    """How a CLI takes images: `mention` is what a prompt says for a file, by its path; None where the command does."""
+
+    mention: Callable[[str], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One turn, as far as a runner needs to know it.
 
     `scratch` is the turn's own folder for files of the command; `env` the user's environment, which says where the CLI
     has its settings. `budget_usd` is the most the turn may cost, where the CLI can bound that.
+
+    `images` are files that the CLI is to show its model.
 
     `resumes` is the vendor session to go on with. A turn of memory "fresh" leaves none behind, where the CLI has a
     switch for that. `terminal` goes with the agent type of that name; `first_byte_s` is how long its prompt may take.
@@ -107,6 +116,7 @@ class Job:
     resumes: str | None = None
     terminal: Terminal | None = None
     first_byte_s: float = 60.0
+    images: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +194,8 @@ class Runner(Protocol):
 
     `vendor` names whose keys it may see (None: a pipe agent, which loses none). `tested_version` is the one whose
     behaviour the runner knows. `stall_s` is the default stall clock. `reports_denials`: no denial seen means that there
-    was none; else the receipt says unknown. `sessions` None: it has none, so every turn is a fresh one.
+    was none; else the receipt says unknown. `sessions` None: it has none, so every turn is a fresh one. `images` None:
+    it takes none.
     """
 
     vendor: Vendor | None
@@ -194,6 +205,7 @@ class Runner(Protocol):
     stall_s: float
     reports_denials: bool
     sessions: Sessions | None
+    images: Images | None
 
     def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:
         """The last step before stdin: what it returns is what is sent, stored, recorded and shown.

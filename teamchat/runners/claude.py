@@ -14,6 +14,7 @@ from teamchat.runners.base import (
     Access,
     Command,
     EventParser,
+    Images,
     Job,
     Limit,
     LiveRule,
@@ -57,6 +58,7 @@ class ClaudeRunner:
     stop = StopRule(Signals.SIGINT, group=False)  # the one signal on which it ends its tools' processes itself
     stall_s: float = 300.0
     reports_denials: bool = True
+    images: Images | None = Images(lambda path: f'@"{path}"' if " " in path else f"@{path}")
     sessions: Sessions | None = Sessions(
         system_each_time=True, live=True, open=lambda session: ("--resume", session), stays_in="~/.claude/projects"
     )

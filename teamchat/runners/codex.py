@@ -6,7 +6,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule, Vendor
+from teamchat.runners.base import (
+    Access,
+    Command,
+    EventParser,
+    Images,
+    Job,
+    Limit,
+    Login,
+    Prepared,
+    Sessions,
+    StopRule,
+    Vendor,
+)
 from teamchat.runners.codex_config import trusting, without_servers
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.codex_rollout import used_in
@@ -38,6 +50,7 @@ class CodexRunner:
     stop = StopRule()  # on SIGINT its sandbox leaves empty folders in the workspace
     stall_s: float = 900.0  # nothing is streamed: silence is how it works
     reports_denials: bool = False
+    images: Images | None = Images()
     sessions: Sessions | None = Sessions(
         system_each_time=False,
         live=False,
@@ -62,6 +75,7 @@ class CodexRunner:
         argv += trusting(job.cwd) if job.project_settings else ()
         if job.model:
             argv += ("-m", job.model)
+        argv += (f"--image={path}" for path in job.images)
         argv += ("--ephemeral",) if job.memory == "fresh" else ()
         resume = ("resume", job.resumes) if job.resumes else ()  # it takes most options only before this word
         return Command((*argv, *job.args, *resume, "-"), {"RUST_LOG": "error"})  # refusals are told on stderr only

@@ -7,7 +7,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from teamchat.runners.base import Access, Command, EventParser, Job, Limit, Login, Prepared, Sessions, StopRule, Vendor
+from teamchat.runners.base import (
+    Access,
+    Command,
+    EventParser,
+    Images,
+    Job,
+    Limit,
+    Login,
+    Prepared,
+    Sessions,
+    StopRule,
+    Vendor,
+)
 from teamchat.runners.gemini_env import silenced
 from teamchat.runners.gemini_events import GeminiEvents
 from teamchat.runners.logins import gemini_login
@@ -56,6 +68,7 @@ class GeminiRunner:
     stop = StopRule()  # the parent process ignores every soft signal; the group does not
     stall_s: float = 300.0
     reports_denials: bool = True
+    images: Images | None = Images(lambda path: "@" + path.replace(" ", "\\ "))
     sessions: Sessions | None = Sessions(
         system_each_time=False,
         live=False,
@@ -84,6 +97,8 @@ class GeminiRunner:
             env |= {"GEMINI_CLI_TRUST_WORKSPACE": "false", **silenced(job.cwd, job.env)}
         if job.model:
             argv += ("-m", job.model)
+        if job.images:
+            argv += ("--include-directories", str(job.images[0].parent))  # it reads nothing outside of its workspace
         if job.resumes:
             argv += ("--resume", job.resumes)
         return Command((*argv, *job.args), env, files)

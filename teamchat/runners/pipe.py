@@ -10,6 +10,7 @@ from teamchat.runners.base import (
     Access,
     Command,
     EventParser,
+    Images,
     Job,
     Limit,
     Login,
@@ -56,6 +57,7 @@ class PipeRunner:
     stop = StopRule()
     stall_s: float = 300.0
     reports_denials: bool = False
+    images: Images | None = None
     sessions: Sessions | None = None
 
     def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002

@@ -73,7 +73,13 @@ class Recorder:
     def __call__(self, what: Launch) -> Running:
         started = time.monotonic()
         turn = RecordedTurn(
-            what.identity, what.stdin, normalised(what), tuple(sorted(what.env)), (), None, at=started - self._began
+            what.identity,
+            nameless(what.stdin, what.scratch),
+            normalised(what),
+            tuple(sorted(what.env)),
+            (),
+            None,
+            at=started - self._began,
         )
         try:
             return _Recording(self._launcher(what), what.cwd, turn, started, self._keep)
@@ -118,6 +124,11 @@ class _Recording:
             self._keep(replace(self._turn, chunks=tuple(seen), exit=exit_, cut=self._cut))
 
 
+def nameless(stdin: bytes, scratch: Path | None) -> bytes:
+    """The prompt without the folder of one turn, below which it names images."""
+    return stdin.replace(str(scratch).encode(), b"$TMPDIR") if scratch else stdin
+
+
 def normalised(what: Launch) -> tuple[str, ...]:
     """The command without the folders of one machine and one turn."""
     program, *words = what.argv
@@ -143,7 +154,7 @@ class Player:
         self._playing = 0
 
     def __call__(self, what: Launch) -> Running:
-        turn = self.take(what.identity, what.stdin)
+        turn = self.take(what.identity, nameless(what.stdin, what.scratch))
         if turn.exit is None:
             raise SpawnFailed(turn.error.text if turn.error else "it was not started")
         self._playing += 1

@@ -46,7 +46,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
     [
         (["sned", "Hi"], "there is no command 'sned': did you mean send?"),
         (["nonsense"], "there is no command 'nonsense'"),
-        (["send", "--qiet", "Hi"], "no such option: --qiet (perhaps --quiet, --to)"),
+        (["send", "--qiet", "Hi"], "no such option: --qiet (perhaps --file, --quiet, --to)"),
         (["compact", "Hi", "there"], "too many arguments: Hi there (a text with spaces needs quotes)"),
     ],
 )

@@ -86,7 +86,8 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     yield "sent", f"{setup.stdin_bytes:,} bytes on stdin (--prompt){system}"
     if setup.memory != "fresh":
         yield "memory", memory_in_words(setup)
-    for layer, names in setup.sources.items():
+    shown = {"images": setup.images} if setup.images else {}
+    for layer, names in (shown | setup.sources).items():
         yield layer.removesuffix("__context"), ", ".join(names)
     for block in setup.blocks:
         if block.name == COMPRESSION:

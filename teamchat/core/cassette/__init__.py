@@ -52,12 +52,20 @@ class InputLine(Line):
     cooling: dict[str, Seconds] = {}
 
 
+class ImageLine(Line):
+    """An image by its name and kind; what it shows is not recorded."""
+
+    name: str
+    kind: Literal["png", "jpg", "gif", "webp"]
+
+
 class HumanLine(InputLine):
     """What a person said."""
 
     text: str
     speaker: str | None = None
     to: str | None = None
+    images: list[ImageLine] = []
 
 
 class ResumeLine(InputLine):

@@ -19,6 +19,7 @@ from teamchat.core.cassette.schema import fixed_words
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import TeamchatError, UsageError
+from teamchat.core.images import Image
 from teamchat.core.layers.collector import Occasion
 from teamchat.core.printable import printable
 from teamchat.core.redact import Redactor
@@ -81,9 +82,17 @@ class CassetteWriter:
             "record into another file: teamchat send --new --record FILE ...",
         )
 
-    def human(self, text: str, speaker: str | None, to: str | None, cooling: Cooling = NONE_COOLS) -> None:
-        """What a person says."""
-        self._input("human", {"text": text, "speaker": speaker, "to": to}, cooling)
+    def human(
+        self,
+        text: str,
+        speaker: str | None,
+        to: str | None,
+        cooling: Cooling = NONE_COOLS,
+        images: Sequence[Image] = (),
+    ) -> None:
+        """What a person says; of images the name and the kind."""
+        named = [{"name": image.name, "kind": image.kind} for image in images]
+        self._input("human", {"text": text, "speaker": speaker, "to": to, "images": named}, cooling)
 
     def resume(self, mode: ResumeMode, cooling: Cooling = NONE_COOLS) -> None:
         """That a person lets go on what has stopped."""

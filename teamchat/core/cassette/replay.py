@@ -22,7 +22,7 @@ from teamchat.core.team.recorded import team_from_json
 from teamchat.core.turn.outside import Outside
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.agent_events import Failure
-from teamchat.runners.recorded import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn
+from teamchat.runners.recorded import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn, nameless
 from teamchat.runners.running import Chunk, Cut, Exit, Identity, Launch, Running
 
 LONGEST_COMPARED = 100_000  # characters; comparing costs their square at the worst
@@ -87,7 +87,7 @@ def recorded_outside(cassette: Cassette, run: Run, player: Player, root: Path) -
             raise missing(error.identity, error.stdin) from None
 
     def check(turn: ReadyTurn) -> None:
-        identity, stdin = identity_of(turn), turn.prompt.prepared.stdin
+        identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
         found = player.find(identity, stdin)
         if found and found.error and found.error.kind != SPAWN:
             player.take(identity, stdin)

@@ -138,15 +138,17 @@ def touch_session(db: Database, session: int) -> None:
     db.execute(f"UPDATE sessions SET used_at = ?, used = {used} WHERE id = ?", time.time(), session)  # noqa: S608
 
 
-BEFORE_MESSAGES = ("routes", "todo_changes", "summaries")  # of a session: they refer to messages and turns
+BEFORE_MESSAGES = ("routes", "todo_changes", "summaries", "images")  # of a session: they refer to messages and turns
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"
 AT_ONCE_S = 0.5
 REST_S = 0.15  # longer than others, who wait for their turn, take between two looks
 OWN_TEXTS = """SELECT system_text FROM turns WHERE session = ?1 UNION SELECT prompt FROM turns WHERE session = ?1
-    UNION SELECT text FROM turns WHERE session = ?1 UNION SELECT text FROM summaries WHERE session = ?1"""
+    UNION SELECT text FROM turns WHERE session = ?1 UNION SELECT text FROM summaries WHERE session = ?1
+    UNION SELECT body FROM images WHERE session = ?1"""
 DELETE_TEXT = """DELETE FROM texts WHERE hash = ?1
     AND NOT EXISTS (SELECT 1 FROM turns WHERE system_text = ?1 UNION ALL SELECT 1 FROM turns WHERE prompt = ?1
-        UNION ALL SELECT 1 FROM turns WHERE text = ?1 UNION ALL SELECT 1 FROM summaries WHERE text = ?1)"""
+        UNION ALL SELECT 1 FROM turns WHERE text = ?1 UNION ALL SELECT 1 FROM summaries WHERE text = ?1
+        UNION ALL SELECT 1 FROM images WHERE body = ?1)"""
 
 
 def remove_session(db: Database, session: int) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine.route import Route
+from teamchat.core.images import ImagesOf, files_of, no_images
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread
-from teamchat.core.prompting import BuiltPrompt, build_prompt
+from teamchat.core.prompting import SCRATCH, BuiltPrompt, build_prompt
 from teamchat.core.receipt import Setup
 from teamchat.core.team import AgentSpec, Member, Team
 from teamchat.core.turn.outside import Outside
@@ -19,8 +20,6 @@ from teamchat.core.turn.ready import Errand, ReadyTurn
 from teamchat.runners.base import Command, Job, Runner
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.turn import NO_CLOCKS, Clocks
-
-SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
 
 
 def ready(
@@ -34,16 +33,17 @@ def ready(
     collector: ContextCollector | None = None,
     scratch: Path = SCRATCH,
     budget_usd: float | None = None,
+    images: ImagesOf = no_images,
 ) -> ReadyTurn:
     """Settle everything about the turn of `route`; nothing is started and nothing written.
 
     `member` answers in place of the route's target; `past` is what it had before, `collector` gathers its layers.
-    `budget_usd` is the most that the turn may cost.
+    `budget_usd` is the most that the turn may cost; `images` has those of a message.
 
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
     """
     member = member or team.member(route.target)
-    prompt = build_prompt(team, member, route, manager, outside.exists, past, collector)
+    prompt = build_prompt(team, member, route, manager, outside.exists, past, collector, images, scratch)
     errand = Errand(why(route, member), route.request, route.attempt + 1, past.edits)
     return settle(team, member, prompt, errand, outside, scratch=scratch, budget_usd=budget_usd)
 
@@ -81,13 +81,16 @@ def settle(
     runner = AGENT_TYPES[agent.like].runner
     inherited = outside.env
     thread = prompt.thread if isinstance(prompt.thread, Thread) else None
+    images = {path: image.data for path, image in files_of(prompt.images, scratch)}
     job = replace(
         job_of(member, agent, inherited, scratch),
         system_text=prompt.system_text,
         budget_usd=budget_usd,
         resumes=thread.session if thread else None,
+        images=tuple(images),
     )
     command = runner.command(job)
+    command = replace(command, files={**command.files, **images})
     env = environment(
         inherited,
         runner.vendor,
@@ -148,6 +151,7 @@ def _setup(
         thread_key=prompt.key,
         edits=errand.edits,
         sources=prompt.sources,
+        images=tuple(image.name for image in prompt.images),
         purpose=errand.purpose,
     )
 

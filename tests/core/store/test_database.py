@@ -17,7 +17,7 @@ from teamchat.core.store.sessions import all_sessions, create_session
 from tests.program import ROOT
 
 TABLES = [
-    "lessons", "messages", "migrations", "routes", "sessions", "summaries",
+    "images", "lessons", "messages", "migrations", "routes", "sessions", "summaries",
     "texts", "todo_changes", "turn_events", "turns",
 ]  # fmt: skip
 
