@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from teamchat.cli.habits import meant
 from teamchat.cli.interrupts import end_at_once
 from teamchat.cli.report import report
 from teamchat.cli.streams import prepare
@@ -103,7 +104,7 @@ def teamchat(
 def run(args: list[str]) -> int:
     """Run the program with these arguments; its exit code."""
     TYPED.set(args)
-    return report(lambda: app(args, prog_name="teamchat", standalone_mode=False))
+    return report(lambda: app(meant(args), prog_name="teamchat", standalone_mode=False))
 
 
 def main() -> None:

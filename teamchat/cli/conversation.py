@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import math
+import os
 import re
 import shlex
 import signal
@@ -38,6 +39,7 @@ Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
+DESCRIPTORS = 12  # that a turn takes beside the store: the event loop, the guardian, the agent's streams
 AGAIN_S = 0.1  # the same when the end is asked for again
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
 LONGEST_COMMAND = 200  # characters that another process is shown of the one that runs a session
@@ -138,6 +140,7 @@ def run_conversation(
     listen: Listen | None = None,
 ) -> ExitCode:
     """Let `work` run the conversation; the exit code. Ctrl-C stops the turn, a second one kills it at once."""
+    _need_descriptors()
     run = _Run(output, listen)
 
     def begin() -> ConversationCoordinator:
@@ -153,6 +156,13 @@ def run_conversation(
         )
 
     return asyncio.run(run(begin, work))
+
+
+def _need_descriptors() -> None:
+    """Raises `OSError` where no turn could start: asyncio would tell of it in tracebacks of its own."""
+    with contextlib.ExitStack() as spare:
+        for _ in range(DESCRIPTORS):
+            spare.callback(os.close, os.dup(2))
 
 
 class _Run:

@@ -7,13 +7,13 @@ import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from teamchat.cli.conversation import Show, choose_output, run_conversation
 from teamchat.cli.interrupts import raise_again
-from teamchat.cli.output import Silent
+from teamchat.cli.output import Output, Silent
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.output.words import note
 from teamchat.core.cassette import Cassette, EndLine, HumanLine, ResumeLine, Run
@@ -26,7 +26,7 @@ from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, UsageError
-from teamchat.core.events import Conclusion
+from teamchat.core.events import Conclusion, ConversationEvent, TurnFinished
 from teamchat.core.images import Image
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session
@@ -98,6 +98,19 @@ def open_stage(cassette: Cassette, plays: Plays, show: Show | None, team: Team |
 
 
 @dataclass(frozen=True, slots=True)
+class _WithoutReceipts:
+    """An output that names no turn to look at: of a replay there is nothing left."""
+
+    inner: Output
+
+    def __call__(self, event: ConversationEvent) -> None:
+        self.inner(replace(event, partial="") if isinstance(event, TurnFinished) else event)
+
+    def finish(self, conclusion: Conclusion) -> None:
+        self.inner.finish(conclusion)
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """`heard` may listen to what crosses the border of the recorded machine."""
 
@@ -121,7 +134,7 @@ class Stage:
             played.transcript.finish(done)
             played.stored = account(coordinator, before)
             played.paused, played.stopped = done.paused, bool(coordinator.stopper.asked)
-            return done
+            return replace(done, hint=None) if played.stopped else done
 
         if self.show and self.show.talks:
             print(f"$ {visible(shlex.join(command(run.input)))}\n", flush=True)
@@ -129,7 +142,7 @@ class Stage:
             self.team,
             self.db,
             self.session,
-            choose_output(self.team, self.session.name, self.show) if self.show else Silent(),
+            self._output(),
             work,
             self.folder,
             self.heard(recorded_outside(self.cassette, run, player, self.folder)),
@@ -137,6 +150,12 @@ class Stage:
             played.transcript,
         )
         return played
+
+    def _output(self) -> Output:
+        if self.show is None:
+            return Silent()
+        output = choose_output(self.team, self.session.name, self.show)
+        return output if self.show.as_json else _WithoutReceipts(output)
 
     def _cooldowns(self, run: Run, player: Player) -> Cooldowns:
         """Who cooled down when the input was recorded, by the clock of the recording."""

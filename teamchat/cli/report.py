@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from teamchat.cli.streams import OutputLost, silence
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.printable import printable
 
+HINTS = {errno.EMFILE: "ulimit -n 1024"}
 IN_OUR_WORDS = (  # what Typer says for programmers
     (re.compile(r"\(Possible options: (.*)\)"), r"(perhaps \1)"),
     (re.compile(r"No such command (.*)"), r"there is no command \1"),
@@ -50,7 +52,7 @@ def report(command: Callable[[], object]) -> int:  # noqa: PLR0911 (one line per
         return complain("there is not enough memory", None, ExitCode.STORE)
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
-        return complain(f"{error.strerror or error}{place}", None, ExitCode.STORE)
+        return complain(f"{error.strerror or error}{place}", HINTS.get(error.errno or 0), ExitCode.STORE)
     return result if isinstance(result, int) else ExitCode.DONE
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def show(
     turn: Annotated[
-        int | None, typer.Argument(metavar="TURN", help="The turn's number; the last one by default.")
+        str | None, typer.Argument(metavar="TURN", help="Its number, or its reply, as msg-2; by default the last turn.")
     ] = None,
     prompt: Annotated[bool, typer.Option("--prompt", help="The exact bytes its agent got on standard input.")] = False,
     diff: Annotated[
@@ -36,19 +36,17 @@ def show(
     from teamchat.cli.output.prompt_diff import prompt_diff
     from teamchat.cli.output.receipt import receipt_fields
     from teamchat.cli.place import find_root, open_store
-    from teamchat.core.errors import UnknownName, UsageError
+    from teamchat.cli.turn_called import turn_called
+    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.summaries import summary_of
-    from teamchat.core.store.turns import find_turn, partial_of, prompt_of, system_of
+    from teamchat.core.store.turns import partial_of, prompt_of, system_of
 
     if prompt + system + diff + reply + as_json > 1:
         raise UsageError("--prompt, --system, --diff, --reply and --json exclude each other")
     with open_store(find_root(team)) as db:
         chosen = need_session(db, session)
-        found = find_turn(db, chosen.id, turn)
-        if found is None:
-            which = "turn yet" if turn is None else f"turn {turn}"
-            raise UnknownName(f"session {chosen.name} has no {which}", "teamchat log  # names the turns")
+        found = turn_called(db, chosen, turn)
         if as_json:
             given = prompt_of(db, found), system_of(db, found)
             write("turn", **receipt_fields(found, *given, partial_of(db, found), summary_of(db, found)))

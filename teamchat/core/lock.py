@@ -15,6 +15,7 @@ from pathlib import Path
 from teamchat.core.errors import SessionBusy, StoreError
 from teamchat.core.folders import WRITABLE
 from teamchat.core.printable import printable
+from teamchat.runners.guardian import processes
 
 POLL_S = 0.1
 STARTING_S = 2.0
@@ -33,7 +34,13 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
     file = _open(path)
     try:
         told, asked = False, time.monotonic()
-        while not _take(file):
+        while not _take(file, path):
+            if _inside(_process(_written(file))):
+                raise SessionBusy(
+                    f"you are inside this conversation: {_holder(file)} waits for your turn to end; "
+                    "a NEXT marker in your reply calls another member",
+                    "teamchat log",
+                )
             starting = _has_ended(file) and time.monotonic() < asked + STARTING_S
             if not (told or starting):
                 if waits is None:
@@ -61,7 +68,7 @@ def holder_of(path: Path) -> tuple[int, str] | None:
     file = _open(path)
     try:
         # only what a killed process may have left is looked at with the lock: whoever wants it then would be refused
-        if not _written(file) or _take(file):
+        if not _written(file) or _take(file, path):
             return None
         holder = _holder(file)
     finally:
@@ -100,12 +107,25 @@ def _open(path: Path) -> int:
     return file
 
 
-def _take(file: int) -> bool:
+def _take(file: int, path: Path) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:  # such as ENOLCK: a file system without locks
+        raise StoreError(
+            f"the lock {path} cannot be taken: {error.strerror}", "set TEAMCHAT_HOME to a folder of another file system"
+        ) from error
     return True
+
+
+def _inside(holder: int | None) -> bool:
+    """Whether the process that holds the lock has started this one: through the agent of a turn, then."""
+    parents = {pid: parent for pid, (parent, _) in processes().items()} if holder else {}
+    ancestor = os.getppid()
+    while ancestor in parents and ancestor != holder:
+        ancestor = parents[ancestor]
+    return ancestor == holder
 
 
 def _holder(file: int) -> str:

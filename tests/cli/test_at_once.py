@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session, need_session
 from tests.cli.scene import objects, refused
 from tests.crew import crew
-from tests.program import ended, run_here, start
+from tests.program import argv, ended, run_here, start
 
 
 def test_sessions_of_one_workspace_run_at_the_same_time(world: Path) -> None:
@@ -88,3 +89,29 @@ def test_a_session_that_is_deleted_before_it_is_changed_is_told_to_be_gone(
     monkeypatch.setattr(sessions, "need_session", found_and_deleted)
     ran = run_here(*command.split("|"))
     assert (ran.code, refused(ran)) == (4, "session s1 was deleted meanwhile")
+
+
+INSIDE = """\
+cat > /dev/null
+for command in "send --session s1 Hello" "resume"; do
+    TEAMCHAT $command 2>&1 < /dev/null | grep -v "^·"
+done
+TEAMCHAT log 2> /dev/null
+TEAMCHAT send --quiet --new --session other --to sarah Hello 2>&1 < /dev/null
+"""
+
+
+def test_an_agent_is_refused_at_once_in_its_own_conversation_and_not_in_others(world: Path) -> None:
+    made = crew(world, {"max": [], "sarah": ["Me."]})
+    script = world / "agent.sh"
+    script.write_text(INSIDE.replace("TEAMCHAT", shlex.join(argv())))
+    text = made.file.read_text()
+    own = f'[[members]]\nname = "carol"\nagent = "own"\n[agents.own]\ncommand = ["sh", "{script}"]\n'
+    made.file.write_text(f"{text}\n{own}")
+    process = start("send", "--trust", "--to", "carol", "Go")
+    ran = ended(process)
+    refusal = (
+        f"teamchat: you are inside this conversation: process {process.pid} (teamchat send --trust --to carol Go) "
+        "waits for your turn to end; a NEXT marker in your reply calls another member\n  try: teamchat log\n"
+    )
+    assert (ran.code, ran.out) == (0, f"carol:\n{refusal * 2}msg-1 kailai -> carol:\nGo\n\nMe.\n\n"), ran.err

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+import signal
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from tests.program import cli
+from tests.program import cli, ended, start
 
 
 def test_the_demo_replays_byte_for_byte_twice(world: Path) -> None:
@@ -37,6 +38,22 @@ def test_the_demo_takes_less_than_twenty_seconds() -> None:
     assert len(turns) == 5
     assert sum(turn["seconds"] for turn in turns) < 18
     assert {turn["agent"] for turn in turns} == {"claude", "codex", "gemini"}
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]], ids=["text", "json"])
+def test_a_demo_that_is_stopped_names_nothing_to_resume(world: Path, option: list[str]) -> None:
+    del world
+    process = start("demo", "--speed", "0.01", *option)
+    told = process.stdout if option else process.stderr
+    assert told
+    assert any(b"turn_started" in line or b" begins (turn 1)" in line for line in iter(told.readline, b""))
+    process.send_signal(signal.SIGINT)
+    ran = ended(process)
+    assert ran.code == 130
+    assert "Traceback" not in ran.err
+    assert "paused: " in ran.err or '"outcome": "interrupted"' in ran.out
+    assert "teamchat resume" not in ran.out + ran.err
+    assert "teamchat show" not in ran.out + ran.err
 
 
 @pytest.mark.parametrize("word", ["/root", "/work", "127.0.0.1", "dummy"])

@@ -30,7 +30,7 @@ from tests.program import Result, cli, run_here
         (["log", "a", "b"], "too many arguments: a b (a text with spaces needs quotes)", "teamchat log --help"),
         (["log", "-n", "x"], "invalid value for '-n': 'x' is not a whole number", "teamchat log --help"),
         (["log", "-n", "-1"], "invalid value for '-n': -1 is not in the range x>=0", "teamchat log --help"),
-        (["show", "one"], "invalid value for 'TURN': 'one' is not a whole number", "teamchat show --help"),
+        (["show", "one"], "expected the number of a turn or a reply such as msg-2, got 'one'", "teamchat log"),
         (["demo", "--speed", "x"], "invalid value for '--speed': 'x' is not a number", "teamchat demo --help"),
         (["log", "--json=1"], "option '--json' does not take a value", "teamchat --help"),
         (["send", "--to"], "option '--to' requires an argument", "teamchat --help"),

@@ -294,6 +294,20 @@ def test_a_store_that_can_not_grow_is_one_line_and_what_was_said_stays() -> None
     assert said() == [("kailai", "Go"), ("max", "Hi.")]
 
 
+# --- not enough
+
+
+@pair
+def test_a_process_that_may_open_few_files_gets_one_line() -> None:
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
+
+    done = subprocess.run(argv("send", "Go"), capture_output=True, preexec_fn=few, timeout=TIMEOUT_S, check=False)
+    told = notes(BEGINS) + "teamchat: Too many open files\n  try: ulimit -n 1024\n"
+    assert Result(done.returncode, done.stdout.decode(), done.stderr.decode()) == Result(13, "", told)
+    assert cli("send", "Go").code == 0
+
+
 # --- not writable
 
 

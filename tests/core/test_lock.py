@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shlex
@@ -129,3 +130,15 @@ def test_what_is_no_file_is_no_lock(tmp_path: Path, kind: str) -> None:
         pass
     assert (str(caught.value), caught.value.hint) == (f"the lock {path} is not a file", f"rm {shlex.quote(str(path))}")
     assert shlex.split(caught.value.hint or "") == ["rm", str(path)]
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
+def test_a_file_system_without_locks_is_one_sentence(path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def no_locks(_file: int, _operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("teamchat.core.lock.fcntl.flock", no_locks)
+    with pytest.raises(StoreError) as caught, session_lock(path, "teamchat send"):
+        pass
+    assert str(caught.value) == f"the lock {path} cannot be taken: {os.strerror(number)}"
+    assert caught.value.hint == "set TEAMCHAT_HOME to a folder of another file system"

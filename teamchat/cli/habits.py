@@ -1,0 +1,21 @@
+"""What people type because other programs have it, turned into the command that does it."""
+
+from __future__ import annotations
+
+
+def meant(args: list[str]) -> list[str]:  # noqa: PLR0911 (one line per habit)
+    """The arguments as they are, or those that were probably meant by a command that is not there."""
+    match args:
+        case ["help"] | ["help", "help"]:
+            return ["--help"]
+        case ["help", *command]:
+            return [*command, "--help"]
+        case ["version"] | ["-V"]:
+            return ["--version"]
+        case ["status", *options]:
+            return ["log", "-n", "1", *options]
+        case ["ls", *options] | ["sessions", "list" | "ls", *options]:
+            return ["sessions", *options]
+        case ["log", number, *options] if number.isdecimal():
+            return ["log", "-n", number, *options]
+    return args

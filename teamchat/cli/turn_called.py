@@ -1,0 +1,36 @@
+"""The turn that a person names: by its number, or by the message that is its reply."""
+
+from __future__ import annotations
+
+from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.history import name_of
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import Session
+from teamchat.core.store.turns import Turn, find_turn, get_turn
+
+
+def turn_called(db: Database, session: Session, name: str | None) -> Turn:
+    """The turn of that number, or the one whose reply has that id; None is the last one.
+
+    Raises `UsageError` for what is neither, and `UnknownName`.
+    """
+    if name is not None and name.startswith("msg-"):
+        return _turn_of_message(db, session, name)
+    if name is not None and not name.isdecimal():
+        raise UsageError(f"expected the number of a turn or a reply such as msg-2, got {name!r}", "teamchat log")
+    found = find_turn(db, session.id, None if name is None else int(name))
+    if found is None:
+        which = "turn yet" if name is None else f"turn {name}"
+        raise UnknownName(f"session {session.name} has no {which}", "teamchat log")
+    return found
+
+
+def _turn_of_message(db: Database, session: Session, name: str) -> Turn:
+    try:
+        message = SqliteLog(db, session.id).get(name)
+    except KeyError:
+        raise UnknownName(f"session {session.name} has no message {name!r}", "teamchat log") from None
+    if message.turn_id is None:
+        raise UnknownName(f"{name} is from {name_of(message)}, and no turn made it", "teamchat log")
+    return get_turn(db, message.turn_id)
