@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test crash torture lint format real fuzz bench record-demo schema clean
+.PHONY: default demo test crash torture lint format real newest ledger fuzz bench record-demo schema clean
 
 default: test lint
 
@@ -34,9 +34,20 @@ lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The real CLIs at pinned versions from npm, against a scripted model server on loopback.
+# The real CLIs from npm, against a scripted model server on loopback, at the pinned versions or with CLIS=newest.
+CLIS ?= pinned
 real: $(VENV)/ready
-	$(BIN)/python -m pytest tests/real -m real -n auto
+	clis=$$($(BIN)/python -m tests.real.clis $(CLIS)) && \
+	TEAMCHAT_REAL_CLIS=$$clis $(BIN)/python -m pytest tests/real -m real -n auto
+
+# What falls short at the newest versions of the CLIs: told, and no failure.
+newest: $(VENV)/ready
+	$(BIN)/python -m tests.real.newest
+
+# Makes teamchat/core/ledger.json and the tables of docs/clis.md: minutes, on a quiet machine. VERSIONS="claude=2.1.300"
+# adds versions to those that are pinned, newest or in the ledger already.
+ledger: $(VENV)/ready
+	$(BIN)/python -m tests.real.ledger $(VERSIONS)
 
 # Ten times as many damaged streams and stores as the tests try, and other streams each time; minutes.
 fuzz: $(VENV)/ready

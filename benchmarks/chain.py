@@ -72,7 +72,7 @@ class Script:
 
 
 @contextmanager
-def world(programs: Path) -> Iterator[tuple[ModelServer, Path, dict[str, str]]]:
+def world(programs: str) -> Iterator[tuple[ModelServer, Path, dict[str, str]]]:
     """A model, a folder with the files, and the environment of a fresh user."""
     with tempfile.TemporaryDirectory() as name, ModelServer() as server:
         home, work = Path(name) / "home", Path(name) / "work"
@@ -84,7 +84,7 @@ def world(programs: Path) -> Iterator[tuple[ModelServer, Path, dict[str, str]]]:
         yield server, work, {**clis.environment(home, server.url, programs), "TEAMCHAT_HOME": f"{name}/state"}
 
 
-def chained(vendor: Vendor, memory: str, programs: Path) -> Script:
+def chained(vendor: Vendor, memory: str, programs: str) -> Script:
     """The chain in teamchat, with two members of that vendor."""
     script = Script(vendor, chain=True)
     with world(programs) as (server, work, env):
@@ -105,7 +105,7 @@ def chained(vendor: Vendor, memory: str, programs: Path) -> Script:
     return script
 
 
-def plain(vendor: Vendor, programs: Path) -> Script:
+def plain(vendor: Vendor, programs: str) -> Script:
     """The same said in one session of the CLI by itself, which a person asks to go on."""
     script = Script(vendor, chain=False)
     with world(programs) as (server, work, env):
@@ -134,7 +134,7 @@ def turn(vendor: Vendor, asked: str, session: str | None, work: Path, env: Mappi
 
 def main() -> None:
     try:
-        programs = clis.installed()
+        programs = clis.installed(clis.chosen())
     except clis.Unavailable as reason:
         print(f"the chain of real CLIs is left out: {reason}")
         return

@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-SAYS = {"claude": "2.1.197 (Claude Code)", "codex": "codex-cli 0.169.0", "gemini": "0.61.0"}
+from tests.real.clis import PINNED
+
+SAYS = {
+    "claude": f"{PINNED['claude']} (Claude Code)",
+    "codex": f"codex-cli {PINNED['codex']}",
+    "gemini": PINNED["gemini"],
+}
 
 
 def install(world: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> Path:
-    """Put programs of these names first on PATH, which say the tested version; returns their folder."""
+    """Put programs of these names first on PATH, which say the pinned version; returns their folder."""
     folder = world / "bin"
     folder.mkdir(exist_ok=True)
     for name in names:

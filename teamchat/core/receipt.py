@@ -80,8 +80,9 @@ class Setup:
 class Outcome:
     """What came of a turn. None is unknown, never zero.
 
-    `left` names processes that outlived the agent and were ended. `failed_tools` counts the calls that failed, those
-    that were refused included.
+    `version` is that of the CLI. `denied` are the actions that it refused the agent: None where none was told and its
+    version is not proven to tell of them. `left` names processes that outlived the agent and were ended.
+    `failed_tools` counts the calls that failed, those that were refused included.
     """
 
     exit_code: int | None
@@ -89,6 +90,7 @@ class Outcome:
     failure: Failure | None = None
     first_byte_s: float | None = None
     model: str | None = None
+    version: str | None = None
     usage: Usage | None = None
     denied: tuple[Denied, ...] | None = ()
     files: tuple[str, ...] = ()

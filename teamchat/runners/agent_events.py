@@ -24,9 +24,10 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The CLI has begun; `model` is what it says it uses."""
+    """The CLI has begun; `model` is what it says it uses, `version` what it says it is."""
 
     model: str | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,13 +192,15 @@ class Login:
 class Runner(Protocol):
     """How one kind of agent CLI is run.
 
-    `vendor` names whose keys it may see (None: a pipe agent, which loses none). `tested_version` is the one whose
-    behaviour the runner knows. `stall_s` is the default stall clock. `reports_denials`: no denial seen means that there
-    was none; else the receipt says unknown. `sessions` None: it has none, so every turn is a fresh one. `images` None:
-    it takes none.
+    `vendor` names whose keys it may see (None: a pipe agent, which loses none). `package` is its npm package.
+    `tested_version` is the one whose behaviour the runner knows. `stall_s` is the default stall clock.
+    `reports_denials`: no denial seen means that there was none, in a version that the ledger knows for it; else the
+    receipt says unknown. `sessions` None: it has none, so every turn is a fresh one. `images` None: it
+    takes none.
     """
 
     vendor: Vendor | None
+    package: str | None
     tested_version: str | None
     limit: Limit | None
     stop: StopRule

@@ -53,8 +53,10 @@ READS = "CLAUDE.md of its folder and of the user, the user's settings, MCP serve
 
 class ClaudeRunner:
     vendor: Vendor | None = "claude"
-    tested_version: str | None = "2.1.197"
-    limit: Limit | None = Limit(10_000_000)
+    package: str | None = "@anthropic-ai/claude-code"
+    tested_version: str | None = "2.1.330"
+    # 2.1.330 refuses more than 2,920,000 with its instructions for a model of a million tokens; 2.1.197 takes all
+    limit: Limit | None = Limit(2_700_000, "characters")
     stop = StopRule(Signals.SIGINT, group=False)  # the one signal on which it ends its tools' processes itself
     stall_s: float = 300.0
     reports_denials: bool = True

@@ -109,9 +109,11 @@ class ClaudeEvents(JsonEvents):
     def _system(self, event: dict[str, object]) -> Iterator[AgentEvent]:
         match event:
             case {"subtype": "init"}:
-                model, session = event.get("model"), event.get("session_id")
+                model, session, version = (event.get(name) for name in ("model", "session_id", "claude_code_version"))
                 self._offer(event.get("tools"))
-                yield Started(model if isinstance(model, str) else None)
+                yield Started(
+                    model if isinstance(model, str) else None, one_line(version) if isinstance(version, str) else None
+                )
                 if isinstance(session, str):
                     yield VendorSession(session)
             case {"subtype": "api_retry"}:

@@ -45,6 +45,7 @@ READS = "AGENTS.md of its folder and of the user, the user's configuration and M
 
 class CodexRunner:
     vendor: Vendor | None = "codex"
+    package: str | None = "@openai/codex"
     tested_version: str | None = "0.169.0"
     limit: Limit | None = Limit(1_048_576, "characters")
     stop = StopRule()  # on SIGINT its sandbox leaves empty folders in the workspace

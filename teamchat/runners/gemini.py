@@ -61,6 +61,7 @@ READS = "GEMINI.md of its folder and of the user, the user's settings, MCP serve
 
 class GeminiRunner:
     vendor: Vendor | None = "gemini"
+    package: str | None = "@google/gemini-cli"
     tested_version: str | None = "0.61.0"
     limit: Limit | None = Limit(
         4_000_000

@@ -52,6 +52,7 @@ class PipeOutput:
 
 class PipeRunner:
     vendor: Vendor | None = None
+    package: str | None = None
     tested_version: str | None = None
     limit: Limit | None = None
     stop = StopRule()

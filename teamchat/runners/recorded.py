@@ -82,7 +82,7 @@ class Recorder:
             at=started - self._began,
         )
         try:
-            return _Recording(self._launcher(what), what.cwd, turn, started, self._keep)
+            return _Recording(self._launcher(what), what, turn, started, self._keep)
         except SpawnFailed as error:
             self._keep(replace(turn, error=NotStarted(SPAWN, str(error))))
             raise
@@ -90,9 +90,9 @@ class Recorder:
 
 class _Recording:
     def __init__(
-        self, process: Running, cwd: Path, turn: RecordedTurn, started: float, keep: Callable[[RecordedTurn], None]
+        self, process: Running, what: Launch, turn: RecordedTurn, started: float, keep: Callable[[RecordedTurn], None]
     ) -> None:
-        self._process, self._cwd, self._turn, self._started, self._keep = process, cwd, turn, started, keep
+        self._process, self._what, self._turn, self._started, self._keep = process, what, turn, started, keep
         self._cut: Cut | None = None
 
     @property
@@ -120,7 +120,8 @@ class _Recording:
                     seen.append(chunk)
                 yield chunk
         if end := self._process.exit:
-            exit_ = replace(end, cwd=end.cwd or self._cwd)
+            version = self._what.version if end.version is None else end.version
+            exit_ = replace(end, cwd=end.cwd or self._what.cwd, version=version)
             self._keep(replace(self._turn, chunks=tuple(seen), exit=exit_, cut=self._cut))
 
 
@@ -244,12 +245,14 @@ class _Playback:
         try:
             for chunk in _in_time(self._turn):
                 if await self._stopped_within(chunk.at - at):
-                    self.exit = Exit(STOPPED, seconds=at, cwd=self._end.cwd)
+                    self.exit = Exit(STOPPED, seconds=at, cwd=self._end.cwd, version=self._end.version)
                     return
                 at = chunk.at
                 yield chunk
             stopped = await self._stopped_within(self._end.seconds - at)
-            self.exit = Exit(STOPPED, seconds=at, cwd=self._end.cwd) if stopped else self._end
+            self.exit = (
+                Exit(STOPPED, seconds=at, cwd=self._end.cwd, version=self._end.version) if stopped else self._end
+            )
         finally:
             self._ended(self._turn, self._end)
 

@@ -38,7 +38,8 @@ class Launch:
 
     `scratch` is the caller's to remove, once what the turn came to is stored; if teamchat is killed before the process
     has ended, its guardian does. `stays` has the turn run in a process that outlives it; that one's standard input is
-    left open. `through` is a program of ours, with its arguments, that runs `argv` in its turn.
+    left open. `through` is a program of ours, with its arguments, that runs `argv` in its turn. `version` is that
+    of the installed program, where it is known.
     """
 
     argv: tuple[str, ...]
@@ -52,6 +53,7 @@ class Launch:
     identity: Identity = Identity("", "")
     stays: Stays | None = None
     through: tuple[str, ...] = ()
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Exit:
     """How the process ended: its code (a signal is negative) and the names of what had to be ended after it.
 
     `seconds` is how long it ran. `over_limit` is the limit of output in bytes if it was killed for that. `cwd` is where
-    a recorded one ran, if its output tells.
+    a recorded one ran, if its output tells, and `version` that of its CLI ("" if it was not known).
     """
 
     code: int
@@ -84,6 +86,7 @@ class Exit:
     over_limit: int | None = None
     seconds: float = 0.0
     cwd: Path | None = None
+    version: str | None = None
 
 
 class SpawnFailed(Exception):

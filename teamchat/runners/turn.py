@@ -85,8 +85,9 @@ class Stopper:
 class TurnEnd:
     """Everything known about a finished turn. `text` is the reply, or the partial text when it failed.
 
-    `cwd` is where it ran, if that was elsewhere: of a recording. `interrupted`: a person has ended it. `untold`: its
-    process ended by itself, and the CLI told neither an end of the turn nor an error.
+    `cwd` is where it ran, if that was elsewhere: of a recording. `version` is that of the CLI, as its output or its
+    recording tells it ("" where a recording has none). `interrupted`: a person has ended it. `untold`: its process
+    ended by itself, and the CLI told neither an end of the turn nor an error.
     """
 
     text: str
@@ -99,6 +100,7 @@ class TurnEnd:
     denied: tuple[Denied, ...] = ()
     vendor_session: str | None = None
     model: str | None = None
+    version: str | None = None
     stderr_tail: str = ""
     left: tuple[str, ...] = ()
     cwd: Path | None = None
@@ -114,6 +116,7 @@ class _Facts:
     usage: Usage | None = None
     vendor_session: str | None = None
     model: str | None = None
+    version: str | None = None
     done: bool | None = None  # what the CLI's own terminal event said, once it came
     error: bool = False
     trouble: str | None = None  # the last retry or error, until the agent goes on
@@ -131,8 +134,8 @@ class _Facts:
                 self.usage = event
             case VendorSession(id=session):
                 self.vendor_session = session
-            case Started(model=str(model)):
-                self.model = model
+            case Started(model=model, version=version):
+                self.model, self.version = model or self.model, version or self.version
             case Done(ok=ok):
                 self.done = ok
             case _:
@@ -307,6 +310,7 @@ class _Turn:
             denied=tuple(self.facts.denied),
             vendor_session=self.facts.vendor_session,
             model=self.facts.model,
+            version=self.facts.version or (ended.version if ended else None),
             stderr_tail=tail,
             left=ended.left if ended else (),
             cwd=ended.cwd if ended else None,

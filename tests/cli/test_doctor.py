@@ -14,6 +14,7 @@ import pytest
 from teamchat.core.errors import ExitCode
 from tests.installed import install, program
 from tests.program import Result, cli, run_here
+from tests.real.clis import PINNED
 
 FILE = Path("teamchat.toml")
 TEAM = '[[members]]\nname = "kailai"\ntype = "human"\n\n[[members]]\nname = "max"\nagent = "claude"\n'
@@ -37,7 +38,7 @@ def test_a_team_that_can_run(world: Path, monkeypatch: pytest.MonkeyPatch) -> No
     lines = ran.out.splitlines()
     assert lines[:3] == [
         f"✓ max program {folder}/claude",
-        "✓ max version 2.1.197, the tested one",
+        f"✓ max version {PINNED['claude']}, proven",
         "✓ max login   ANTHROPIC_API_KEY is set",
     ]
     assert lines[3].startswith("· max access  read: reads files;")

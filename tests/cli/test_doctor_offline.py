@@ -19,11 +19,13 @@ from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.proof.prove import prove
 from teamchat.core.doctor.proof.shapes import SHAPES
 from teamchat.core.errors import ExitCode
+from teamchat.core.ledger import newest_proven
 from teamchat.runners.base import Vendor
 from teamchat.runners.process import capture
 from tests.cli.scene import objects, refused
 from tests.installed import SAYS, install, program
 from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, run_here, start
+from tests.real.clis import PINNED
 from tests.runners.processes import eventually, ignores, ignoring, lives
 
 VENDOR = ROOT / "tests" / "fakes" / "vendor.py"
@@ -68,7 +70,7 @@ def test_clis_that_behave_hold_in_every_row(put: Put, world: Path) -> None:
     for vendor in VENDORS:
         assert states(rows, vendor) == dict.fromkeys(STAYS if vendor == "claude" else ROWS, "ok"), ran.out
         assert rows[vendor, "events"]["value"].split() == list(SHAPES[vendor].needed)
-    assert rows["claude", "stdin"]["value"] == "10000000 bytes"
+    assert rows["claude", "stdin"]["value"] == "2700000 characters"
     assert sorted(world.rglob("*")) == before, "something was left behind"
 
 
@@ -98,16 +100,18 @@ def test_a_program_that_can_not_be_started_is_exit_11(put: Put, world: Path) -> 
     ran, rows = proved()
     assert ran.code == ExitCode.AGENT_UNAVAILABLE
     assert states(rows, "gemini") == {"version": "failed"}
-    assert rows["gemini", "version"]["hint"] == "npm install -g @google/gemini-cli@0.61.0"
+    assert rows["gemini", "version"]["hint"] == f"npm install -g @google/gemini-cli@{PINNED['gemini']}"
     assert set(states(rows, "codex").values()) == {"ok"}
 
 
-def test_a_version_beyond_the_tested_one_is_a_warning(put: Put) -> None:
-    put("codex", version="codex-cli 0.170.0")
+def test_a_version_beyond_the_newest_proven_one_is_a_warning(put: Put) -> None:
+    put("codex", version="codex-cli 99.0.0")
     ran, rows = proved()
     assert ran.code == 0
     assert states(rows, "codex") == {**dict.fromkeys(ROWS, "ok"), "version": "warning"}
-    assert rows["codex", "version"]["text"] == "0.170.0, newer than the tested 0.169.0"
+    row = rows["codex", "version"]
+    assert row["text"] == f"99.0.0, newer than the newest proven {newest_proven('codex')}"
+    assert row["hint"] is None  # this is what proves it
 
 
 @pytest.mark.parametrize(
@@ -121,7 +125,7 @@ def test_a_version_beyond_the_tested_one_is_a_warning(put: Put) -> None:
     ],
 )
 def test_a_renamed_event_is_named_with_what_came_instead(
-    put: Put, vendor: str, old: str, new: str, lost: str, found: str
+    put: Put, vendor: Vendor, old: str, new: str, lost: str, found: str
 ) -> None:
     put(vendor, rename={old: new})
     ran, rows = proved()
@@ -132,7 +136,7 @@ def test_a_renamed_event_is_named_with_what_came_instead(
     assert f"`{lost}`" in missing
     assert f"`{found}`" in came
     assert row["hint"].startswith("npm install -g @")
-    assert row["hint"].endswith(f"@{SAYS[vendor].split()[0] if vendor != 'codex' else '0.169.0'}")
+    assert row["hint"].endswith(f"@{PINNED[vendor]}")
 
 
 def test_a_refused_flag_is_named_and_nothing_else_is_claimed(put: Put) -> None:
@@ -230,6 +234,15 @@ def test_a_prompt_that_does_not_arrive_whole_fails(put: Put) -> None:
     assert states(rows, "gemini") == {**dict.fromkeys(ROWS, "ok"), "stdin": "failed"}
 
 
+def test_a_version_that_itself_refuses_a_prompt_that_is_let_through_is_a_warning(put: Put) -> None:
+    put("claude", narrow=500_000)
+    ran, rows = proved()
+    assert ran.code == 0
+    assert states(rows, "claude") == {**dict.fromkeys(STAYS, "ok"), "stdin": "warning"}
+    text = "prompts arrive byte for byte, but this version refuses one of 2,700,000 characters itself"
+    assert rows["claude", "stdin"]["text"] == text
+
+
 @pytest.mark.parametrize(
     ("fault", "text"),
     [
@@ -271,7 +284,7 @@ def test_a_cli_that_obeys_no_signal_is_killed_with_its_tool(put: Put) -> None:
 
 def test_a_cli_that_says_nothing_is_not_called_well(world: Path, put: Put) -> None:
     put("codex")
-    program(world / "bin" / "codex", 'test "$1" = --version && echo 0.169.0')
+    program(world / "bin" / "codex", 'test "$1" = --version && echo 1.2.3')
     ran, rows = proved()
     assert ran.code == ExitCode.MEMBER_FAILED
     assert rows["codex", "flags"]["state"] == "failed"
@@ -283,7 +296,7 @@ def test_nothing_of_the_users_reaches_a_cli(world: Path, put: Put, monkeypatch: 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example")
     seen = world / "seen"
-    program(world / "bin" / "codex", f"env >> {seen}; pwd >> {seen}; echo 0.169.0")
+    program(world / "bin" / "codex", f"env >> {seen}; pwd >> {seen}; echo 1.2.3")
     Path("teamchat.toml").write_text("this is no team file")
     ran, _ = proved()
     assert ran.code == ExitCode.MEMBER_FAILED
@@ -296,7 +309,7 @@ def test_nothing_of_the_users_reaches_a_cli(world: Path, put: Put, monkeypatch: 
 def test_a_signal_ends_it_with_everything_of_it(world: Path, put: Put, number: signal.Signals, code: int) -> None:
     put("codex")
     pid = world / "pid"
-    program(world / "bin" / "codex", f'test "$1" = --version && exec echo 0.169.0\necho $$ > {pid}\nexec sleep 60')
+    program(world / "bin" / "codex", f'test "$1" = --version && exec echo 1.2.3\necho $$ > {pid}\nexec sleep 60')
     with ignoring(signal.SIGHUP):
         running = start("doctor", "--offline", "--json")
     assert eventually(lambda: pid.exists() and bool(pid.read_text().strip()))

@@ -63,8 +63,8 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
         },
         "prompt": made.prompts("max")[0], "system": None,
         "outcome": {
-            "ok": True, "code": 0, "failure": None, "reply": "msg-2", "exit_code": 0, "model": None, "usage": None,
-            "denied": None, "files": [], "tools": 0, "failed_tools": 0, "left": [],
+            "ok": True, "code": 0, "failure": None, "reply": "msg-2", "exit_code": 0, "model": None, "version": None,
+            "usage": None, "denied": None, "files": [], "tools": 0, "failed_tools": 0, "left": [],
         },
         "partial": "", "summary": None,
     }  # fmt: skip
@@ -92,7 +92,7 @@ class TestAClaude:
 
     def test_its_receipt_has_what_it_reports(self) -> None:
         shown = run_here("show", "2").out
-        assert "  model     claude-fake-1\n  tokens    in 14, cached 3, out 7, $0.0025\n" in shown
+        assert "  model     claude-fake-1\n  version   2.1.197\n  tokens    in 14, cached 3, out 7, $0.0025\n" in shown
         assert "  tools     1 used, 0 denied\n" in shown
         assert shown.endswith("s  Bash make test\n")
         assert "  inert     1 @path of other speakers made inert\n" in shown

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from teamchat.core.ledger import newest_proven
 from tests.cli.scene import objects
 from tests.crew import Reply, crew
+from tests.installed import program
 from tests.program import Result, ended, run_here, start
 from tests.runners.processes import clocks_wait_for, eventually
 
@@ -141,6 +144,25 @@ def test_a_recording_that_breaks_off_does_not_verify() -> None:
     ran = replay("--verify")
     assert ran.code == 1
     assert ran.err.endswith("· input 2 is not as recorded: the recording breaks off\n")
+
+
+def test_the_version_of_the_cli_is_kept_for_the_replay(world: Path) -> None:
+    """Nothing in Gemini's output tells it, and where a recording is played no Gemini needs to be installed."""
+    made = crew(world, {"carol": ["Fine."]}, like={"carol": "gemini"})
+    gemini = program(world / "gemini", f'exec {sys.executable} "$@"')
+    described = world / "package.json"
+    described.write_text(f'{{"name": "@google/gemini-cli", "version": "{newest_proven("gemini")}"}}')
+    made.file.write_text(made.file.read_text().replace(sys.executable, str(gemini)))
+    assert record("--trust", "[NEXT:carol] Go").code == 0
+    described.unlink()
+    assert the("turn")["version"] == newest_proven("gemini")
+    assert the("end")["turns"][0]["outcome"]["denied"] == []
+    ran = replay("--verify")
+    assert (ran.code, ran.err) == (0, ran.err)
+    lines = entries()
+    del next(line for line in lines if "turn" in line)["turn"]["version"]
+    write(lines)
+    assert "turn 1 outcome denied: null instead of []" in replay("--verify").err
 
 
 # --- how turns end

@@ -60,30 +60,48 @@ def programs(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("programs")
 class TestVersion:
+    @pytest.fixture(autouse=True)
+    def known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A ledger of three versions, one of which does not report what it refuses."""
+        holds, misses = {"denials": {"state": "ok"}}, {"denials": {"state": "failed", "text": "none was reported"}}
+        monkeypatch.setattr(
+            "teamchat.core.ledger.ledger", lambda: {"claude": {"2.1.330": holds, "2.1.260": misses, "2.1.197": holds}}
+        )
+
     @pytest.mark.parametrize(
         ("said", "state", "text"),
         [
-            ("2.1.197 (Claude Code)", "ok", "2.1.197, the tested one"),
-            ("2.1.196 (Claude Code)", "warning", "2.1.196, older than the tested 2.1.197"),
-            ("2.0", "warning", "2.0, older than the tested 2.1.197"),
-            ("v2.1.197-rc1", "warning", "2.1.197-rc1, older than the tested 2.1.197"),
-            ("2.10.0", "warning", "2.10.0, newer than the tested 2.1.197"),
-            ("claude 3.0.0\nmore 1.0.0", "warning", "3.0.0, newer than the tested 2.1.197"),
+            ("2.1.330 (Claude Code)", "ok", "2.1.330, proven"),
+            ("2.1.197 (Claude Code)", "ok", "2.1.197, proven; the newest proven is 2.1.330"),
+            ("2.1.260", "warning", "2.1.260, proven but for denials; the newest proven is 2.1.330"),
+            ("2.1.261 (Claude Code)", "warning", "2.1.261, not proven; the newest proven is 2.1.330"),
+            ("2.0", "warning", "2.0, not proven; the newest proven is 2.1.330"),
+            ("v2.1.330-rc1", "warning", "2.1.330-rc1, not proven; the newest proven is 2.1.330"),
+            ("2.10.0", "warning", "2.10.0, newer than the newest proven 2.1.330"),
+            ("claude 3.0.0\nmore 1.0.0", "warning", "3.0.0, newer than the newest proven 2.1.330"),
         ],
     )
-    def test_it_is_held_against_the_tested_one(self, said: str, state: str, text: str) -> None:
+    def test_it_is_held_against_the_ledger(self, said: str, state: str, text: str) -> None:
         FILE.write_text(ONE)
         checks = found(Programs({"claude": said}))
         version = one(checks, "version")
         assert (version.state, version.text, version.value) == (state, text, text.partition(",")[0])
         assert exit_code(check for check in checks if check.what == "version") == ExitCode.DONE
 
-    def test_an_older_one_comes_with_the_way_to_a_newer(self) -> None:
+    @pytest.mark.parametrize(
+        ("said", "hint"),
+        [
+            ("2.1.330", None),
+            ("2.1.260", "npm install -g @anthropic-ai/claude-code"),
+            ("9.0.0", "teamchat doctor --offline"),
+            ("1.0.0", "teamchat doctor --offline"),
+        ],
+    )
+    def test_one_that_is_not_proven_comes_with_what_to_do(self, said: str, hint: str | None) -> None:
         FILE.write_text(ONE)
-        assert one(found(Programs({"claude": "1.0.0"})), "version").hint == "npm install -g @anthropic-ai/claude-code"
-        assert one(found(Programs({"claude": "9.0.0"})), "version").hint is None
+        assert one(found(Programs({"claude": said})), "version").hint == hint
 
-    @pytest.mark.parametrize(("said", "code"), [("", 0), ("no version here", 0), ("2.1.197", 1), ("2.1.197", None)])
+    @pytest.mark.parametrize(("said", "code"), [("", 0), ("no version here", 0), ("2.1.330", 1), ("2.1.330", None)])
     def test_no_answer_is_a_warning(self, said: str, code: int | None) -> None:
         FILE.write_text(ONE)
         version = one(found(Programs({"claude": said}, code)), "version")
@@ -133,9 +151,6 @@ class TestVersion:
         assert "GEMINI_API_KEY" not in ask.env
         assert ask.env["ANTHROPIC_API_KEY"] == "a"
 
-    def test_each_runner_knows_the_version_that_the_tests_of_the_real_clis_pin(self) -> None:
-        assert [AGENT_TYPES[like].runner.tested_version for like in ("claude", "codex", "gemini")] == [*PINNED.values()]
-
 
 class TestTrust:
     @pytest.fixture(autouse=True)
@@ -158,7 +173,7 @@ class TestTrust:
         ask = Programs()
         checks = found(ask)
         assert ask.asked == [(f"{world}/work/evil/claude", "--version")]
-        assert one(checks, "version").state == "ok"
+        assert one(checks, "version").value == PINNED["claude"]
         assert one(checks, "team").text == f"{world}/work/teamchat.toml, trusted"
 
 

@@ -14,6 +14,7 @@ import pytest
 from teamchat.core.agent_types import Like
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, TeamchatError, UsageError
+from teamchat.core.ledger import newest_proven
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import AgentSpec
@@ -284,9 +285,44 @@ def test_a_receipt_counts_tools_files_and_denials(stage: Stage) -> None:
     assert end.vendor_session == "v-1"
 
 
-@pytest.mark.parametrize(("like", "denied"), [("claude", ()), ("plain", None)])
+@pytest.mark.parametrize(("like", "denied"), [("claude", ()), ("gemini", None), ("codex", None), ("plain", None)])
 def test_no_denial_is_told_apart_from_an_unknown_number(stage: Stage, like: Like, denied: tuple[()] | None) -> None:
     assert follow(stage, spoken(like, "Hi"), like).outcome.denied == denied
+
+
+@pytest.mark.parametrize(
+    ("version", "denied"), [(newest_proven("claude"), ()), ("999.0.0", None), ("", None), (None, None), (7, None)]
+)
+def test_no_denial_is_believed_of_a_proven_version(stage: Stage, version: object, denied: tuple[()] | None) -> None:
+    said = spoken("claude", "Hi", version=version)
+    outcome = follow(stage, said, "claude").outcome
+    assert (outcome.denied, outcome.version) == (denied, version if isinstance(version, str) and version else None)
+
+
+def test_a_denial_that_was_seen_is_told_whatever_the_version(stage: Stage) -> None:
+    refused = TOOLS % {"in": "x", "no": "Claude requested permissions to use Bash"}
+    outcome = follow(stage, refused + spoken("claude", "done", version="999.0.0"), "claude").outcome
+    assert outcome.denied == (Denied("Bash", "rm"),)
+
+
+@pytest.mark.parametrize(("version", "denied"), [(newest_proven("gemini"), ()), ("999.0.0", None)])
+def test_the_version_of_a_cli_that_does_not_say_it_is_that_of_its_package(
+    stage: Stage, version: str, denied: tuple[()] | None
+) -> None:
+    program = stage.folder / "gemini"
+    program.touch(0o755)
+    (stage.folder / "package.json").write_text(f'{{"name": "@google/gemini-cli", "version": "{version}"}}')
+    runs(stage, str(program), like="gemini")
+    said = asyncio.run(
+        run(
+            made_ready(stage),
+            stage.folder / "turn",
+            lambda launch: Running(launch, spoken("gemini", "Hi"), ""),
+            Stopper(),
+            nothing,
+        )
+    )
+    assert (said.outcome.version, said.outcome.denied) == (version, denied)
 
 
 def test_notes_are_kept_but_not_without_end(stage: Stage) -> None:

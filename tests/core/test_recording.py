@@ -58,7 +58,7 @@ def test_a_cassette_reads_back_as_it_was_recorded(tmp_path: Path, world: Path) -
     played = recorded_turn(cassette.turns[0])
     for stream in ("out", "err"):
         assert joined(played.chunks, stream) == joined(chunks, stream)
-    assert played.exit == Exit(0, (), None, 1.5)
+    assert played.exit == Exit(0, (), None, 1.5, version="")
     assert recorded_team(cassette, tmp_path).member("max").cwd == tmp_path
 
 

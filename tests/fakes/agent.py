@@ -320,7 +320,8 @@ def pieces(text: str) -> list[str]:
 
 @step
 def claude_init() -> None:
-    event(type="system", subtype="init", session_id="5e551017-0000-4000-8000-000000000001", model="claude-fake-1")
+    told = {"session_id": "5e551017-0000-4000-8000-000000000001", "model": "claude-fake-1"}
+    event(type="system", subtype="init", **told, claude_code_version="2.1.197")
 
 
 @step

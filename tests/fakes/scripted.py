@@ -14,14 +14,25 @@ import time
 from pathlib import Path
 
 
-def spoken(like: str, text: str, session: str = "v-1", usage: dict[str, int] | None = None) -> str:
-    """`text` as the whole output of a successful turn of an agent of this kind, in that session of its own."""
+def spoken(
+    like: str, text: str, session: str = "v-1", usage: dict[str, int] | None = None, version: object = "2.1.197"
+) -> str:
+    """`text` as the whole output of a successful turn of an agent of this kind, in that session of its own.
+
+    `version` is what a Claude says it is.
+    """
     if like == "plain":
         return text
     usage = usage or {"input_tokens": 100, "output_tokens": 20}
     events: dict[str, list[dict[str, object]]] = {
         "claude": [
-            {"type": "system", "subtype": "init", "model": "scripted", "session_id": session},
+            {
+                "type": "system",
+                "subtype": "init",
+                "model": "scripted",
+                "session_id": session,
+                "claude_code_version": version,
+            },
             {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}},
             {
                 "type": "result",

@@ -5,12 +5,14 @@ spoils it: `rename` ({old type: new type} of events), `refuse` (an argument that
 what it should refuse), `silent` (reports no refusal), `cut` (so many bytes of its prompt), `deaf` (to all but SIGKILL),
 `forgets` (what was said in a session), `anew` (begins a session in place of going on with one), `headstrong` (keeps its
 instructions from its model), `leaves` (after a turn, though it should stay), `abrupt` (ends without a newline),
-`chatty` (with events of so many unknown names), `garbled` (asks its model in what is no JSON).
+`chatty` (with events of so many unknown names), `garbled` (asks its model in what is no JSON), `narrow` (refuses a
+prompt of more characters, as Claude does).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -196,6 +198,9 @@ def answer(session: str, said: list[str]) -> None:
             "gemini": {"type": "init", "session_id": session, "model": "m"},
         }[VENDOR]
     )
+    if len(said[-1]) > KNOBS.get("narrow", math.inf):
+        emit({"type": "result", "subtype": "success", "is_error": True, "result": "Prompt is too long"})
+        sys.exit(1)
     for unknown in range(KNOBS.get("chatty", 0)):
         emit({"type": f"news-{unknown}"})
     number = 0

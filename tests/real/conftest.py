@@ -20,16 +20,16 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="session")
-def programs() -> Path:
-    """The folder with the real CLIs' programs; skips where they can not be had."""
+def programs() -> str:
+    """A PATH of the real CLIs' programs, at the versions of this run; skips where they cannot be had."""
     try:
-        return clis.installed()
+        return clis.installed(clis.chosen())
     except clis.Unavailable as reason:
         pytest.skip(str(reason))
 
 
 @pytest.fixture
-def real_env(tmp_path: Path, server: ModelServer, programs: Path) -> dict[str, str]:
+def real_env(tmp_path: Path, server: ModelServer, programs: str) -> dict[str, str]:
     """A whole environment for the real CLIs, with a home of its own; their model is `server`."""
     home = tmp_path / "home"
     home.mkdir()

@@ -96,7 +96,7 @@ def spoken(text: str) -> Reply:
 
 
 def main(target: Path) -> None:
-    programs = clis.installed()
+    programs = clis.installed(clis.PINNED)
     with tempfile.TemporaryDirectory(prefix="demo-") as folder, ModelServer() as server:
         home, work = Path(folder) / "home", Path(folder) / "home" / "blog"
         work.mkdir(parents=True)
@@ -125,7 +125,7 @@ def main(target: Path) -> None:
         done = subprocess.run(argv, cwd=work, env=env, stdin=subprocess.DEVNULL, check=False)
         assert done.returncode == 9, done.returncode  # it ends with a question to a person
         text = cassette.read_text(encoding="utf-8")
-        for path, name in ((str(programs.parent), "/opt/clis"), (str(home), "/home/kai"), (folder, "/tmp")):
+        for path, name in ((str(clis.CACHE), "/opt/clis"), (str(home), "/home/kai"), (folder, "/tmp")):
             text = text.replace(path, name).replace(path.replace("/", "-"), name.replace("/", "-"))
         target.write_text(text, encoding="utf-8")
 

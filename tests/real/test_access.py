@@ -51,6 +51,7 @@ def allow_everything(user: World) -> None:
     )
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("permissive", [False, True], ids=["plain user", "permissive user"])
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_read_writes_nothing_and_the_receipt_counts_it(user: World, vendor: Vendor, *, permissive: bool) -> None:

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 
 
+@pytest.mark.core
 def test_three_members_speak_in_order_each_answering_the_one_before(user: World) -> None:
     """Seed 004, 2.4."""
     user.team()
@@ -88,6 +89,7 @@ def test_text_streams_as_it_comes(user: World) -> None:
     assert ran.result["text"] == "one two three"
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_usage_is_what_the_cli_reports(user: World, vendor: Vendor) -> None:
     user.member(vendor)

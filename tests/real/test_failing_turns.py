@@ -39,6 +39,7 @@ def test_a_failure_is_no_success(user: World, vendor: Vendor, reply: Reply) -> N
     assert user("send", "--dry-run", "again").out.count("half a rep") == 0  # partial text is in no prompt
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_rejected_login_is_told_at_once(user: World, vendor: Vendor) -> None:
     user.member(vendor)

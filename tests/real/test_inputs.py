@@ -41,7 +41,7 @@ def test_700_kilobytes_arrive_exactly(user: World, vendor: Vendor) -> None:
     assert user.prompt(vendor).endswith(text)
 
 
-@pytest.mark.parametrize(("vendor", "size"), [("codex", 1_100_000), ("gemini", 4_600_000), ("claude", 10_100_000)])
+@pytest.mark.parametrize(("vendor", "size"), [("codex", 1_100_000), ("gemini", 4_600_000), ("claude", 2_800_000)])
 def test_more_than_a_cli_takes_is_refused_before_it_runs(user: World, vendor: Vendor, size: int) -> None:
     name = user.member(vendor, head="max_bytes = 20000000\nmax_prompt_tokens = 5000000")
     ran = user("send", "-", stdin=b"x" * size)

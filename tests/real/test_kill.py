@@ -15,7 +15,7 @@ from tests.real.world import MEMBERS, TIMEOUT_S, World, alive, kill, tree, wait_
 
 pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
-SLEEP = "sleep 286"
+WAITS = "tail -f waits.txt"  # Claude Code 2.1.330 does not run a `sleep` that stands alone
 
 
 def shell(vendor: Vendor, command: str) -> ToolUse:
@@ -31,8 +31,9 @@ def shell(vendor: Vendor, command: str) -> ToolUse:
 
 def busy(user: World, vendor: Vendor) -> str:
     """A member whose model says something and then runs a long shell command."""
-    name = user.member(vendor, 'access = "edit"\nallow = ["sleep"]')
-    user.server.script(vendor, [Reply("Let me wait.", tools=(shell(vendor, SLEEP),)), Reply("Done waiting.")])
+    name = user.member(vendor, 'access = "edit"\nallow = ["tail"]')
+    (user.cwd / "waits.txt").touch()
+    user.server.script(vendor, [Reply("Let me wait.", tools=(shell(vendor, WAITS),)), Reply("Done waiting.")])
     return name
 
 
@@ -47,17 +48,18 @@ def commands(pids: set[int]) -> list[str]:
     return found
 
 
-def sleeping(pids: set[int]) -> bool:
+def waiting(pids: set[int]) -> bool:
     """Whether the shell command is among these processes."""
-    return SLEEP in commands(pids)
+    return WAITS in commands(pids)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_kill_9_leaves_no_process_and_loses_nothing(user: World, vendor: Vendor) -> None:
     name = busy(user, vendor)
     with user.start("send", "--trust", "Go") as process:
         seen: set[int] = set()
-        wait_until(lambda: sleeping(tree(process.pid)))
+        wait_until(lambda: waiting(tree(process.pid)))
         time.sleep(0.5)  # whatever else the CLI starts beside its tool
         seen |= tree(process.pid)
         kill(process)
@@ -77,7 +79,7 @@ def test_kill_9_leaves_no_process_and_loses_nothing(user: World, vendor: Vendor)
 def test_a_signal_stops_the_turn_cleanly(user: World, vendor: Vendor, number: signal.Signals, code: int) -> None:
     name = busy(user, vendor)
     with user.start("send", "--trust", "Go") as process:
-        wait_until(lambda: sleeping(tree(process.pid)))
+        wait_until(lambda: waiting(tree(process.pid)))
         seen = tree(process.pid)
         process.send_signal(number)
         _, err = process.communicate(timeout=TIMEOUT_S)

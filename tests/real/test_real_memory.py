@@ -207,6 +207,7 @@ def test_two_conversations_at_once_never_share_a_session(user: World, vendor: Ve
         assert ("left 1." in whole) != ("right 1." in whole)
 
 
+@pytest.mark.core
 def test_a_live_member_that_is_called_back_answers_in_the_same_process(user: World) -> None:
     person = '[[members]]\nname = "kailai"\ntype = "human"\n'
     members = (

@@ -58,7 +58,7 @@ def denied(name: str) -> list[tuple[str, str]]:
 def test_a_turn_with_a_tool_is_told_from_start_to_done() -> None:
     events, verdict = replay("claude", "recommended")
     assert events == [
-        Started("claude-opus-4-8[1m]"),
+        Started("claude-opus-4-8[1m]", "2.1.197"),
         VendorSession("3ca5c347-c65c-49e4-868e-d9c944a3f236"),
         Thinking("hm"),
         TextDelta("Looking. "),

@@ -199,7 +199,7 @@ def test_what_a_member_may_do_is_one_line(runner: Runner, access: Access) -> Non
 def test_each_cli_is_stopped_limited_and_told_apart_as_observed() -> None:
     facts = {runner.vendor: (runner.limit, runner.stop, runner.stall_s, runner.reports_denials) for runner in ALL}
     assert facts == {
-        "claude": (Limit(10_000_000), StopRule(Signals.SIGINT, group=False), 300, True),
+        "claude": (Limit(2_700_000, "characters"), StopRule(Signals.SIGINT, group=False), 300, True),
         "codex": (Limit(1_048_576, "characters"), StopRule(Signals.SIGTERM, group=True), 900, False),
         "gemini": (Limit(4_000_000), StopRule(Signals.SIGTERM, group=True), 300, True),
         None: (None, StopRule(Signals.SIGTERM, group=True), 300, False),

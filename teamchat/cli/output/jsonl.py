@@ -191,6 +191,7 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "seconds": round(outcome.seconds, 3),
         "first_byte_s": outcome.first_byte_s and round(outcome.first_byte_s, 3),
         "model": outcome.model,
+        "version": outcome.version,
         "usage": outcome.usage and usage_fields(outcome.usage),
         "denied": None if outcome.denied is None else [dataclasses.asdict(denied) for denied in outcome.denied],
         "files": list(outcome.files),

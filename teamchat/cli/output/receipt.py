@@ -162,6 +162,8 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
     yield "took", f"{duration(outcome.seconds)}{first}"
     if outcome.model:
         yield "model", outcome.model
+    if outcome.version:
+        yield "version", outcome.version
     yield "tokens", _usage(outcome.usage)
     yield "tools", _tools(outcome)
     if outcome.denied:

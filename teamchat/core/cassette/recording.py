@@ -163,6 +163,7 @@ class CassetteWriter:
         if turn.exit:
             values |= {
                 "cwd": named(turn.exit.cwd, lines),
+                "version": turn.exit.version or None,
                 "exit_code": turn.exit.code,
                 "over_limit": turn.exit.over_limit,
                 "seconds": round(turn.exit.seconds, 3),

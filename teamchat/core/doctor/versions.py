@@ -1,4 +1,4 @@
-"""Which version of an agent CLI is installed, held against the one whose behaviour its runner was tested with."""
+"""Which version of an agent CLI is installed, and what the ledger of proven versions knows of it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from pathlib import Path
 
 from teamchat.core.doctor.checks import Check
 from teamchat.core.errors import ExitCode
+from teamchat.core.ledger import newest_proven, numbers, shortfalls
 from teamchat.core.team import INSTALL
-from teamchat.runners.base import Runner
+from teamchat.runners.base import Runner, Vendor
 from teamchat.runners.failures import ending
 from teamchat.runners.running import SpawnFailed
 
 Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None, bytes]]
 """How a program is asked for its version, as `runners.process.capture` does."""
 
+PROVE = "teamchat doctor --offline"
 ANSWER_S = 10.0  # Gemini takes one and a half
 _VERSION = re.compile(rb"\d{1,9}(?:\.\d{1,9})+[0-9A-Za-z.+-]*")
 _NOT_STARTED = (126, 127)  # what shells and `env` end with when there is no interpreter for a script
@@ -42,22 +44,22 @@ def check_version(
     version = _VERSION.search(said)
     if code or version is None:
         return Check(None, "version", "warning", f"--version {ending(code)}, and told no version")
-    return _compared(version[0].decode(), runner.tested_version or "", INSTALL[name])
+    assert runner.vendor
+    return _known(version[0].decode(), runner.vendor, INSTALL[name])
 
 
 def _broken(text: str) -> Check:
     return Check(None, "version", "failed", text, code=ExitCode.AGENT_UNAVAILABLE)
 
 
-def _compared(version: str, tested: str, upgrade: str) -> Check:
-    """A version held against the tested one; an early form of a version (1.2.0-rc1) comes before it."""
-    if version == tested:
-        return Check(None, "version", "ok", f"{version}, the tested one", version)
-    if _numbers(version) <= _numbers(tested):
-        return Check(None, "version", "warning", f"{version}, older than the tested {tested}", version, upgrade)
-    return Check(None, "version", "warning", f"{version}, newer than the tested {tested}", version)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    found = re.match(r"[\d.]*\d", version)
-    return tuple(int(number) for number in found[0].split(".") if number) if found else ()
+def _known(version: str, vendor: Vendor, upgrade: str) -> Check:
+    """What the ledger has on this version."""
+    newest, missing = newest_proven(vendor), shortfalls(vendor, version)
+    beside = "" if version == newest else f"; the newest proven is {newest}"
+    if missing:
+        text = f"{version}, proven but for {', '.join(missing)}{beside}"
+        return Check(None, "version", "warning", text, version, upgrade)
+    if missing is not None:
+        return Check(None, "version", "ok", f"{version}, proven{beside}", version)
+    unproven = f"newer than the newest proven {newest}" if numbers(version) > numbers(newest) else f"not proven{beside}"
+    return Check(None, "version", "warning", f"{version}, {unproven}", version, PROVE)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from teamchat.core.ledger import reports_denials
 from teamchat.core.memory import Thread, own_share
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import TimedEvent
@@ -24,6 +25,7 @@ from teamchat.runners.agent_events import (
     ToolResult,
     Usage,
 )
+from teamchat.runners.installed import installed_version
 from teamchat.runners.running import Identity, Launch, Launcher, SpawnFailed, Stays, in_words
 from teamchat.runners.turn import NO_LIMITS, Stopper, TurnEnd, run_turn
 
@@ -75,6 +77,7 @@ async def run(
     collector = _Collector(emit)
     member = turn.member
     program = shutil.which(turn.command.argv[0], path=turn.env.get("PATH", os.defpath)) or turn.command.argv[0]
+    installed = installed_version(program, turn.runner.package)
     what = Launch(
         argv=(program, *turn.command.argv[1:]),
         cwd=member.cwd,
@@ -86,6 +89,7 @@ async def run(
         identity=Identity(member.name, turn.agent.like, turn.prompt.system_text),
         stays=stays,
         through=turn.command.through,
+        version=installed,
     )
     try:
         turn.scratch.mkdir(0o700)
@@ -99,7 +103,8 @@ async def run(
         return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
     resumes, before = turn.setup.resumes, _used_before(turn)
     end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
-    outcome = _outcome(turn, end, collector, before, _judged(end.failure, folder))
+    version = (installed if end.version is None else end.version) or None
+    outcome = _outcome(turn, end, collector, before, _judged(end.failure, folder), version)
     untold = stays is not None and end.untold
     return FinishedTurn(outcome, end.text, end.interrupted, untold, end.vendor_session, tuple(collector.events))
 
@@ -154,7 +159,12 @@ def _judged(failure: Failure | None, folder: Path) -> Failure | None:
 
 
 def _outcome(
-    turn: ReadyTurn, end: TurnEnd, collected: _Collector, before: Usage | None, failure: Failure | None
+    turn: ReadyTurn,
+    end: TurnEnd,
+    collected: _Collector,
+    before: Usage | None,
+    failure: Failure | None,
+    version: str | None,
 ) -> Outcome:
     notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)][:20]
     if end.left:
@@ -166,7 +176,8 @@ def _outcome(
         first_byte_s=end.first_byte_s,
         model=end.model,
         usage=own_share(end.usage, before) if before else end.usage,
-        denied=end.denied if end.denied or turn.runner.reports_denials else None,
+        version=version,
+        denied=end.denied if end.denied or reports_denials(turn.runner, version) else None,
         files=collected.files(end.cwd or turn.member.cwd),
         tools=collected.count(ToolCall),
         failed_tools=collected.failed(),

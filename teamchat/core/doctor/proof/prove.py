@@ -20,7 +20,7 @@ from teamchat.core.doctor.checks import Check, not_installed
 from teamchat.core.doctor.proof import rows
 from teamchat.core.doctor.proof.shapes import SHAPES
 from teamchat.core.doctor.proof.stand import SYSTEM, Stand, furnished
-from teamchat.core.doctor.proof.tools import NOTE, SLEEP, looking, running, trying_to_write
+from teamchat.core.doctor.proof.tools import HANGING, NOTE, looking, running, trying_to_write
 from teamchat.core.doctor.proof.turn import CLOCKS
 from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import StoreError
@@ -78,7 +78,7 @@ async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progres
         remove(os.fsencode(folder))
     progress(name, None)
     hint = f"{INSTALL[name]}@{runner.tested_version}"
-    checks = [version, *proved]
+    checks = [replace(version, hint=None) if version.state == "warning" else version, *proved]
     return [replace(check, hint=hint) if check.state == "failed" and check.hint is None else check for check in checks]
 
 
@@ -127,10 +127,10 @@ async def _turns(stand: Stand, begins: Callable[[str], None]) -> AsyncIterator[C
     yield rows.resume(small, refused, refused_asked, said.decode())
     yield rows.denials(refused, refused_asked, len(tries) - 1, made, runner)
     begins("a hanging turn")
-    waits = [Reply("Let me wait.", tools=(running(vendor, " ".join(SLEEP)),)), Reply(ending="stall")]
-    editing = stand.job(access="edit", allow=(SLEEP[0],), project_settings=True)
+    waits = [Reply("Let me wait.", tools=(running(vendor, " ".join(HANGING)),)), Reply(ending="stall")]
+    editing = stand.job(access="edit", allow=(HANGING[0],), project_settings=True)
     hanging, _ = await stand.turn(editing, b"Wait.", waits, hangs=True)
-    yield rows.stop(hanging, runner, SLEEP[0])
+    yield rows.stop(hanging, runner, HANGING[0])
     yield rows.flags(
         [("read", small), (most.access, large), ("edit", hanging), ("a second turn", refused)],
         refusal,

@@ -75,6 +75,11 @@ def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limi
         if not requests:
             if not turn.began:
                 return _row("stdin", "unknown", NO_TURN)
+            if given is sent[-1][0] and turn.end.failure and turn.end.failure.kind is FailureKind.TOO_LARGE:
+                text = (
+                    f"prompts arrive byte for byte, but this version refuses one of {limit.size:,} {limit.unit} itself"
+                )
+                return _row("stdin", "warning", text)
             text = f"a prompt of {len(given):,} bytes never came to the model: {_reason(turn)}"
             return _row("stdin", "failed", text)
         arrived = prompt(requests[0]).encode(errors="surrogatepass")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from teamchat.core.doctor.proof.tools import NOTE, SLEEP
+from teamchat.core.doctor.proof.tools import HANGING, NOTE
 from teamchat.core.doctor.proof.turn import Observed, Watch, observe
 from teamchat.core.scripted.home import MODELS, environment
 from teamchat.core.scripted.protocol import Request
@@ -65,7 +65,7 @@ class Stand:
         before = len(self.server.turns(self.vendor))
 
         def stuck(tree: Mapping[int, str]) -> bool:
-            return SLEEP[0] in tree.values() or len(self.server.turns(self.vendor)) > before + 1
+            return HANGING[0] in tree.values() or len(self.server.turns(self.vendor)) > before + 1
 
         output = self.folder / f"turn-{before}"
         watch = Watch(self.runner, job, stdin, output, hangs=stuck if hangs else None, life=life)

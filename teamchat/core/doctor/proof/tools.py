@@ -8,7 +8,11 @@ from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.runners.base import Vendor
 
 NOTE = "note.txt"
-SLEEP = ("sleep", "600")
+HANGING = (
+    "tail",
+    "-f",
+    NOTE,
+)  # Claude Code 2.1.330 does not run a `sleep`, and a `tail` of its own folder's files only
 
 
 def looking(vendor: Vendor) -> ToolUse:
