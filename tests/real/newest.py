@@ -1,0 +1,91 @@
+"""What falls short at the newest versions of the CLIs: told, and no failure, for a vendor's release stops none of ours.
+
+Where they are the pinned versions, those were run already. Otherwise `doctor --offline` and the core of the real tests
+(the marker `core`) are run with them, and one line is printed for everything that does not hold.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from tests.program import ROOT
+from tests.real import clis
+from tests.real.ledger import proved
+
+TIMEOUT_S = 900
+
+
+def told(pinned: clis.Versions) -> Iterator[str]:
+    """The lines about the newest versions, the first of which names them."""
+    try:
+        newest = clis.newest()
+        names = clis.in_words(newest)
+        if newest == pinned:
+            yield f"newest CLIs: {names}: they are the pinned ones, nothing is run twice"
+            return
+        yield f"newest CLIs: {names} (pinned: {clis.in_words(pinned)})"
+        yield from shortfalls(newest)
+        yield from core(newest)
+    except (clis.Unavailable, OSError, ValueError, subprocess.TimeoutExpired) as error:
+        yield f"newest CLIs: not tried, or not to the end: {error}"
+
+
+def shortfalls(versions: clis.Versions) -> Iterator[str]:
+    """The rows of `doctor --offline` that do not hold."""
+    found = proved(versions)
+    short = [
+        f"  {name} {versions[name]}, {what}: {row['state']}: {row['text']}"
+        for name, rows in found.items()
+        for what, row in rows.items()
+        if "text" in row
+    ]
+    yield f"  doctor --offline: {sum(map(len, found.values())) - len(short)} rows hold, {len(short)} to look at"
+    yield from short
+
+
+def core(versions: clis.Versions) -> Iterator[str]:
+    """The core tests that do not hold; pytest's own words are kept from the screen, where they read as a failure."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        argv = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "tests/real",
+            "-m",
+            "real and core",
+            "-n",
+            "auto",
+            f"--junitxml={report}",
+        ]
+        env = {**os.environ, "TEAMCHAT_REAL_CLIS": clis.in_words(versions)}
+        done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        if not report.is_file():
+            yield f"  core tests: did not run: {done.stdout[-300:].strip()} {done.stderr[-300:].strip()}"
+            return
+        yield from _read(ET.parse(report).getroot())  # noqa: S314 (pytest wrote it)
+
+
+def _read(report: ET.Element) -> Iterator[str]:
+    cases = list(report.iter("testcase"))
+    short = [(case, trouble) for case in cases for trouble in case if trouble.tag in ("failure", "error", "skipped")]
+    yield f"  core tests: {len(cases) - len({id(case) for case, _ in short})} of {len(cases)} hold"
+    for case, trouble in short:
+        reason = (trouble.get("message") or trouble.tag).strip().split("\n", 1)[0]
+        yield f"  {case.get('name')}: {reason[:200]}"
+
+
+def main() -> int:
+    for line in told(clis.PINNED):
+        print(line, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
