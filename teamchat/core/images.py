@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 LARGEST_IMAGE = 5 << 20  # bytes, which is what Anthropic's API takes of one
 MOST_IMAGES = 10  # in one message
 
-_BEGINS = {
+Kind = Literal["png", "jpg", "gif", "webp"]
+_BEGINS: Mapping[Kind, tuple[bytes, ...]] = {
     "png": (b"\x89PNG\r\n\x1a\n",),
     "jpg": (b"\xff\xd8\xff",),
     "gif": (b"GIF87a", b"GIF89a"),
@@ -21,7 +23,7 @@ class Image:
     """An image by its content: `name` is what the person called it, `kind` one of png, jpg, gif and webp."""
 
     name: str
-    kind: str
+    kind: Kind
     data: bytes = field(repr=False)
 
 
@@ -41,7 +43,7 @@ def files_of(images: Sequence[Image], scratch: Path) -> Iterator[tuple[Path, Ima
         yield scratch / "images" / f"{number}.{image.kind}", image
 
 
-def image_type(data: bytes) -> str | None:
+def image_type(data: bytes) -> Kind | None:
     """The kind of image that `data` is, whatever its file is called; None for everything else."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
 
 from teamchat.core.agent_types import Like
 from teamchat.core.entry import check_entry
-from teamchat.core.errors import UsageError
+from teamchat.core.errors import DamagedStore, UsageError
 from teamchat.core.events import Conclusion
 from teamchat.core.images import Image, image_type
+from teamchat.core.store.checking import problems
+from teamchat.core.store.database import Database
+from teamchat.core.store.images import images_of
+from teamchat.core.store.rescue import rescue
 from teamchat.core.store.sessions import remove_session
 from teamchat.runners.running import Launch
 from tests.core.stage import Fails, Reply, Stage, team_of
@@ -126,3 +131,26 @@ def test_an_image_to_a_cli_that_takes_none_is_refused(tmp_path: Path) -> None:
         told = f"{name}'s CLI takes no images (shot.png): only claude, codex and gemini do"
         assert str(refusal.value) == told
     check_entry(made.stage.team, made.stage.db, None, "Hi", speaker=None, to="max", images=[SHOT])
+
+
+def test_what_is_left_of_a_damaged_store_has_the_images_whose_content_is_there(tmp_path: Path) -> None:
+    made = Gallery(tmp_path, max="claude")
+    made.send("Look", SHOT, OTHER, to="max")
+    db = made.stage.db
+    (lost,) = db.rows("SELECT body FROM images WHERE number = 2")
+    db.execute("PRAGMA foreign_keys = OFF")
+    db.execute("DELETE FROM texts WHERE hash = ?", lost["body"])
+    assert any("images" in problem for problem in problems(db))
+    assert rescue(db, tmp_path / "rescued.db")["image"] == 1
+    with contextlib.closing(Database(tmp_path / "rescued.db")) as rescued:
+        assert images_of(rescued, made.stage.session, "msg-1") == (SHOT,)
+        assert list(problems(rescued)) == []
+
+
+def test_a_kind_of_image_that_there_is_not_is_a_damaged_store(tmp_path: Path) -> None:
+    """It would name a file."""
+    made = Gallery(tmp_path, max="claude")
+    made.send("Look", SHOT, to="max")
+    made.stage.db.execute("UPDATE images SET kind = '../../x'")
+    with pytest.raises(DamagedStore):
+        images_of(made.stage.db, made.stage.session, "msg-1")

@@ -20,6 +20,7 @@ from teamchat.core.agent_types import Like
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import UsageError
+from teamchat.core.images import Kind as ImageKind
 from teamchat.core.printable import printable
 from teamchat.core.team.recorded import RecordedTeam
 from teamchat.runners.agent_events import FailureKind
@@ -56,7 +57,7 @@ class ImageLine(Line):
     """An image by its name and kind; what it shows is not recorded."""
 
     name: str
-    kind: Literal["png", "jpg", "gif", "webp"]
+    kind: ImageKind
 
 
 class HumanLine(InputLine):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.printable import printable
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
+from teamchat.core.store.images import an_image
 from teamchat.core.store.lessons import a_lesson
 from teamchat.core.store.messages import a_message
 from teamchat.core.store.routes import a_route, a_state
@@ -56,6 +57,7 @@ KINDS = (
     Kind("route", "routes", "session, number", a_route),
     Kind("todo change", "todo_changes", "id", a_change, ", 0 AS hidden"),
     Kind("summary", "summaries", "id", _summary),
+    Kind("image", "images", "session, message, number", an_image),
     Kind("lesson", "lessons", "id", a_lesson),
 )
 """In an order in which rows refer to earlier ones, but for messages of turns."""

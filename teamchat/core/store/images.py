@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 
-from teamchat.core.images import Image
+from teamchat.core.images import Image, Kind
 from teamchat.core.store.database import Database
-from teamchat.core.store.texts import get_text, pack, put_text
+from teamchat.core.store.rows import Row
+from teamchat.core.store.texts import Packed, get_text, put_text
 
 
 def put_images(db: Database, session: int, message: str, images: Iterable[Image]) -> None:
     """Store the images of a message, in the caller's transaction."""
     for number, image in enumerate(images, 1):
-        body = put_text(db, pack(image.data))
+        key = hashlib.sha256(image.data).hexdigest()
+        body = put_text(db, Packed(key, len(image.data), compressed=False, body=image.data))  # it is compressed already
         db.execute(
             "INSERT INTO images VALUES (?, ?, ?, ?, ?, ?)", session, message, number, image.name, image.kind, body
         )
 
 
 def images_of(db: Database, session: int, message: str) -> tuple[Image, ...]:
-    """The images of a message, in order."""
-    rows = db.rows("SELECT * FROM images WHERE session = ? AND message = ? ORDER BY number", session, message)
-    return tuple(Image(row["name"], row["kind"], get_text(db, row["body"])) for row in rows)
+    """The images of a message, in order. Raises `DamagedStore`."""
+    rows = db.values(
+        an_image, "SELECT * FROM images WHERE session = ? AND message = ? ORDER BY number", session, message
+    )
+    return tuple(Image(name, kind, get_text(db, body)) for name, kind, body in rows)
+
+
+def an_image(row: Row) -> tuple[str, Kind, str]:
+    """Its name, its kind and the key of its content."""
+    row.integer("session"), row.text("message"), row.integer("number")
+    return row.text("name"), row.one_of(Kind, "kind"), row.text("body")

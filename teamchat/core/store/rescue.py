@@ -42,6 +42,8 @@ MENDING = (
     )""",
     """DELETE FROM summaries WHERE session NOT IN (SELECT id FROM sessions) OR turn NOT IN (SELECT id FROM turns)
     OR through NOT IN (SELECT id FROM messages) OR text NOT IN (SELECT hash FROM texts)""",
+    """DELETE FROM images WHERE body NOT IN (SELECT hash FROM texts) OR NOT EXISTS (
+        SELECT 1 FROM messages WHERE messages.session = images.session AND messages.message = images.message)""",
 )
 """What is done about rows that refer to lost ones; ?1 is a new secret, ?2 the time."""
 
