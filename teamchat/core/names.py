@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from unicodedata import category, normalize
 from unicodedata import name as letter_name
 
@@ -75,8 +75,7 @@ class Ambiguous(Generic[M]):
     candidates: tuple[M, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """Nobody's name or title; `closest` is the member who was perhaps meant.
 
     `strange` is a letter in it that looks like another alphabet's, and that nobody here has.

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 from unicodedata import name as letter_name
 
 from teamchat.core.names import Ambiguous, Directory, Found, Named, Unknown, fold
@@ -33,8 +34,7 @@ class ProblemKind(StrEnum):
     TOO_MANY = "too many"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Something in a marker that was not done, in words for the user; `closest` is the member perhaps meant."""
 
     kind: ProblemKind
@@ -155,16 +155,13 @@ class _Reader:
             if target in self.called:
                 continue
             self.called.add(target)
-            group = _Group([], target.priority)
-            for name in target.names:
-                self._join(group, name)
-            if group.members:
-                self.groups.append(group)
+            if members := [member for name in target.names if (member := self._member(name))]:
+                group = _Group([], target.priority)
+                for member in members:
+                    self._join(group, member)
+                self.groups += [group] if group.members else []
 
-    def _join(self, group: _Group, name: str) -> None:
-        member = self._member(name)
-        if member is None:
-            return
+    def _join(self, group: _Group, member: str) -> None:
         if member == self.agent:
             self.note(Problem(ProblemKind.SELF, f"{member} named itself: ignored", member))
             return
