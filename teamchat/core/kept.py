@@ -23,6 +23,7 @@ from teamchat.runners.running import MAX_OUTPUT_BYTES
 NAME = "ended.json.z"
 STREAMS = ("stdout", "stderr")
 LARGEST = 2 * MAX_OUTPUT_BYTES
+LARGEST_WRITTEN = 4 * MAX_OUTPUT_BYTES
 EVENTS = {kind.__name__: kind for kind in get_args(AgentEvent)}
 
 
@@ -55,7 +56,7 @@ def free(folder: Path) -> None:
 def kept(folder: Path) -> FinishedTurn | None:
     """How the turn of that folder has ended, if that is kept there."""
     try:
-        found = json.loads(zlib.decompress(read_regular(folder / NAME, LARGEST)))
+        found = json.loads(_inflated(read_regular(folder / NAME, LARGEST)))
         events = tuple(
             TimedEvent(float(at), adapter(EVENTS[kind]).validate_python(fields)) for at, kind, fields in found["events"]
         )
@@ -70,6 +71,15 @@ def kept(folder: Path) -> FinishedTurn | None:
         )
     except (OSError, ValueError, TypeError, LookupError, RecursionError, zlib.error):
         return None
+
+
+def _inflated(data: bytes) -> bytes:
+    """What was compressed. Raises `ValueError` for more than a turn can come to: an agent can write there, too."""
+    inflate = zlib.decompressobj()
+    content = inflate.decompress(data, LARGEST_WRITTEN)
+    if not inflate.eof:
+        raise ValueError("it is cut, or larger than any turn")
+    return content
 
 
 def _written(turn: FinishedTurn) -> bytes:

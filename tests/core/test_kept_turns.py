@@ -142,6 +142,18 @@ def test_what_is_kept_is_what_was(tmp_path: Path) -> None:
     assert kept.kept(tmp_path / "new") == turn
 
 
+def test_no_more_is_taken_in_than_a_turn_can_come_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent can write to the folder of its turn: few bytes must not become many."""
+    assert kept.keep(tmp_path, FinishedTurn(Outcome(0, 1.0), "x" * 10_000))
+    assert kept.kept(tmp_path) is not None
+    monkeypatch.setattr(kept, "LARGEST_WRITTEN", 10_000)
+    assert kept.kept(tmp_path) is None
+    file = tmp_path / kept.NAME
+    monkeypatch.undo()
+    file.write_bytes(file.read_bytes()[:-1])
+    assert kept.kept(tmp_path) is None
+
+
 def test_the_output_makes_room_on_a_full_disk(stage: Stage) -> None:
     """The store has as many pages as it may have, until the output of the turn is gone."""
     stage.says["max"] = ["x" * 200_000]

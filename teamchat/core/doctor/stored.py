@@ -16,6 +16,7 @@ from teamchat.core.folders import STORE_NAME, workspace_path
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, LOCKS, Database
 from teamchat.core.store.rescue import rescue
+from teamchat.runners.removal import remove
 
 MOST_PROBLEMS = 10
 TOLD = ("session", "message", "turn")
@@ -70,7 +71,7 @@ def _rescued(db: Database) -> Check:
         return failed("rescued", error)
     counts = ", ".join(f"{found[noun]} {noun}{'' if found[noun] == 1 else 's'}" for noun in TOLD)
     if not any(found.values()):
-        shutil.rmtree(folder)
+        remove(folder)
         return failed("rescued", StoreError("nothing can be read", _away(db.path.parent)))
     hint = f"{_away(db.path.parent)} && mv {quote(str(folder))} {quote(str(db.path.parent))}"
     return Check(None, "rescued", "ok", f"{counts}, in {folder}", str(folder), hint)
