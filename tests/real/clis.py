@@ -81,6 +81,7 @@ def _installed(name: Vendor, version: str) -> Path:
             shutil.rmtree(partial, ignore_errors=True)
             what = ("--no-audit", "--no-fund", f"{_package(name)}@{version}")
             _npm("install", "--prefix", str(partial), *what, timeout_s=INSTALL_TIMEOUT_S)
+            shutil.rmtree(folder, ignore_errors=True)
             partial.rename(folder)
     return folder / "node_modules" / ".bin"
 

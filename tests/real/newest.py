@@ -69,10 +69,10 @@ def core(versions: clis.Versions) -> Iterator[str]:
         if not report.is_file():
             yield f"  core tests: did not run: {done.stdout[-300:].strip()} {done.stderr[-300:].strip()}"
             return
-        yield from _read(ET.parse(report).getroot())  # noqa: S314 (pytest wrote it)
+        yield from read(ET.parse(report).getroot())  # noqa: S314 (pytest wrote it)
 
 
-def _read(report: ET.Element) -> Iterator[str]:
+def read(report: ET.Element) -> Iterator[str]:
     cases = list(report.iter("testcase"))
     short = [(case, trouble) for case in cases for trouble in case if trouble.tag in ("failure", "error", "skipped")]
     yield f"  core tests: {len(cases) - len({id(case) for case, _ in short})} of {len(cases)} hold"
