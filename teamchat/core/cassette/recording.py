@@ -192,13 +192,17 @@ class CassetteWriter:
         return key if NAME.fullmatch(key) else self.redact(key)
 
     def _append(self, line: Line) -> None:
-        size = self.path.stat().st_size if self.path.exists() else 0
+        there = self.path.exists()
+        size = self.path.stat().st_size if there else 0
         try:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(dump_line(line))
         except OSError as error:
             with contextlib.suppress(OSError):
-                os.truncate(self.path, size)  # a line that has no end would hide the others
+                if there:
+                    os.truncate(self.path, size)  # a line that has no end would hide the others
+                else:
+                    self.path.unlink()
             raise UsageError(f"the cassette {self.path} can not be written: {error.strerror}") from error
 
 
