@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
@@ -69,4 +70,4 @@ def _written(team: Team, route: Route) -> list[Path]:
     """The folders in which the target, or one who answers in its place, may write; none of one who has left."""
     targets = [member for member in team.members if member.name == route.target]
     everybody = [*targets, *(team.member(name) for target in targets for name in target.fallback)]
-    return [member.cwd.resolve() for member in everybody if member.access != "read"]
+    return [Path(os.path.realpath(member.cwd)) for member in everybody if member.access != "read"]

@@ -129,7 +129,6 @@ class TestTheTeamFile:
             ("", "members: missing, expected at least one [[members]] table"),
             (MEMBER.format("claud"), "members 'z': agent: unknown agent 'claud', did you mean 'claude'?"),
             (MEMBER.format('claude"\nacess = "full'), "members 'z': acess: unknown key, did you mean 'access'?"),
-            (MEMBER.format('claude"\ncwd = "gone'), "members 'z': cwd: no folder {work}/gone"),
             (
                 MEMBER.format('claude"\ninstruction_file = "gone.md'),
                 "members 'z': instruction_file: {work}/gone.md: no such file",

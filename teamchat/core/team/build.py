@@ -135,8 +135,6 @@ def _member(
         return Member(table.name, "human", root, table.title)
     _check_agent(table.agent, agents, where)
     cwd = _path(root, table.cwd, f"{where}: cwd")
-    if not _is_folder(cwd):
-        raise Mistake(f"{where}: cwd: no folder {cwd}")
     file, text = _instruction(table.instruction_file, folder, where)
     return Member(
         name=table.name,
@@ -221,13 +219,6 @@ def _path(folder: Path, written: str, where: str) -> Path:
         return folder / Path(written).expanduser()
     except RuntimeError:
         raise Mistake(f"{where}: no home folder for {written!r}") from None
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
 
 
 def _speaker(key: str, written: str | None, members: Iterable[Member]) -> str | None:

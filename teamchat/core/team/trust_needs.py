@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ def _need(member: Member, key: str, what: str, value: Iterable[str]) -> Need:
 
 def _outside(path: Path, folder: Path) -> Path | None:
     """Where `path` really is, when that is not in `folder`: a link may lead out of it."""
-    real = path.resolve()
+    real = Path(os.path.realpath(path))  # also of a link that leads to itself
     return None if real.is_relative_to(folder.resolve()) else real
 
 

@@ -49,7 +49,7 @@ def check_runnable(turn: ReadyTurn) -> None:
 
 def find_program(member: Member, program: str, env: Mapping[str, str]) -> str:
     """Where the member's program is. Raises `UsageError` (no such folder to run it in) and `AgentMissing`."""
-    if not member.cwd.is_dir():
+    if not os.path.isdir(member.cwd):  # noqa: PTH112 (a path that cannot be looked up is none, too)
         raise UsageError(
             f"{member.name}'s folder {member.cwd} does not exist", "create it, or mend cwd in the team file"
         )

@@ -1,0 +1,107 @@
+"""The team file changes while somebody is asked and others wait: every command goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scene import notes, queue, steady, turn
+from tests.crew import Crew, crew
+from tests.program import Result, run_here
+
+LOOKING = [
+    ["log"], ["log", "--json"], ["show"], ["team"], ["usage"], ["sessions"], ["todo"], ["task"],
+    ["send", "--dry-run", "And now?"], ["open", "max"],
+]  # fmt: skip
+
+
+@pytest.fixture
+def made(world: Path) -> Crew:
+    """max has asked kailai, and sarah waits behind the question."""
+    made = crew(world, {"max": ["What do you think? [NEXT: kailai, sarah]", "Thanks."], "sarah": ["Fine."]})
+    assert run_here("send", "--to", "max", "Begin").code == 9
+    return made
+
+
+def becomes(made: Crew, old: str, new: str) -> None:
+    text = made.file.read_text()
+    assert old in text
+    made.file.write_text(text.replace(old, new))
+
+
+CHANGES = {
+    "the person has another name": ('name = "kailai"\ntype = "human"', 'name = "kai"\ntype = "human"'),
+    "the person is an agent": ('name = "kailai"\ntype = "human"', 'name = "kailai"\nagent = "max-agent"'),
+    "the agent is a person": ('name = "max"\nagent = "max-agent"', 'name = "max"\ntype = "human"'),
+    "who waits has another name": ('name = "sarah"\nagent', 'name = "sara"\nagent'),
+    "who waits works elsewhere": ('name = "sarah"\nagent', 'name = "sarah"\ncwd = "gone"\nagent'),
+    "who waits has another agent": ('agent = "sarah-agent"', 'agent = "max-agent"'),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("then", [["send", "I think so"], ["resume"], ["resume", "--skip"], ["resume", "--drop"]])
+def test_whatever_changes_every_command_ends_in_words(made: Crew, change: str, then: list[str]) -> None:
+    becomes(made, *CHANGES[change])
+    for args in (*LOOKING, then, ["resume", "--drop"]):
+        ran = run_here(*args, *(["--trust"] if args == then else []))
+        assert ran.code in (0, 1, 2, 4, 9), (args, ran)
+        assert "Traceback" not in ran.err
+    assert queue() == []
+
+
+def test_the_only_person_there_is_answers_under_another_name(made: Crew) -> None:
+    becomes(made, *CHANGES["the person has another name"])
+    assert steady(run_here("send", "I think so")) == Result(
+        0,
+        "max:\nThanks.\n\nsarah:\nFine.\n\n",
+        notes("session s1 goes on (--new begins another)", *turn("max", 2), *turn("sarah", 3)),
+    )
+
+
+def test_with_several_people_the_question_to_one_who_has_left_is_dropped_with_a_word(made: Crew) -> None:
+    becomes(
+        made,
+        '[[members]]\nname = "kailai"\ntype = "human"',
+        '[[members]]\nname = "kai"\ntype = "human"\n[[members]]\nname = "bob"\ntype = "human"',
+    )
+    assert steady(run_here("send", "--as", "bob", "--to", "max", "I think so")) == Result(
+        0,
+        "max:\nThanks.\n\n",
+        notes(
+            "session s1 goes on (--new begins another)",
+            "kailai, whom max asked, is no longer in the team",
+            "dropped: kailai, called by max in msg-2",
+            "still held from before: sarah (teamchat resume goes on with them)",
+            *turn("max", 2),
+        ),
+    )
+
+
+def test_a_call_of_who_has_left_says_how_to_go_on(made: Crew) -> None:
+    becomes(made, *CHANGES["who waits has another name"])
+    run_here("trust")
+    ran = run_here("send", "I think so")
+    assert (ran.code, ran.out) == (4, "max:\nThanks.\n\n")
+    assert ran.err.endswith(
+        notes(
+            "failed: no member 'sarah' in team 'crew' (there are: kailai, max, sara); held: sarah",
+            "try: teamchat resume --skip",
+        )
+    )
+    assert run_here("resume", "--skip").code == 0
+
+
+@pytest.mark.parametrize("place", ["nothing", "a file", "a link to itself"])
+def test_a_folder_that_is_gone_stops_its_member_alone(made: Crew, world: Path, place: str) -> None:
+    if place == "a file":
+        Path("gone").touch()
+    elif place == "a link to itself":
+        Path("gone").symlink_to("gone")
+    becomes(made, *CHANGES["who waits works elsewhere"])
+    run_here("trust")
+    ran = run_here("send", "I think so")
+    assert (ran.code, ran.out) == (2, "max:\nThanks.\n\n")
+    assert f"failed: sarah's folder {world}/work/gone does not exist; held: sarah\n" in ran.err
+    assert run_here("resume", "--skip").code == 0
