@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.events import Conclusion
+from teamchat.core.store.checking import problems
 from teamchat.core.team import Member, Team
 from tests.core.stage import Fails, Stage, human, team_of
 
@@ -101,6 +102,9 @@ def test_a_member_whose_name_is_spelled_otherwise_now_is_the_same(stage: Stage) 
 @pytest.mark.parametrize("change", ["leaves", "becomes a person"])
 def test_the_reply_of_a_group_that_was_kept_is_delivered_whatever_its_speaker_is_now(stage: Stage, change: str) -> None:
     killed_before_delivery(stage)
+    stage.open()
+    assert stage.queue == ["max held", "sarah held"]
+    assert list(problems(stage.db)) == []
     stage.team = without(stage.team, "max") if change == "leaves" else turned(stage.team, "max")
     stage.says = {}
     stage.resume()
@@ -217,6 +221,7 @@ def test_any_change_of_the_team_leaves_a_conversation_that_goes_on(
             assert end.code in set(ExitCode)
             if isinstance(end, Conclusion) and end.code is not ExitCode.DONE:
                 assert end.reason
+            assert list(problems(stage.db)) == [], "what a healthy store holds is no damage"
             if command == "drop":
                 assert stage.queue == []
             if command == "skip" and queued and isinstance(end, Conclusion):

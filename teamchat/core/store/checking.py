@@ -78,8 +78,8 @@ REFERENCES = (
     JOIN sessions ON sessions.id = routes.session WHERE number >= next_route""",
     """SELECT 'route ' || routes.number || ' waits with a reply that is missing' AS problem FROM routes
     LEFT JOIN turns ON turns.id = answer
-    WHERE place IS NOT NULL AND (routes.status = 'answered') <> (turns.text NOT NULL AND turns.status = 'answered')
-    AND (routes.status = 'answered' OR answer NOT NULL)""",
+    WHERE place IS NOT NULL AND (answer NOT NULL OR routes.status = 'answered')
+    AND NOT COALESCE(turns.text NOT NULL AND turns.status = 'answered', 0)""",
 )
 """What holds between rows, with `problem` for what breaks it."""
 
