@@ -20,7 +20,7 @@ from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import LiveRule
 from teamchat.runners.process import Process
 from teamchat.runners.removal import remove
-from teamchat.runners.running import BEGINS, LIVE, Chunk, Exit, Launch, SpawnFailed, in_words
+from teamchat.runners.running import BEGINS, LIVE, Chunk, Exit, HasEnded, Launch, SpawnFailed, in_words
 
 LOOK_S = 0.5  # how often it is looked at between two turns
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
@@ -37,7 +37,7 @@ class LiveAgent:
         self._read = 0  # bytes of its output
         self._pending: deque[memoryview] = deque()  # cut without a copy: a prompt may have many MB
         self._ended = False
-        self.served = False  # a turn, before the one that runs
+        self._before: Collection[int] = ()  # the processes that it runs already when its turn begins
         self._look: asyncio.TimerHandle | None = None
 
     def rest(self) -> None:
@@ -58,14 +58,16 @@ class LiveAgent:
     def turn(self, what: Launch) -> LiveTurn:
         """A turn in this process, which is started if there is none. Raises `SpawnFailed`, also when it has ended."""
         if not self.runs():
-            raise SpawnFailed("the process that was kept running has ended")
+            raise HasEnded("the process that was kept running has ended")
         if self.process is None:
             folder = what.folder.with_suffix(LIVE)
             self.process = Process(replace(what, stdin=b"", folder=folder))
             self.scratch = what.scratch
             self._chunks = self.process.chunks()
+        else:
+            self._read = self.process.begin_turn()
+            self._before = guardian.below(self.process.pid, guardian.processes())
         self._wake()
-        self.process.begin_turn()
         self._share(what.folder)
         return LiveTurn(self, what)
 
@@ -116,10 +118,10 @@ class LiveAgent:
             asyncio.get_running_loop().remove_writer(self.process.stdin)
             self.process.close_stdin()
 
-    def busy(self, before: Collection[int]) -> bool:
-        """Whether it runs another process beside those `before`: a hook or a tool that is left, for instance."""
+    def busy(self) -> bool:
+        """Whether it runs a process that it did not run before this turn: a hook or a tool's, for instance."""
         assert self.process is not None
-        return not guardian.below(self.process.pid, guardian.processes()).keys() <= set(before)
+        return not guardian.below(self.process.pid, guardian.processes()).keys() <= set(self._before)
 
     async def close(self) -> None:
         """Let it end, or end it: nothing of it is left afterwards."""
@@ -147,7 +149,6 @@ class LiveTurn:
         self._agent, self._what = agent, what
         self._over = False
         self._stops = 0
-        self._before: Collection[int] = ()
         self._timer: asyncio.TimerHandle | None = None
 
     def over(self) -> None:
@@ -169,7 +170,7 @@ class LiveTurn:
         process = self._agent.process
         assert process is not None
         process.poll()
-        if process.exit is None and self._agent.busy(self._before):
+        if process.exit is None and self._agent.busy():
             self._later(CLOSE_S, self._end_idle)
         elif process.exit is None:
             process.stop()
@@ -189,9 +190,6 @@ class LiveTurn:
     async def chunks(self) -> AsyncGenerator[Chunk, None]:
         agent, began = self._agent, time.monotonic()
         assert agent.process is not None
-        if agent.served:
-            self._before = guardian.below(agent.process.pid, guardian.processes())
-        agent.served = True
         agent.feed(agent.rule.line(self._what.stdin))
         try:
             while chunk := await agent.next():

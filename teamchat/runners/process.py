@@ -202,10 +202,16 @@ class Process:
             self._kill_unguarded()
             self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)
 
-    def begin_turn(self) -> None:
-        """Of a process that stays each turn may write `max_output`, whatever was read before."""
+    def begin_turn(self) -> int:
+        """Of a process that stays each turn may write `max_output`, whatever was read before.
+
+        What it has written since the turn before is part of none. Returns the byte of its stdout the turn begins at.
+        """
+        for reader in self._readers.values():
+            reader.seek(0, os.SEEK_END)
         self._left = self._launch.max_output
         self._limit = self._left + sum(reader.tell() for reader in self._readers.values())
+        return self._readers["out"].tell()
 
     def _replace_guardian(self) -> None:
         """Do the work of a guardian that hears nothing, as one that the agent traces."""

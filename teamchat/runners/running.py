@@ -93,6 +93,10 @@ class SpawnFailed(Exception):
     """The operating system refused to start the program; the message says why."""
 
 
+class HasEnded(SpawnFailed):
+    """The process that was to stay for this turn has ended before it."""
+
+
 def in_words(error: OSError | ValueError) -> str:
     """Why something could not be started, for people."""
     if isinstance(error, ConnectionError):

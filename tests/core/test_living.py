@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -18,6 +19,7 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn
 from teamchat.core.team import AgentSpec, Member
 from teamchat.runners.agent_events import TextDelta
+from teamchat.runners.live import LiveAgent
 from tests.core.stage import Stage, team_of
 
 FAKE = Path(__file__).parent.parent / "fakes" / "live.py"
@@ -141,6 +143,36 @@ def test_a_process_that_died_is_replaced_by_a_fresh_session(stage: Stage) -> Non
     assert talk(stage, "say two").code is ExitCode.DONE
     assert stage.turns[-1].setup.fresh_because == "its turn 3 failed"
     assert stage.log[-1].content == "two"
+
+
+def test_a_process_that_dies_right_before_its_turn_is_no_failure_of_the_turn(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = LiveAgent.runs
+
+    def dies_then(agent: LiveAgent) -> bool:
+        """It is there when it is looked for, and not any more when it is spoken to."""
+        runs = looked(agent)
+        if agent.process and runs:
+            os.kill(agent.process.pid, signal.SIGKILL)
+            while looked(agent):
+                time.sleep(0.01)
+        return runs
+
+    monkeypatch.setattr(LiveAgent, "rest", lambda _agent: None)
+    talked: list[object] = []
+
+    def hear(event: object) -> None:
+        if isinstance(event, TurnFinished) and not talked:
+            talked.append(event)
+            monkeypatch.setattr(LiveAgent, "runs", dies_then)
+
+    stage.hear = hear
+    assert talk(stage, "say one", "say two").code is ExitCode.DONE
+    assert [turn.status for turn in stage.turns] == ["done", "failed", "done"]
+    assert stage.warnings == [
+        "max could not be started: the process that was kept running has ended; goes on with a process for each turn"
+    ]
 
 
 @pytest.mark.parametrize("order", ["unsaid", "unsaid-deaf"])

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from random import Random
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
@@ -34,6 +36,8 @@ VALUES: tuple[Any, ...] = (
     *("", " \n", "success", "error", "completed", "\ud83d", "\x00", "\x1b[2J", "é\u2028🎉", "x" * 3000),
     *([], {}, [None], [[]], ["a", 1], {"type": "text", "text": "another"}, {"message": "another"}, {"": {}}),
 )
+GIVEN = ("input", "parameters", "arguments", "tool_input")
+NEW_TYPES = ("final", "turn.done", "rate_limit_event", "system_notice", "outcome", "item.updated", "control_response")
 KEYS = ("type", "text", "result", "subtype", "is_error", "status", "error", "content", "id", "item", "")
 
 
@@ -123,10 +127,70 @@ def rename_key(lines: Lines, _: Lines, at: int, what: int) -> None:
         lines[n] = json.dumps(event).encode()
 
 
+def die(lines: Lines, _: Lines, at: int, what: int) -> None:
+    """It writes nothing more after any byte."""
+    n = at % len(lines)
+    lines[n] = lines[n][: what % (len(lines[n]) + 1)]
+    del lines[n + 1 :]
+
+
+def rename_everywhere(lines: Lines, _: Lines, at: int, what: int) -> None:
+    """Another version calls an event or a field otherwise, or leaves the field out, from beginning to end."""
+    event = _decoded(lines[_line(lines, at)])
+    names = [(table, key) for table, key in _places(event) if isinstance(table, dict)]
+    if not names:
+        return
+    table, key = names[what % len(names)]
+    value = table[key] if what % 2 and isinstance(table[key], str) else None
+    for n, line in enumerate(lines):
+        other = _decoded(line)
+        for within, name in _places(other):
+            if isinstance(within, dict) and name == key and value in (None, within.get(name)):
+                if value is not None:
+                    within[name] = f"new_{value}"
+                elif what % 4 == 0:
+                    del within[name]
+                else:
+                    within[f"new_{key}"] = within.pop(name)
+        if isinstance(other, dict):
+            lines[n] = json.dumps(other).encode()
+
+
+def write_otherwise(lines: Lines, _: Lines, at: int, what: int) -> None:
+    """The same events with their keys in another order, other spaces, and fields that nobody knows."""
+    order = Random(at << 16 | what)  # noqa: S311 (no secret)
+    for n, line in enumerate(lines):
+        if isinstance(event := _decoded(line), dict):
+            spaces = order.choice(((",", ":"), (", ", ": "), (" , ", " : ")))
+            with suppress(UnicodeEncodeError):  # half a surrogate pair
+                lines[n] = json.dumps(_shuffled(event, order), ensure_ascii=what % 2 == 0, separators=spaces).encode()
+
+
+def add_events(lines: Lines, _: Lines, at: int, what: int) -> None:
+    """Events between the others that nobody knows."""
+    order = Random(at << 16 | what)  # noqa: S311 (no secret)
+    for _number in range(1 + what % 8):
+        event = {"type": order.choice(NEW_TYPES), "text": "no answer", "result": "no answer", "subtype": "success"}
+        lines.insert(order.randint(0, max(len(lines) - 1, 0)), json.dumps(event).encode())
+
+
+HARMLESS: tuple[Mutation, ...] = (write_otherwise, add_events)
 MUTATIONS: tuple[Mutation, ...] = (
     *(change_byte, insert_bytes, insert_line, drop_lines, repeat_line, move_line, cut_line, break_line, join_lines),
-    *(cut_stream, splice, go_on_as_another, change_value, graft_value, rename_key),
+    *(cut_stream, splice, go_on_as_another, change_value, graft_value, rename_key, die, rename_everywhere),
+    *HARMLESS,
 )
+
+
+def _shuffled(value: Any, order: Random) -> Any:
+    """With all keys in another order, but for those of what a tool is given, which are told in theirs."""
+    if isinstance(value, list):
+        return [_shuffled(item, order) for item in value]
+    if not isinstance(value, dict):
+        return value
+    keys = [*value, f"new_{order.randint(0, 9)}"]
+    order.shuffle(keys)
+    return {key: value[key] if key in GIVEN else _shuffled(value.get(key), order) for key in keys}
 
 
 def _change(lines: Lines, at: int, what: int, value: object) -> None:
@@ -166,6 +230,14 @@ class Damaged:
 
     def lines(self) -> Lines:
         return self.stdout.split(b"\n")
+
+
+def harmless(found: Capture, seed: int) -> Lines:
+    """The recording as another version of its CLI would print it that tells the same."""
+    lines = found.stdout.split(b"\n")
+    for mutation in HARMLESS:
+        mutation(lines, [], seed, seed)
+    return lines
 
 
 @cache

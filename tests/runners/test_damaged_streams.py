@@ -1,7 +1,7 @@
 """Recorded streams of the real CLIs, damaged at random: no turn crashes, and no damage looks like success.
 
-24,000 damaged streams a run (8 parts of 1,000 for each of the three CLIs), the same ones in every run; `make fuzz`
-takes 240,000 others.
+9,600 damaged streams a run (8 parts of 400 for each of the three CLIs), the same ones in every run; `make fuzz` takes
+240,000 others.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from hypothesis import strategies as st
 
 from teamchat.core.store.turns import events_of as stored_events
 from teamchat.runners.agent_events import AgentEvent, Done, Failure
-from teamchat.runners.base import EventParser
-from teamchat.runners.blank import is_blank
+from teamchat.runners.base import EventParser, Verdict
+from teamchat.runners.blank import NO_ANSWER, is_blank
 from teamchat.runners.running import Chunk, Exit
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 from tests.core.stage import Fails, Stage, team_of
-from tests.runners.captures import RUNNERS, Cli
-from tests.runners.mutations import CLIS, PLANS, Damaged, Lines, damaged
+from tests.runners.captures import RUNNERS, Capture, Cli, captures, lines, replay
+from tests.runners.captures import play as captured
+from tests.runners.mutations import CLIS, LONGEST, PLANS, Damaged, Lines, damaged, harmless
 
 PARTS = range(8)  # which several processes can share
-EXAMPLES = 1000  # of each part of each CLI
+EXAMPLES = 400  # of each part of each CLI
 STEADY = settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None)
 FUZZ = settings() if settings.get_current_profile_name() == "fuzz" else STEADY
 
@@ -156,6 +157,30 @@ def check_storable(event: AgentEvent) -> None:
                 assert abs(number) < 2**53
 
 
+def check_sound(cli: Cli, stream: Damaged, events: list[AgentEvent], end: TurnEnd) -> None:
+    """No false success, no failure without words, no text but the agent's, and nothing that cannot be stored."""
+    seen = list(events_of(stream.lines()))
+    if end.failure is None:
+        assert any(says_success(cli, event) for event in seen)
+        assert not is_blank(end.text)
+    else:
+        assert end.failure.reason.strip()
+        assert not any(category(character) == "Cc" for character in end.failure.reason)
+    assert made_of(end.text, [text for event in seen for text in spoken(cli, event)])
+    check_usage(end)
+    for event in events:
+        check_storable(event)
+        assert event != Done(ok=True) or any(says_success(cli, event) for event in seen)
+
+
+def check_usage(end: TurnEnd) -> None:
+    """No number is made up: who counted nothing tells no zeros, and a turn that failed cost not nothing."""
+    if end.usage and end.usage.is_nothing:
+        assert (end.usage.input_tokens, end.usage.cached_tokens, end.usage.output_tokens) == (None, None, None)
+    if end.usage and end.failure and end.failure.reason != NO_ANSWER.reason:
+        assert end.usage.cost_usd != 0
+
+
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("cli", CLIS)
 @settings(FUZZ)
@@ -167,19 +192,22 @@ def test_a_damaged_stream_is_survived_and_none_is_a_success_without_the_clis_own
     stream = damaged(cli, plan)
     parser = RUNNERS[cli].parser()
     events, end = play(loop, stream, parser)
-    seen = list(events_of(stream.lines()))
     if end.failure is None:
         assert stream.code == 0
-        assert any(says_success(cli, event) for event in seen)
-        assert not is_blank(end.text)
-    else:
-        assert end.failure.reason.strip()
-        assert not any(category(character) == "Cc" for character in end.failure.reason)
-    assert made_of(end.text, [text for event in seen for text in spoken(cli, event)])
-    for event in events:
-        check_storable(event)
-        assert event != Done(ok=True) or any(says_success(cli, event) for event in seen)
+    check_sound(cli, stream, events, end)
     assert size(events) + size(end) + size(vars(parser)) <= 16 * len(stream.stdout + stream.stderr) + 20_000
+
+
+@pytest.mark.parametrize(("cli", "name"), [(cli, name) for cli in CLIS for name in captures(cli)])
+def test_what_another_version_adds_and_orders_otherwise_changes_nothing(cli: Cli, name: str) -> None:
+    found = captures(cli)[name]
+    told = replay(cli, name)
+    for seed in range(3 if len(found.stdout) <= LONGEST else 1):
+        assert told_by(cli, harmless(found, seed), found) == told
+
+
+def told_by(cli: Cli, stdout: Lines, found: Capture) -> tuple[list[AgentEvent], Verdict]:
+    return captured(RUNNERS[cli].parser(), stdout, lines(found.stderr), found.exit_code)
 
 
 @settings(STEADY, max_examples=100)

@@ -65,6 +65,26 @@ def test_what_it_writes_between_two_turns_has_a_limit_too(tmp_path: Path) -> Non
     assert not asyncio.run(main())
 
 
+def test_what_it_writes_between_two_turns_is_part_of_none(tmp_path: Path) -> None:
+    script = "says() { read -r line; printf '%s\\nend\\n' $1; }; says one; says late; touch late; says two"
+
+    async def main() -> list[bytes]:
+        talk = Talk(tmp_path, script)
+        try:
+            first = await talk.turn(b"Hi")
+            talk.agent.feed(b"more\n")
+            async with asyncio.timeout(PATIENCE_S):
+                while not (tmp_path / "late").exists():  # noqa: ASYNC110 (a file is no event)
+                    await asyncio.sleep(0.01)
+            second = await talk.turn(b"Hi")
+        finally:
+            await talk.agent.close()
+        return [first.out, second.out]
+
+    assert asyncio.run(main()) == [b"one\nend\n", b"two\nend\n"]
+    assert (tmp_path / "turn2" / "begins").read_text() == str(len(b"one\nend\nlate\nend\n"))
+
+
 def test_there_is_no_turn_in_a_process_that_has_ended(tmp_path: Path) -> None:
     async def main() -> None:
         talk = Talk(tmp_path, "read -r line; exit 3")

@@ -26,7 +26,7 @@ from teamchat.runners.agent_events import (
     Usage,
 )
 from teamchat.runners.installed import installed_version
-from teamchat.runners.running import Identity, Launch, Launcher, SpawnFailed, Stays, in_words
+from teamchat.runners.running import HasEnded, Identity, Launch, Launcher, SpawnFailed, Stays, in_words
 from teamchat.runners.turn import NO_LIMITS, Stopper, TurnEnd, run_turn
 
 LITTLE = 64 * 1024  # bytes; with less room on the disk an output may be cut short
@@ -99,8 +99,9 @@ async def run(
         process = launcher(what)
     except (SpawnFailed, OSError) as error:
         words = str(error) if isinstance(error, SpawnFailed) else in_words(error)
-        failure = Failure(FailureKind.MISSING, f"could not be started: {words}")
-        return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "")
+        ended = isinstance(error, HasEnded)
+        failure = Failure(FailureKind.AGENT if ended else FailureKind.MISSING, f"could not be started: {words}")
+        return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "", untold=ended)
     resumes, before = turn.setup.resumes, _used_before(turn)
     end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
     version = (installed if end.version is None else end.version) or None
