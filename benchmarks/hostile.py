@@ -30,7 +30,7 @@ from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput, QuietOutput
 from teamchat.cli.output.terminal import TerminalOutput
 from teamchat.core.engine.route import Route
-from teamchat.core.errors import ExitCode
+from teamchat.core.errors import ExitCode, PromptTooLarge
 from teamchat.core.events import AgentSpoke, Conclusion, Replied, TurnStarted
 from teamchat.core.layers.sources import collector_of
 from teamchat.core.messages import NewMessage, Routing, Speaker
@@ -194,8 +194,9 @@ class Reply:
         member = self.team.member("sarah")
         route = Route("msg-1", "kailai", self.said.message.id, 2, "sarah")
         collector = collector_of(self.team, self.db, self.session)
-        built = build_prompt(self.team, member, route, self.manager, lambda _member, _path: False, collector=collector)
-        pack(built.prepared.stdin)
+        with contextlib.suppress(PromptTooLarge):  # of 10 MB, once it is built
+            built = build_prompt(self.team, member, route, self.manager, lambda *_: False, collector=collector)
+            pack(built.prepared.stdin)
 
     def show(self, output: Output) -> None:
         output(Replied(self.turn, self.said.message))
