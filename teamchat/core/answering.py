@@ -31,6 +31,7 @@ from teamchat.core.errors import (
     Interrupted,
     NoRecording,
     StoreError,
+    StoreGone,
     TeamchatError,
     UnknownName,
 )
@@ -249,6 +250,10 @@ class Answering:
         folder = answer.turn.folder
         try:
             return write()
+        except StoreGone as error:
+            self.tally.text = answer.finished.text
+            self.emit(Warned(f"what {answer.member.name} said is not stored: {error}\n{answer.finished.text}"))
+            raise
         except StoreError as error:
             if not keep(folder, answer.finished):
                 raise

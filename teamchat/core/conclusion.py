@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from teamchat.core.engine.actions import Action, Asked, GroupFailed, Paused, PauseKind, TurnFailed
 from teamchat.core.engine.route import Route
 from teamchat.core.engine.state import State
-from teamchat.core.errors import ExitCode, TeamchatError
+from teamchat.core.errors import ExitCode, StoreGone, TeamchatError
 from teamchat.core.events import Conclusion
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
@@ -141,7 +141,8 @@ def conclude_failures(
 
 def conclude_error(tally: Tally, state: State, error: TeamchatError) -> Conclusion:
     """It could not go on; what ran and what waited is held."""
-    return tally.conclusion(state, error.code, str(error), _advice(*filter(None, (error.hint,))))
+    hint = error.hint if isinstance(error, StoreGone) else _advice(*filter(None, (error.hint,)))
+    return tally.conclusion(state, error.code, str(error), hint)
 
 
 def _advice(*hints: str) -> str:

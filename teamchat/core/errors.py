@@ -12,6 +12,7 @@
     ├── StoreError            13   the store cannot be read or written (the output cannot be written: 13, too)
     │   ├── DamagedStore      13   what it holds makes no sense
     │   ├── DiskFull          13   there is no room to write it
+    │   ├── StoreGone         13   its file was removed or replaced while it was open
     │   └── SessionBusy       13   another process runs this conversation
     ├── PromptTooLarge        12   the input is over a limit before anything was run
     │   └── NoRoom            12   a person's message would have to be cut
@@ -95,6 +96,10 @@ class DamagedStore(StoreError):
 
 
 class DiskFull(StoreError):
+    pass
+
+
+class StoreGone(StoreError):
     pass
 
 

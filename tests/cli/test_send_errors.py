@@ -351,3 +351,23 @@ def test_a_second_process_on_the_session_is_refused_and_told_of_the_first(pids: 
     finally:
         first.terminate()
         assert ended(first).code == 143
+
+
+REMOVED = 'rm -rf "$TEAMCHAT_HOME"'
+REPLACED = 'cd "$(dirname "$(find "$TEAMCHAT_HOME" -name teamchat.db)")"; cp teamchat.db new; mv new teamchat.db'
+
+
+@pytest.mark.parametrize("how", [REMOVED, REPLACED], ids=["removed", "replaced"])
+@pytest.mark.parametrize("option", [[], ["--json"], ["--quiet"]], ids=["text", "json", "quiet"])
+def test_a_reply_to_a_store_that_is_gone_is_printed_and_no_success(world: Path, how: str, option: list[str]) -> None:
+    script = world / "agent.sh"
+    script.write_text(f"cat > /dev/null\n({how})\necho All of it.\n")
+    Path("teamchat.toml").write_text(
+        f'[[members]]\nname = "max"\nagent = "own"\n[agents.own]\ncommand = ["sh", "{script}"]\n'
+    )
+    ran = cli("send", "--trust", *option, "Go", env={"TEAMCHAT_HOME": str(world / "state")})
+    assert ran.code == 13
+    assert "All of it." in (ran.out if option else ran.err)
+    assert " was removed or replaced meanwhile" in ran.out + ran.err
+    assert "Traceback" not in ran.err
+    assert "teamchat resume" not in ran.out + ran.err

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from teamchat.core.errors import DamagedStore, DiskFull, StoreError
+from teamchat.core.errors import DamagedStore, DiskFull, StoreError, StoreGone
 from teamchat.core.folders import WRITABLE
 from teamchat.core.printable import printable
 from teamchat.core.store.migrations import NewerStore, migrate
@@ -39,6 +39,7 @@ class Database:
                 if not path.exists():
                     self._create()
             self._connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+            self._identity = _identity(path)
             self._connection.row_factory = Row
             try:
                 if not as_it_is:
@@ -157,10 +158,16 @@ class Database:
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._check_there()
             self.execute("COMMIT")
         except BaseException:
             self._roll_back()
             raise
+
+    def _check_there(self) -> None:
+        """Raises `StoreGone` where the path does not lead to the open file any more: what is written there is lost."""
+        if self._identity != _identity(self.path):
+            raise StoreGone(f"the store {self.path} was removed or replaced meanwhile", "teamchat sessions")
 
     @contextlib.contextmanager
     def taken_back(self) -> Iterator[None]:
@@ -223,3 +230,11 @@ def _code(error: sqlite3.DatabaseError) -> int:
 
 def _hint(error: sqlite3.DatabaseError) -> str | None:
     return HINTS.get(_code(error), WRITABLE if isinstance(error, sqlite3.OperationalError) else None)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
