@@ -267,16 +267,18 @@ class TestTooLarge:
         made = crew(world, {"max": []}, team={"max_bytes": 2000, "task": "x" * 3000})
         ran = run_here("send", "--quiet", "Hi")
         assert ran.code == 12
-        assert ran.err.startswith("· failed: ")
+        assert refused(ran).startswith("max: system text, task and turn note take ")
         assert made.prompts("max") == []
+        assert run_here("sessions", "--json").out == ""
 
     def test_a_cli_is_not_started_with_more_than_it_takes(self, world: Path) -> None:
         large = {"max_bytes": 20_000_000, "max_prompt_tokens": 5_000_000}
         made = crew(world, {"max": []}, like={"max": "codex"}, team=large)
         ran = cli("send", "--quiet", "-", stdin="x" * 1_100_000)
         assert ran.code == 12
-        assert "characters" in ran.err
+        assert "characters" in refused(ran)
         assert made.prompts("max") == []
+        assert run_here("sessions", "--json").out == ""
 
 
 class TestTheStore:
