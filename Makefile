@@ -51,7 +51,8 @@ ledger: $(VENV)/ready
 
 # Ten times as many damaged streams and stores as the tests try, and other streams each time; minutes.
 fuzz: $(VENV)/ready
-	DAMAGES=100 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py tests/cli/test_damaged_store.py -n auto \
+	DAMAGES=100 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py tests/runners/test_damaged_live_streams.py \
+		tests/cli/test_damaged_store.py -n auto \
 		--hypothesis-profile=fuzz --timeout=0
 
 # Times, memory and ratios, never asserted by tests; some minutes. What memory saves and hostile text costs have bounds, which fail it.
