@@ -22,6 +22,7 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.cli.conversation import held
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_team, need_trust, open_store
+    from teamchat.cli.terminal_state import put_back
     from teamchat.core.errors import AgentMissing, UsageError
     from teamchat.core.opening import opening
     from teamchat.core.printable import printable
@@ -43,6 +44,10 @@ def open(  # noqa: A001 (the command's name)
             note(f"opens {which}; what is said there is no part of the conversation")
             mark_opened(db, opened.turn)
             try:
-                return foreground(opened.argv, opened.env, opened.cwd)
+                with put_back() as reset_screen:
+                    code = foreground(opened.argv, opened.env, opened.cwd)
+                    if code:  # it may not have come to that itself
+                        reset_screen()
             except SpawnFailed as error:
                 raise AgentMissing(f"{opened.turn.member}'s program could not be started: {error}") from error
+            return code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -172,6 +173,22 @@ def test_what_ends_teamchat_ends_the_cli_first() -> None:
         child.expect(pexpect.EOF)
         child.wait()
         assert child.exitstatus == 44
+
+
+def test_a_cli_that_is_stopped_leaves_the_terminal_as_it_was() -> None:
+    team()
+    run_here("send", "--to", "max", "Hi")
+    with opened("max") as child:
+        child.expect_exact("opened")
+        before = termios.tcgetattr(child.child_fd)
+        child.sendline("mess")
+        child.expect_exact("messy")
+        assert termios.tcgetattr(child.child_fd) != before
+        assert cli("stop").code == 0
+        child.expect_exact("bye")
+        child.expect(pexpect.EOF)
+        assert "\x1b7\x1b[?1049l\x1b[?25h" in child.before
+        assert termios.tcgetattr(child.child_fd) == before
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """A CLI that a person can also talk to: `terminal.py LIKE ARGS...`, LIKE being claude, codex or gemini.
 
 On a pipe it is a turn: it answers "Hello." in a session of its own, or the one it is told. At a terminal it says how it
-was started, and then does a line at a time: `cwd`, `env NAME`, `exit CODE`, `die`. Ctrl-C is answered and survived.
+was started, and then does a line at a time: `cwd`, `env NAME`, `exit CODE`, `mess`, `die`. Ctrl-C is
+answered and survived.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import tty
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,6 +34,9 @@ def talk() -> None:
                 say(f"{word} is {os.environ.get(word)}")
             case "exit":
                 leave(int(word))
+            case "mess":  # as a CLI that has the whole screen
+                tty.setraw(0)
+                say("\x1b[?1049h\x1b[?25lmessy")
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
 
