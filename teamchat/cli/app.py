@@ -5,11 +5,12 @@ A script pays for every import at every `send`, so nothing heavy is imported her
 
 from __future__ import annotations
 
+import os
 import sys
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -21,6 +22,8 @@ from teamchat.cli.streams import prepare
 from teamchat.cli.typed import TYPED
 from teamchat.core.errors import UsageError
 
+COMPLETES = "_TEAMCHAT_COMPLETE"  # how a shell asks for what completes a line
+Shell = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
 FRONT, BEHIND = "Commands", "More commands"
 COMMANDS = {
     "init": FRONT,
@@ -74,6 +77,7 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
+    add_completion=False,  # its options take no shell, and guess the one that has called
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -87,24 +91,53 @@ def print_version(ctx: typer.Context, wanted: bool) -> None:
         raise typer.Exit
 
 
+def install_completion(ctx: typer.Context, shell: str | None) -> None:
+    if shell and not ctx.resilient_parsing:
+        from typer._completion_shared import install
+
+        _, path = install(shell, "teamchat", COMPLETES)
+        typer.echo(f"{shell} completion is in {path}; it works in the next shell")
+        raise typer.Exit
+
+
+def show_completion(ctx: typer.Context, shell: str | None) -> None:
+    if shell and not ctx.resilient_parsing:
+        from typer._completion_shared import get_completion_script
+
+        typer.echo(get_completion_script(prog_name="teamchat", complete_var=COMPLETES, shell=shell))
+        raise typer.Exit
+
+
 @app.callback()
 def teamchat(
     version: Annotated[
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    install: Annotated[
+        Shell | None,
+        typer.Option("--install-completion", callback=install_completion, help="Let Tab complete in this shell."),
+    ] = None,
+    show: Annotated[
+        Shell | None,
+        typer.Option("--show-completion", callback=show_completion, help="Print what that would install."),
+    ] = None,
 ) -> None:
     """Put agent CLIs and people into one conversation: teamchat send "[NEXT:max] Hi"."""
-    del version  # its callback did the work
+    del version, install, show  # their callbacks did the work
     try:
         Path.cwd()
     except OSError as error:
-        raise UsageError(f"the folder you are in can not be read: {error.strerror}", "cd to another one") from None
+        raise UsageError(f"the folder you are in cannot be read: {error.strerror}", "cd") from None
 
 
 def run(args: list[str]) -> int:
     """Run the program with these arguments; its exit code."""
+    if COMPLETES in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
     TYPED.set(args)
-    return report(lambda: app(meant(args), prog_name="teamchat", standalone_mode=False))
+    return report(lambda: app(meant(args), prog_name="teamchat", standalone_mode=False), args)
 
 
 def main() -> None:

@@ -57,9 +57,9 @@ class Show:
 
     def __post_init__(self) -> None:
         if self.stream and not self.as_json:
-            raise UsageError("--stream goes with --json", "leave it out: a terminal shows text as it comes anyway")
+            raise UsageError("--stream goes with --json; without both, a terminal shows text as it comes")
         if self.quiet and self.as_json:
-            raise UsageError("--json and --quiet exclude each other", "--json: its last line has the last reply")
+            raise UsageError("--json and --quiet exclude each other; the last line of --json has the last reply")
 
     @property
     def talks(self) -> bool:

@@ -39,7 +39,7 @@ def doctor(
     from teamchat.core.errors import UsageError
 
     if offline and live:
-        raise UsageError("--offline calls no model and --live does: one of the two", "teamchat doctor --offline")
+        raise UsageError("--offline calls no model and --live does: choose one", "teamchat doctor --offline")
     if offline and team is not None:
         raise UsageError("--offline looks at the installed CLIs, not at a team", "teamchat doctor --offline")
     if store and (offline or live):
@@ -177,8 +177,8 @@ def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
 
 
 def line(check: Check, width: int) -> str:
-    """A finding as a person reads it; `width` is that of the longest name."""
+    """A finding as a person reads it, and what to type on lines of their own; `width` is that of the longest name."""
     from teamchat.core.printable import printable
 
-    hint = f" (try: {check.hint})" if check.hint else ""
-    return printable(f"{MARKS[check.state]} {check.member or '':<{width}} {check.what:<7} {check.text}{hint}")
+    found = printable(f"{MARKS[check.state]} {check.member or '':<{width}} {check.what:<7} {check.text}")
+    return "\n".join([found, *(f"  try: {printable(command)}" for command in (check.hint or "").splitlines())])

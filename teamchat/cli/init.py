@@ -1,8 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+
+def team_file(file: Path) -> Path:
+    if file.name != str(file) or file.suffix != ".toml":
+        raise typer.BadParameter(f"expected a name that ends in .toml, got {str(file)!r}.")
+    return file
 
 
 def init(
@@ -13,11 +20,15 @@ def init(
             help="A writer and a reviewer; a panel that only reads; or small scripts, to try everything without a CLI.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a team file that is here already.")] = False,
+    file: Annotated[
+        Path, typer.Option("--file", metavar="FILE", callback=team_file, help="Where to write it, in this folder.")
+    ] = Path("teamchat.toml"),
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over a team file that exists; a copy of it is kept.")
+    ] = False,
 ) -> None:
     """Write a team of the agent CLIs you have into teamchat.toml, and trust it."""
     import shlex
-    from pathlib import Path
 
     from teamchat.cli.place import trust_store
     from teamchat.core.init.team import check_free, plan, write
@@ -26,15 +37,18 @@ def init(
     from teamchat.core.team.file import FILE_NAME, load
     from teamchat.core.team.trust import needs
 
-    folder, trusted = Path.cwd(), trust_store()
+    path, trusted = Path.cwd() / file, trust_store()
     if not force:
-        check_free(folder, template)
-    new = plan(template, folder.name, login_name())
-    write(new, folder, over=force)
-    team = load(folder / FILE_NAME)
+        check_free(path, template)
+    new = plan(template, path.parent.name, login_name())
+    copies = write(new, path, over=force)
+    team = load(path)
     trusted.grant(team)
     members = [f"{member.name} ({member.agent or 'you'})" for member in team.members]
-    print(f"wrote {', '.join(new.files)}: the team of {', '.join(members)}")
+    for copy in copies:
+        print(f"kept {copy.relative_to(path.parent)}: what was there before")
+    print(f"wrote {file}: {', '.join(members)}")
     for need in needs(team):
         print(printable(f"trusted: {need.line}"))
-    print(f"next: teamchat send {shlex.quote(new.message)}")
+    named = "" if path.name == FILE_NAME else f" --team {shlex.quote(path.name)}"
+    print(f"next: teamchat send {shlex.quote(new.message)}{named}")

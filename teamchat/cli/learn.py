@@ -41,6 +41,7 @@ def learn(
     from teamchat.core.errors import UnknownName, UsageError
     from teamchat.core.store.lessons import add_lesson, delete_lesson, newest_lessons
     from teamchat.core.store.sessions import last_session, need_session
+    from teamchat.core.typed import LEARN
 
     text = joined(words)
     if from_session:
@@ -58,7 +59,7 @@ def learn(
     with open_store(find_root(team)) as db:
         if delete is not None:
             if delete_lesson(db, delete) is None:
-                raise UnknownName(f"there is no lesson {delete}", "teamchat learn  # lists them")
+                raise UnknownName(f"there is no lesson {delete}", "teamchat learn")
             note(f"lesson {delete} is forgotten")
         elif text is not None:
             origin = need_session(db, session) if session else last_session(db)
@@ -67,7 +68,7 @@ def learn(
         else:
             known = newest_lessons(db)
             if not (known or as_json):
-                note('nothing is learned here yet; keep a lesson: teamchat learn "..."')
+                note(f"nothing is learned here yet; keep a lesson: {LEARN}")
             for lesson in known:
                 show(lesson, as_json=as_json)
     return 0

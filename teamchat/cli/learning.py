@@ -26,7 +26,9 @@ def learn_from_session(
 ) -> ExitCode:
     """The exit code of the turn. Raises `UsageError`, before anybody is asked, where nobody could say yes."""
     if not yes and (as_json or not (sys.stdin.isatty() and sys.stderr.isatty())):
-        raise UsageError("lessons are kept after a yes, and there is nobody to ask for it", "--yes, if you mean it")
+        raise UsageError(
+            "lessons are kept after a yes, and there is nobody to ask for it", "teamchat learn --from-session --yes"
+        )
     found = find_team(team, timeout)
     learner_of(found, member)  # before anything begins
     need_trust(found, give=trust)

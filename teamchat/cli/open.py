@@ -28,6 +28,7 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.core.printable import printable
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import mark_opened
+    from teamchat.core.typed import saying
     from teamchat.runners.process import foreground
     from teamchat.runners.running import SpawnFailed
 
@@ -36,7 +37,7 @@ def open(  # noqa: A001 (the command's name)
         chosen = need_session(db, session)
         opening(db, chosen, found, member, os.environ)  # what is wrong is said before anything is waited for
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise UsageError("a session is opened at a terminal only", f'teamchat send --to {member} "..."')
+            raise UsageError("a session is opened at a terminal only", saying("--to", member))
         need_trust(found, give=trust)
         with held(found.root, db, chosen, wait=not no_wait):
             opened = opening(db, chosen, found, member, os.environ)

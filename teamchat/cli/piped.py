@@ -49,7 +49,7 @@ def _without_files(words: Sequence[str], max_bytes: int | None, *, needed: bool)
     if not (words or needed):
         return _with_input("", max_bytes) if _is_piped() else Message("", 0)
     if not (words or _is_piped()):
-        raise UsageError("there is nothing to send", 'teamchat send "Hi"')
+        raise UsageError("there is nothing to send", "teamchat send 'Your message'")
     if sys.stdin.isatty():
         note("reading the message from standard input; Ctrl-D ends it")
     piped = _read(max_bytes)
@@ -101,7 +101,7 @@ def _read(max_bytes: int | None) -> str:
             note("waiting for standard input, a pipe without text so far (add < /dev/null to send without it)")
         data = read_within(sys.stdin.buffer, most, why, INPUT)
     except (OSError, ValueError) as error:
-        raise UsageError(f"standard input can not be read: {error}") from error
+        raise UsageError(f"standard input cannot be read: {error}") from error
     return text_in(data, INPUT)
 
 

@@ -26,6 +26,7 @@ from teamchat.core.store.sessions import (
 from teamchat.core.team import Team
 from teamchat.core.team.file import find_team_file, resolve_team
 from teamchat.core.team.trust import TrustStore, needs, require
+from teamchat.core.typed import saying
 
 
 def find_team(option: str | None, timeout: str | None = None) -> Team:
@@ -81,9 +82,7 @@ def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> 
     with db.transaction():  # or two commands at once would both find it missing
         found = None if new and not name else current_session(db, name)
         if found and new:
-            raise UsageError(
-                f"there is a session {name!r} already", f"teamchat send --session {shlex.quote(found.name)} ..."
-            )
+            raise UsageError(f"there is a session {name!r} already", saying("--session", found.name))
         if name and not (found or new):
             options = ["--new"] if was_typed("--session") else ["--new", "--session", name]
             raise UnknownName(no_session(db, name), typed_with(*options))

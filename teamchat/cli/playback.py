@@ -53,7 +53,7 @@ def play(cassette: Cassette, show: Show, *, speed: float = 1.0, team: Team | Non
             try:
                 played = stage.play(run)
             except UsageError as error:
-                raise UsageError(f"input {number} of the recording can not be played: {error}") from None
+                raise UsageError(f"input {number} of the recording cannot be played: {error}") from None
             code = played.code
             if played.stopped:
                 return code

@@ -20,6 +20,7 @@ from teamchat.core.errors import Interrupted, NoRecording, TeamchatError, UsageE
 from teamchat.core.printable import printable
 from teamchat.core.store.sessions import fence_key
 from teamchat.core.team import Team
+from teamchat.core.typed import saying
 from teamchat.runners.recorded import LenientPlayer, RecordedTurn
 from teamchat.runners.running import Identity
 
@@ -60,7 +61,10 @@ def cassettes_in(where: Path) -> Sequence[Path]:
         return [where]
     found = sorted(where.rglob("*.cassette"))
     if not found:
-        raise UsageError(f"there is no *.cassette in {printable(str(where))}", "teamchat send --new --record FILE ...")
+        raise UsageError(
+            f"there is no *.cassette in {printable(str(where))}",
+            saying("--new", "--record", str(where / "session.cassette")),
+        )
     return found
 
 

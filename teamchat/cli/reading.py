@@ -44,7 +44,7 @@ def limit_of_text(max_bytes: int | None) -> tuple[int, str]:
 
 
 def read_file(path: str, max_bytes: int | None) -> bytes:
-    """What a file holds. Raises `UsageError` for one that can not be read, and `PromptTooLarge`."""
+    """What a file holds. Raises `UsageError` for one that cannot be read, and `PromptTooLarge`."""
     name = printable(path)
     try:
         with Path(path).expanduser().open("rb") as file:
@@ -53,7 +53,7 @@ def read_file(path: str, max_bytes: int | None) -> bytes:
             limit = LARGEST_IMAGE, f"and an image may have {LARGEST_IMAGE:,}"
             return read_within(file, *(limit if image else limit_of_text(max_bytes)), what=name)
     except (OSError, ValueError, RuntimeError) as error:
-        raise UsageError(f"{name} can not be read: {getattr(error, 'strerror', None) or error}") from None
+        raise UsageError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def text_in(data: bytes, what: str) -> str:

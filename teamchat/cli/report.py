@@ -1,15 +1,16 @@
-"""The one place that turns errors into exits: one line on stderr that says what is wrong, one that says what to do."""
+"""The one place that turns errors into exits: a line on stderr says what is wrong, and one each what to type."""
 
 from __future__ import annotations
 
 import errno
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import typer
 from typer.exceptions import TyperException
 
+from teamchat.cli.retyped import behind_dashes, placed
 from teamchat.cli.streams import OutputLost, silence
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.printable import printable
@@ -27,15 +28,15 @@ IN_OUR_WORDS = (  # what Typer says for programmers
 )
 
 
-def report(command: Callable[[], object]) -> int:  # noqa: PLR0911 (one line per kind of ending)
-    """Run `command`; its exit code. A traceback is a bug of teamchat, never the user's."""
+def report(command: Callable[[], object], args: Sequence[str] = ()) -> int:  # noqa: PLR0911 (a line per kind of ending)
+    """Run `command`, for which a person typed `args`; its exit code. A traceback is a bug of teamchat, never theirs."""
     try:
         result = command()
         sys.stdout.flush()
     except TeamchatError as error:
-        return complain(str(error), error.hint, error.code)
+        return complain(str(error), error.hint and placed(error.hint, args), error.code)
     except TyperException as error:
-        return misused(error)
+        return misused(error, args)
     except (KeyboardInterrupt, typer.Abort):
         silence(sys.stdout)  # what nobody has read by now would be waited for again
         return ExitCode.INTERRUPTED
@@ -56,7 +57,7 @@ def report(command: Callable[[], object]) -> int:  # noqa: PLR0911 (one line per
     return result if isinstance(result, int) else ExitCode.DONE
 
 
-def misused(error: TyperException) -> int:
+def misused(error: TyperException, args: Sequence[str]) -> int:
     """Say which option or argument is wrong, in one line like all others."""
     message = error.format_message() or str(error)
     if not message:  # no arguments at all: the help was the answer
@@ -68,7 +69,8 @@ def misused(error: TyperException) -> int:
     command = context.command_path if context else "teamchat"
     option = getattr(error, "option_name", None)
     if option and " " in option:  # a list's dash, say
-        return complain("a text that begins with - is read as an option", f'{command} -- "- ..."', ExitCode.USAGE)
+        text = "a text that begins with - is read as an option; put -- before it"
+        return complain(text, behind_dashes(args), ExitCode.USAGE)
     return complain(message[:1].lower() + message[1:], f"{command} --help", ExitCode.USAGE)
 
 
@@ -79,8 +81,8 @@ def output_lost(error: OSError) -> int:
 
 
 def complain(message: str, hint: str | None, code: int) -> int:
-    """Say what is wrong, and what to do about it."""
+    """Say what is wrong, and what to type about it."""
     print(f"teamchat: {message}", file=sys.stderr)
-    if hint:
-        print(f"  try: {hint}", file=sys.stderr)
+    for command in hint.split("\n") if hint else ():
+        print(f"  try: {printable(command)}", file=sys.stderr)
     return code

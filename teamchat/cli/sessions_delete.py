@@ -46,12 +46,16 @@ def delete(
 
 def confirmed(session: Session) -> bool:
     """Whether the person at the terminal says so. Raises `UsageError` where there is none."""
+    import shlex
     import sys
 
     from teamchat.core.errors import UsageError
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"session {session.name} ({size(session)}) would be deleted for good", "--yes, if you mean it")
+        raise UsageError(
+            f"session {session.name} ({size(session)}) would be deleted for good, and there is nobody to ask",
+            shlex.join(["teamchat", "sessions", "delete", "--yes", session.name]),
+        )
     print(f"Delete session {session.name} ({size(session)}) for good? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -30,7 +30,7 @@ def task(
     if text is not None and clear:
         raise UsageError("--clear takes no text")
     if text is not None and not text.strip():
-        raise UsageError("a task of nothing is no task", "teamchat task --clear")
+        raise UsageError("the task is empty", "teamchat task --clear")
     with open_store(find_root(team)) as db:
         chosen = need_session(db, session)
         log = SqliteLog(db, chosen.id)
@@ -48,6 +48,6 @@ def task(
             if len(log.team_task or "") < len(text):
                 note(TASK_CUT)
         elif log.team_task is None:
-            note(f'session {chosen.name} has no task; set one: teamchat task "..."')
+            note(f"session {chosen.name} has no task; set one: teamchat task 'Build the login page'")
         else:
             print(visible(log.team_task))

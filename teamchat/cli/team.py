@@ -35,18 +35,20 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     if member.type == "human":
         return row
     import os
-    import shutil
     from dataclasses import asdict
 
     from teamchat.core.agents import AGENT_TYPES
+    from teamchat.core.programs import Unusable, find_program
     from teamchat.core.turn.settle import job_of
 
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
     command = runner.command(job_of(member, agent, os.environ))
+    program = find_program(agent.command[0], os.environ)
     return row | {
         "agent": agent.name,
-        "program": shutil.which(agent.command[0]),
+        "program": None if isinstance(program, Unusable) else program,
+        "problem": program.why if isinstance(program, Unusable) else None,
         "terminal": asdict(agent.terminal) if agent.terminal else None,
         "access": member.access,
         "may": runner.access_note(member.access),
@@ -78,7 +80,7 @@ def lines(row: dict[str, Any]) -> list[str]:
     title = f" · {row['title']}" if row["title"] else ""
     if row["type"] == "human":
         return [f"{row['name']}{title} · person"]
-    missing = "" if row["program"] else " (NOT INSTALLED)"
+    problem = f" ({row['problem']})" if row["problem"] else ""
     named = [
         ("model", row["model"]),
         ("instructions", row["instructions"]["file"]),
@@ -90,7 +92,7 @@ def lines(row: dict[str, Any]) -> list[str]:
         typed = "" if terminal["exit"] is None else f", ended with {terminal['exit']!r}"
         named.append(("on a terminal", f"its prompt matches {terminal['prompt']!r}{typed}"))
     return [
-        f"{row['name']}{title} · {row['agent']}{missing}",
+        f"{row['name']}{title} · {row['agent']}{problem}",
         f"  access {row['access']}: {row['may']}",
         f"  reads: {row['reads']}",
         f"  memory: {row['memory']}",

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from teamchat.core.todos import Change, Todo, Wish
 
 
+LIST = "teamchat todo"
+ADD = "teamchat todo add 'Write the tests'"
+
+
 class Action(StrEnum):
     LIST = "list"
     ADD = "add"
@@ -50,9 +54,9 @@ def todo(
         raise UsageError(f"--all and --history list; they do not go with {action}", "teamchat todo --all")
     if action in (Action.LIST, Action.CLEAR):
         if given:
-            raise UsageError(f"{action} takes no text", 'teamchat todo add "..."')
+            raise UsageError(f"{action} takes no text", ADD)
     elif not given:
-        raise UsageError(f"{action} what?", 'teamchat todo add "...", or teamchat todo done 3')
+        raise UsageError(f"{action} what?", ADD if action is Action.ADD else LIST)
     found = None if action is Action.LIST else find_team(team)
     with open_store(found.root if found else find_root(team)) as db:
         chosen = need_session(db, session)
@@ -67,7 +71,7 @@ def todo(
 
 
 def change(db: Database, session: Session, action: Action, words: list[str], by: str, *, as_json: bool) -> None:
-    """All of it, or nothing. Raises `UnknownName` for a number that is not there, and `UsageError`."""
+    """What can be done of it. Raises `UnknownName` for a number that is not there, and `UsageError` for nothing."""
     from teamchat.cli.output.jsonl import todo_fields, write
     from teamchat.cli.output.words import note, todo_line
     from teamchat.core.errors import UnknownName, UsageError
@@ -77,17 +81,17 @@ def change(db: Database, session: Session, action: Action, words: list[str], by:
     with db.transaction():
         check_there(db, session)
         noted = note_todos(db, session.id, adding(words) if action is Action.ADD else finishing(words), by)
-        if noted.unknown:
-            raise UnknownName(" ".join(noted.problems), "teamchat todo  # lists them")
-        if not noted.changes:
-            raise UsageError(" ".join(noted.problems), "teamchat todo done N, or teamchat todo clear")
-    for problem in noted.problems:
+    for problem in noted.problems if noted.changes and not noted.unknown else ():
         note(problem)
     for done in noted.changes:
         if as_json:
             write(f"todo_{done.what}", **todo_fields(done))
         else:
             note(todo_line(done))
+    if noted.unknown:
+        raise UnknownName("; ".join(noted.problems), LIST)
+    if not noted.changes:
+        raise UsageError("; ".join(noted.problems), LIST)
 
 
 def adding(words: list[str]) -> tuple[Wish, ...]:
@@ -97,7 +101,7 @@ def adding(words: list[str]) -> tuple[Wish, ...]:
 
     text = todo_text(well_formed(" ".join(words)))
     if not text:
-        raise UsageError("there is nothing to do in that", 'teamchat todo add "Write the tests"')
+        raise UsageError("the todo has no letter or digit", ADD)
     return (Add(text),)
 
 
@@ -111,7 +115,7 @@ def finishing(words: list[str]) -> tuple[Wish, ...]:
     numbers = [todo_number(part) for part in written]
     wrong = [part for part, number in zip(written, numbers, strict=True) if number is None]
     if wrong or not written:
-        raise UsageError(f"{quoted(wrong[0] if wrong else words[0])} is no number of a todo", "teamchat todo done 3")
+        raise UsageError(f"{quoted(wrong[0] if wrong else words[0])} is not the number of a todo", LIST)
     return tuple(Finish(number) for number in numbers if number is not None)
 
 
@@ -153,7 +157,7 @@ def show(db: Database, session: Session, *, everything: bool, history: bool, as_
             else:
                 print(item_line(item))
     if not (todos.items or as_json):
-        note(f'session {session.name} has nothing to do; add something: teamchat todo add "..."')
+        note(f"session {session.name} has no todos; add one: {ADD}")
     elif todos.done and not (everything or as_json):
         note(f"{todos.done} done (--all lists them)")
 

@@ -27,7 +27,7 @@ def typed_with(*options: str) -> str | None:
 
 @contextlib.contextmanager
 def saying_what_to_type(message: Message) -> Iterator[None]:
-    """Give a refusal the command that would have been taken; of a piped text it can not be had again."""
+    """Give a refusal the command that would have been taken; of a piped text it cannot be had again."""
     try:
         yield
     except NearMiss as error:

@@ -16,6 +16,7 @@ from teamchat.core.routing.markers import Marker, MarkerKind, scan, strip_marker
 from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
 from teamchat.core.team import Member, Team
 from teamchat.core.todos import Wish
+from teamchat.core.typed import saying
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +74,11 @@ def address(
     """
     text = well_formed(text)
     if not text.strip():
-        raise UsageError("there is nothing to send", 'teamchat send "Hi", or - to read standard input')
+        raise UsageError("there is nothing to send", saying())
     markers = scan(text, "human")
     targets = parse_to(to) if to is not None else ()
     if to is not None and not targets:
-        raise UsageError("--to names nobody", "--to max, --to max,sarah or --to max+sarah")
+        raise UsageError("--to names nobody", _calling(team))
     resolution = resolve(markers, team.members, speaker, "human", targets)
     who = _speaker(team, speaker, resolution)
     calls_self = any(request.target == who.name for request in resolution.requests)
@@ -92,7 +93,7 @@ def address(
         names = ", ".join(request.target for request in requests)
         raise UsageError(
             f"nothing was said yet that {names} could answer, and the message has only markers",
-            f'teamchat send "[NEXT:{requests[0].target}] Hi"',
+            saying("--to", requests[0].target),
         )
     if not requests and not named and not wordless:
         target = default_target(state, who.name)
@@ -113,6 +114,11 @@ def address(
         ),
         wordless=wordless,
     )
+
+
+def _calling(team: Team) -> str | None:
+    """A command that calls the first agent of the team."""
+    return next((saying("--to", member.name) for member in team.ai_members), None)
 
 
 def _near_misses(
@@ -150,7 +156,7 @@ def _refuse_unknown(resolution: Resolution, requests: tuple[RouteRequest, ...], 
     if named and not requests and unknown:
         errors = [*unknown, *errors]
     if errors:
-        raise UnknownName("; ".join(few(problem.message for problem in errors)), "teamchat team  # lists who is there")
+        raise UnknownName("; ".join(few(problem.message for problem in errors)), "teamchat team")
 
 
 def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
@@ -164,8 +170,8 @@ def person(team: Team, name: str | None) -> Member:
     """The human of that name, or without one the team's first. Raises `UnknownName`, also for an agent's name."""
     member = team.humans[0] if name is None else team.member(name)
     if member.type != "human":
-        people = " or ".join(f"--as {human.name}" for human in team.humans)
-        raise UnknownName(f"{member.name} is an agent; only people send messages", people)
+        people = " or ".join(human.name for human in team.humans)
+        raise UnknownName(f"{member.name} is an agent; only people send messages: --as {people}")
     return member
 
 

@@ -27,14 +27,18 @@ WHY = "the conversation was to be summed up"
 def compactor_of(team: Team, name: str | None) -> Member:
     """Who is to sum up: the member of that name, or the team's `compactor`. Raises `UsageError` and `UnknownName`."""
     if not team.share_context:
-        raise UsageError("members of this team are told no summary (share_context)", "share_context = true")
+        raise UsageError("members of this team are told no summary; set share_context = true in the team file")
     chosen = name or team.compactor
     if chosen is None:
-        raise UsageError("the team file names nobody to sum up (compactor)", "teamchat compact --member NAME")
+        raise UsageError("the team file names no compactor", _asking(team))
     member = team.member(chosen)
     if member.type == "human":
-        raise UsageError(f"{member.name} is a person: an AI member sums up", "teamchat compact --member NAME")
+        raise UsageError(f"{member.name} is a person; only an agent can write the summary", _asking(team))
     return member
+
+
+def _asking(team: Team) -> str | None:
+    return next((f"teamchat compact --member {member.name}" for member in team.ai_members), None)
 
 
 class Compacting:

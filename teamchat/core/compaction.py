@@ -136,5 +136,5 @@ def ask_about(
 
 def no_room(member: Member) -> PromptTooLarge:
     return PromptTooLarge(
-        f"{member.name} has no room for what was said", "raise max_bytes and max_prompt_tokens in the team file"
+        f"{member.name} has no room for what was said; raise max_bytes and max_prompt_tokens in the team file"
     )

@@ -117,7 +117,7 @@ def conclude_waiting(tally: Tally, state: State, route: Route, humans: int) -> C
         state,
         ExitCode.HUMAN_ASKED,
         f"{route.by} asks {route.target}",
-        f'teamchat send{speaker} "..."',
+        f"teamchat send{speaker} 'Your answer'",
         waiting_for=route.target,
     )
 
@@ -146,7 +146,7 @@ def conclude_error(tally: Tally, state: State, error: TeamchatError) -> Conclusi
 
 
 def _advice(*hints: str) -> str:
-    """What to do first and, unless that goes on by itself, to go on then."""
-    if any(hint.startswith(RESUME) for hint in hints):
-        return ", ".join(hints)
-    return ", ".join([*hints, f"then {RESUME}" if hints else RESUME])
+    """What mends the failures, then to go on, in one line; what goes on by itself stands alone."""
+    if going := [hint for hint in hints if hint.startswith(RESUME)]:
+        return "\n".join(going)
+    return " && ".join([*(hint.splitlines()[0] for hint in hints), RESUME])

@@ -15,7 +15,7 @@ COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
 
 
 class Cooldowns:
-    """Until when a vendor cools down, by the clock `now`; a file that can not be used costs a try, never a turn."""
+    """Until when a vendor cools down, by the clock `now`; a file that cannot be used costs a try, never a turn."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now

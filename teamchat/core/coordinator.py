@@ -67,6 +67,7 @@ from teamchat.core.stored_context import manager_of
 from teamchat.core.team import Member, Team
 from teamchat.core.todos import Noted
 from teamchat.core.turn.outside import REAL, Outside
+from teamchat.core.typed import saying
 from teamchat.runners.agent_events import Question
 from teamchat.runners.turn import Stopper
 
@@ -177,7 +178,7 @@ class ConversationCoordinator:
         if self.tally.turns and not self.state.queue:  # all there was to do was to store it
             return self.tally.conclusion(self.state, ExitCode.DONE)
         if not self.state.queue:
-            raise NothingToResume("nothing waits in this conversation", 'teamchat send "..."')
+            raise NothingToResume("nothing waits in this conversation", saying())
         return await self._follow(self._step(Resumed(self.outside.now(), mode)))
 
     async def compact(self, name: str | None = None) -> Conclusion:

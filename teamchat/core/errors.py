@@ -16,7 +16,7 @@
     │   └── SessionBusy       13   another process runs this conversation
     ├── PromptTooLarge        12   the input is over a limit before anything was run
     │   └── NoRoom            12   a person's message would have to be cut
-    ├── AgentMissing          11   the agent's program is not installed
+    ├── AgentMissing          11   the agent's program cannot be run
     ├── Interrupted          130   stopped before anything was run
     └── NoRecording           10   a replay came to a turn that was not recorded
 
@@ -50,7 +50,10 @@ class ExitCode(IntEnum):
 
 
 class TeamchatError(Exception):
-    """What went wrong, and in `hint` what to do about it (a command that works when pasted, where there is one)."""
+    """What went wrong, in a sentence that also says what to do where no command does it.
+
+    `hint` has the commands that mend it, one a line: each pastes into bash, zsh and fish as it stands.
+    """
 
     code = ExitCode.MEMBER_FAILED
 

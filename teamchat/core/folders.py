@@ -30,7 +30,7 @@ def state_path() -> Path:
 
     if folder := _in_home(user_state_dir):
         return folder
-    raise StoreError("this user has no home folder", WRITABLE)
+    raise StoreError(f"this user has no home folder; {WRITABLE}")
 
 
 def workspace_path(root: Path) -> Path:
@@ -71,5 +71,5 @@ def _private(folder: Path) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"the folder {folder} can not be made: {error.strerror}", WRITABLE) from error
+        raise StoreError(f"the folder {folder} cannot be made: {error.strerror}; {WRITABLE}") from error
     return folder

@@ -62,6 +62,6 @@ def turn_note(
     serves = f"This turn serves the request of {request.speaker.role_name} ({request.id})."
     if current.id == request.id:
         serves = f"This turn serves the message below ({request.id})."
-    instead = "" if member.name == route.target else f" You answer in place of {route.target}, who can not."
+    instead = "" if member.name == route.target else f" You answer in place of {route.target}, who cannot."
     code = f" The CODE of this prompt is {fence}." if fence else ""
     return f"{serves} The message below is from {name_of(current)} to {route.target}.{instead}{code}"

@@ -29,6 +29,7 @@ from teamchat.core.store.summaries import summary_before
 from teamchat.core.store.turns import LARGEST, Turn
 from teamchat.core.team import Member, Team
 from teamchat.core.turn.ready import Errand
+from teamchat.core.typed import saying
 
 WHY = "lessons were to be taken from the conversation"
 MOST = 10
@@ -51,11 +52,11 @@ def learner_of(team: Team, name: str | None) -> Member:
     """Who is asked: the member of that name, else the `lead`, else the first AI. Raises `UsageError`, `UnknownName`."""
     chosen = name or team.lead
     if chosen is None and not team.ai_members:
-        raise UsageError("the team has nobody to ask for lessons", "add an AI member to the team file")
+        raise UsageError("the team has nobody to ask for lessons; add an agent to the team file")
     member = team.member(chosen) if chosen else team.ai_members[0]
     if member.type == "human":
-        hint = "teamchat learn --from-session --member NAME"
-        raise UsageError(f"{member.name} is a person: an AI member is asked", hint)
+        other = next((f"teamchat learn --from-session --member {ai.name}" for ai in team.ai_members), None)
+        raise UsageError(f"{member.name} is a person; only an agent can be asked for lessons", other)
     return member
 
 
@@ -117,7 +118,7 @@ async def find_lessons(of: Answering, member: Member, keep_as: str | None = None
     """
     answers = of.manager.get_current_message()
     if answers is None:
-        raise UsageError("nothing was said in this conversation yet", 'teamchat send "..."')
+        raise UsageError("nothing was said in this conversation yet", saying())
     member = apart(member)
 
     def keep(answer: str) -> Callable[[Turn], LessonsFound]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from teamchat.core.errors import SessionBusy, StoreError
 from teamchat.core.folders import WRITABLE
 from teamchat.core.printable import printable
+from teamchat.core.typed import saying
 from teamchat.runners.guardian import processes
 
 POLL_S = 0.1
@@ -45,8 +46,8 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
             if not (told or starting):
                 if waits is None:
                     raise SessionBusy(
-                        f"this conversation is being run by {_holder(file)}",
-                        "wait for it to end, teamchat stop, or begin another one: teamchat send --new ...",
+                        f"this conversation is being run by {_holder(file)}; wait, stop it, or begin another one",
+                        f"teamchat stop\n{saying('--new')}",
                     )
                 waits(_holder(file))
                 told = True
@@ -100,7 +101,7 @@ def _open(path: Path) -> int:
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise StoreError(f"the lock {path} cannot be opened: {error.strerror}", WRITABLE) from error
+        raise StoreError(f"the lock {path} cannot be opened: {error.strerror}; {WRITABLE}") from error
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise StoreError(f"the lock {path} is not a file", f"rm {shlex.quote(str(path))}")
@@ -114,7 +115,7 @@ def _take(file: int, path: Path) -> bool:
         return False
     except OSError as error:  # such as ENOLCK: a file system without locks
         raise StoreError(
-            f"the lock {path} cannot be taken: {error.strerror}", "set TEAMCHAT_HOME to a folder of another file system"
+            f"the lock {path} cannot be taken: {error.strerror}; set TEAMCHAT_HOME to a folder of another file system"
         ) from error
     return True
 

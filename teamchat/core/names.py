@@ -1,6 +1,6 @@
 """What counts as the same name, and which member a written name means (design section 5).
 
-Two names are the same when they fold to the same text. Folding takes away what a reader can not see (zero-width and
+Two names are the same when they fold to the same text. Folding takes away what a reader cannot see (zero-width and
 other default-ignorable characters), so that two names that look the same are the same; it keeps the controls that
 turn the direction of writing, so that a name shown backwards is nobody's. A valid name has neither. Look-alike
 letters of other scripts stay different: `mаx` with a Cyrillic а is no member's name.
@@ -30,7 +30,7 @@ _LONGEST_GUESSED = 100  # characters: comparing costs their square
 
 
 def fold(name: str) -> str:
-    """The form in which names are compared: NFKC, casefold, without spaces, `-`, `_` and what can not be seen."""
+    """The form in which names are compared: NFKC, casefold, without spaces, `-`, `_` and what cannot be seen."""
     if name.isascii():  # what most names are has nothing else to fold
         return _SEPARATOR.sub("", name).lower()
     visible = normalize("NFKC", _INVISIBLE.sub("", name))

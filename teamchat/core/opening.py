@@ -15,7 +15,8 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.turns import Turn, turns_of_member
 from teamchat.core.team import AgentSpec, Member, Team
-from teamchat.core.turn.outside import find_program
+from teamchat.core.turn.outside import need_program
+from teamchat.core.typed import saying
 from teamchat.runners.agent_events import FailureKind
 from teamchat.runners.environment import environment
 
@@ -52,7 +53,7 @@ def opening(db: Database, session: Session, team: Team, name: str, inherited: Ma
     )
     program, *words = agent.command
     model = ("--model", member.model) if member.model else ()  # all three CLIs call it so
-    argv = (find_program(member, program, env), *words, *runner.sessions.open(turn.vendor_session), *model)
+    argv = (need_program(member, program, env), *words, *runner.sessions.open(turn.vendor_session), *model)
     return Opening(argv, env, member.cwd, turn)
 
 
@@ -66,9 +67,7 @@ def _left(turn: Turn, member: Member, agent: AgentSpec) -> bool:
 def _none(member: Member, session: Session) -> UnknownName:
     if member.memory == "fresh":
         return UnknownName(
-            f"{member.name}'s memory is fresh: its turns leave no session",
-            f'give {member.name} memory = "resume" in the team file, and a turn',
+            f"{member.name}'s memory is fresh: its turns leave no session; "
+            'give it memory = "resume" in the team file, and a turn'
         )
-    return UnknownName(
-        f"{member.name} has no session in conversation {session.name} yet", f'teamchat send --to {member.name} "Hi"'
-    )
+    return UnknownName(f"{member.name} has no session in conversation {session.name} yet", saying("--to", member.name))

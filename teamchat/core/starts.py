@@ -23,7 +23,7 @@ PATIENCE_S = 0.2  # with a process that is stopped while it takes a moment, whic
 def take_moment(vendor: str) -> float:
     """Take the vendor's next free moment to start, in seconds since 1970: now, unless others have just started.
 
-    It is not waited for. Where the file can not be used it is always now, which stops no turn.
+    It is not waited for. Where the file cannot be used it is always now, which stops no turn.
     """
     gap = APART_S * random.uniform(1.0, 1.5)  # noqa: S311 (no secret)
     now = time.time()

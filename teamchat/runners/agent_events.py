@@ -14,7 +14,7 @@ class FailureKind(StrEnum):
     MISSING = "missing"  # the program is not installed
     LOGIN = "login"  # no login, or a rejected one
     TOO_LARGE = "too_large"  # the input is over the CLI's own limit
-    REFUSED = "refused"  # the access asked for can not be given
+    REFUSED = "refused"  # the access asked for cannot be given
     RATE_LIMIT = "rate_limit"  # rate limit or quota: another try later may work
     OVERLOADED = "overloaded"  # the vendor or the network: another try may work
     BUDGET = "budget"  # it has used up what it may cost

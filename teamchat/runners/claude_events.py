@@ -29,7 +29,7 @@ from teamchat.runners.foreign import count, flat, one_line, summary
 from teamchat.runners.json_events import JsonEvents
 from teamchat.runners.questions import in_words
 
-VOICE = Voice(login="run `claude` and type /login")
+VOICE = Voice(login="claude auth login")
 
 _EDITORS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _WRITERS = _EDITORS | {"Bash"}

@@ -35,7 +35,7 @@ ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
 )
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
-        "read": "reads files, runs commands that can not write or reach a network; no MCP server (--sandbox read-only)",
+        "read": "reads files, runs commands that cannot write or reach a network; no MCP server (--sandbox read-only)",
         "edit": "edits files and runs commands, writing in the workspace only, no network (--sandbox workspace-write)",
         "full": "may do everything (--dangerously-bypass-approvals-and-sandbox)",
     }

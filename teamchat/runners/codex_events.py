@@ -28,7 +28,7 @@ from teamchat.runners.foreign import count, flat, one_line, summary
 from teamchat.runners.json_events import JsonEvents
 
 VOICE = Voice(
-    login="run `codex login`",
+    login="codex login",
     noise=re.compile(r"^(?:WARNING|warning):|^Reading (?:additional input|prompt)|failed to record rollout"),
 )
 

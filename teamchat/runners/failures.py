@@ -55,7 +55,7 @@ _STATUS = re.compile(r'(?:status:?|API Error:|"code":)\s*([45]\d\d)\b|\(([45]\d\
 _LEADS = {
     FailureKind.LOGIN: "is not logged in, or the login was refused",
     FailureKind.TOO_LARGE: "got a prompt that is too large",
-    FailureKind.REFUSED: "can not run with this access",
+    FailureKind.REFUSED: "cannot run with this access",
     FailureKind.RATE_LIMIT: "reached a rate limit or quota",
     FailureKind.OVERLOADED: "got no answer from its model's service",
     FailureKind.BUDGET: "used up its budget",
@@ -72,7 +72,7 @@ _TELLING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """How one CLI speaks of its failures: how a person logs in, and the stderr lines that say nothing."""
+    """How one CLI speaks of its failures: the command that logs a person in, and the stderr lines that say nothing."""
 
     login: str
     noise: re.Pattern[str] = re.compile(r"(?!)")

@@ -1,7 +1,7 @@
 """Reading JSON that somebody else wrote, without trusting its shape.
 
 Nothing here raises: a value of the wrong type is a missing value. Shapes are taken apart with `match` in the parsers;
-this module has only what a pattern can not say.
+this module has only what a pattern cannot say.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from teamchat.runners.json_events import JsonEvents
 from teamchat.runners.questions import in_words
 
 VOICE = Voice(
-    login="run `gemini` once and choose how to log in, or set GEMINI_API_KEY",
+    login="gemini",
     noise=re.compile(
         r"^(?:Security )?Warning: |^\[STARTUP\]|^Ripgrep is not|^YOLO mode is|^Approval mode|^Loaded cached|^\s+at "
         r"|^\s*[{}]\s*$|^\s+\w+: .*,?$|^Attempt \d+ failed|^Error executing tool "

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.005
 SETTLE_S = 0.25  # helpers of a CLI may outlive it for an instant; that is not worth a note
-END_S = 2.0  # how long to insist on SIGKILL: a process in an uninterruptible wait can not be ended
+END_S = 2.0  # how long to insist on SIGKILL: a process in an uninterruptible wait cannot be ended
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # orders come through the socket alone
 ABANDONED_GRACE_S = 1.0  # with teamchat gone nobody reads the rest: the tree must be gone within two seconds
 
@@ -236,7 +236,7 @@ class Guardian:
             send_signal(self.pid, signal.SIGKILL, group=True)
         self.kill_tree()
         if self.status is None:
-            self.status = -signal.SIGKILL  # it can not be ended, and the turn does not wait for it
+            self.status = -signal.SIGKILL  # it cannot be ended, and the turn does not wait for it
 
     def is_alone(self) -> bool:
         """Whether teamchat ended without a word about what is left to do."""

@@ -74,7 +74,7 @@ class PipeRunner:
         return None
 
     def access_note(self, access: Access) -> str:  # noqa: ARG002 (it is the same for all)
-        return "not enforced: teamchat can not bound what another program does"
+        return "not enforced: teamchat cannot bound what another program does"
 
     def reads_note(self, *, project_settings: bool) -> str:  # noqa: ARG002 (nothing is known of it)
         return "its prompt, and whatever the program reads by itself"

@@ -44,7 +44,7 @@ class Stopped(Exception):
 class Tty:
     """The program of `argv`, shown on `paper`; `on_life` is called when it writes, and when it takes what is typed.
 
-    Raises `Failed` when it can not be started, and from everything that waits for it when it has ended. `stopped`
+    Raises `Failed` when it cannot be started, and from everything that waits for it when it has ended. `stopped`
     makes the next wait raise `Stopped`.
     """
 

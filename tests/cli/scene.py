@@ -42,12 +42,12 @@ def turn(member: str, number: int) -> tuple[str, str]:
 
 
 def refused(ran: Result) -> str:
-    """The sentence of an error: nothing on stdout, one line on stderr and at most one more that says what to do."""
+    """The sentence of an error: nothing on stdout, one line on stderr, and more only for what to type."""
     assert "Traceback" not in ran.err
     assert ran.out == ""
     lines = ran.err.removesuffix("\n").split("\n")
     assert lines[0].startswith("teamchat: "), ran.err
-    assert len(lines) == 1 or (len(lines) == 2 and lines[1].startswith(HINT)), ran.err
+    assert all(line.startswith(HINT) for line in lines[1:]), ran.err
     return lines[0].removeprefix("teamchat: ")
 
 

@@ -32,7 +32,7 @@ def asking(reply: str) -> list[str]:
 
 
 ENDED = "max · N.Ns · tokens unknown · 0 denied"
-ANSWER = ("waiting: max asks kailai", 'answer: teamchat send "..."')
+ANSWER = ("waiting: max asks kailai", "answer: teamchat send 'Your answer'")
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,9 @@ def test_files_may_be_all_of_a_message_and_come_behind_the_pipe() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "code", "told"),
     [
-        ("gone", None, 2, "gone can not be read: No such file or directory"),
-        (".", None, 2, ". can not be read: Is a directory"),
-        ("a\0b", None, 2, "a\\x00b can not be read: embedded null byte"),
+        ("gone", None, 2, "gone cannot be read: No such file or directory"),
+        (".", None, 2, ". cannot be read: Is a directory"),
+        ("a\0b", None, 2, "a\\x00b cannot be read: embedded null byte"),
         ("data", b"\x7fELF\0\0", 2, "data is not text: byte 5 is NUL"),
         ("latin", b"caf\xe9", 2, "latin is not UTF-8 text: byte 4 is 0xe9 (iconv -t UTF-8 converts text)"),
         ("big", b"x" * 800_000, 12,

@@ -212,12 +212,15 @@ def test_its_failure_is_the_commands(world: Path) -> None:
     assert queue() == []
 
 
+NO_SUMMARY = "members of this team are told no summary; set share_context = true in the team file"
+
+
 @pytest.mark.parametrize(
     ("team", "args", "sentence"),
     [
-        ({}, [], "the team file names nobody to sum up (compactor)"),
-        ({"share_context": False}, ["--member", "sarah"], "members of this team are told no summary (share_context)"),
-        ({}, ["--member", "kailai"], "kailai is a person: an AI member sums up"),
+        ({}, [], "the team file names no compactor"),
+        ({"share_context": False}, ["--member", "sarah"], NO_SUMMARY),
+        ({}, ["--member", "kailai"], "kailai is a person; only an agent can write the summary"),
         ({}, ["--member", "sara"], "no member 'sara' in team 'crew' (there are: kailai, max, sarah)"),
         (COMPACTOR, [], "there is no conversation here yet"),
     ],

@@ -12,6 +12,7 @@ import pytest
 from teamchat.cli.app import COMMANDS
 from teamchat.cli.place import open_store
 from teamchat.core.store.sessions import create_session
+from tests.cli.scene import refused
 from tests.installed import program
 from tests.program import Result, cli
 
@@ -153,20 +154,36 @@ def test_where_something_is_wrong_nothing_is_offered_and_nothing_made(
     assert sorted(world.rglob("*")) == before
 
 
-EXPLICIT = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # pytest is no shell
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell_is_shown(shell: str) -> None:
-    ran = cli("--show-completion", shell, env=EXPLICIT)
+    ran = cli("--show-completion", shell)
     assert (ran.code, ran.err) == (0, "")
     assert f"_TEAMCHAT_COMPLETE=complete_{shell}" in ran.out
 
 
 def test_the_script_is_installed_for_the_user(world: Path) -> None:
-    assert cli("--install-completion", "bash", env=EXPLICIT).code == 0
+    ran = cli("--install-completion", "bash")
+    script = world / "home" / ".bash_completions" / "teamchat.sh"
+    assert ran == Result(0, f"bash completion is in {script}; it works in the next shell\n", "")
     assert "complete_bash" in (world / "home" / ".bash_completions" / "teamchat.sh").read_text()
     assert "teamchat.sh" in (world / "home" / ".bashrc").read_text()
+
+
+@pytest.mark.parametrize(
+    ("shell", "path"), [("zsh", ".zfunc/_teamchat"), ("fish", ".config/fish/completions/teamchat.fish")]
+)
+def test_the_script_of_the_shell_that_was_named_is_installed(world: Path, shell: str, path: str) -> None:
+    assert cli("--install-completion", shell).code == 0
+    assert f"complete_{shell}" in (world / "home" / path).read_text()
+    assert not (world / "home" / ".bashrc").exists()
+
+
+def test_a_shell_that_is_none_is_a_usage_error() -> None:
+    ran = cli("--install-completion", "tcsh")
+    assert (ran.code, refused(ran)) == (
+        2,
+        "invalid value for '--install-completion': 'tcsh' is not one of 'bash', 'zsh', 'fish', 'powershell', 'pwsh'",
+    )
 
 
 @pytest.mark.usefixtures("team")
@@ -174,7 +191,7 @@ def test_the_script_is_installed_for_the_user(world: Path) -> None:
 def test_bash_itself_completes_with_the_script(world: Path) -> None:
     (world / "bin").mkdir()
     program(world / "bin" / "teamchat", f'exec {sys.executable} -m teamchat "$@"')
-    script = cli("--show-completion", "bash", env=EXPLICIT).out
+    script = cli("--show-completion", "bash").out
     asking = """
 COMP_WORDS=(teamchat send --to max,) COMP_CWORD=3
 _teamchat_completion teamchat

@@ -54,7 +54,7 @@ def test_a_member_that_can_not_run_is_exit_11_and_says_what_to_type() -> None:
     FILE.write_text(TEAM)
     ran = run_here("doctor")
     assert ran.code == ExitCode.AGENT_UNAVAILABLE
-    assert "✗ max program 'claude' is not installed (try: npm install -g @anthropic-ai/claude-code)\n" in ran.out
+    assert "✗ max program 'claude' is not installed\n  try: npm install -g @anthropic-ai/claude-code\n" in ran.out
 
 
 def test_a_missing_login_is_exit_11(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_a_missing_login_is_exit_11(world: Path, monkeypatch: pytest.MonkeyPatch
     FILE.write_text(TEAM)
     ran = run_here("doctor")
     assert ran.code == ExitCode.AGENT_UNAVAILABLE
-    assert "(try: claude auth login)" in ran.out
+    assert "\n  try: claude auth login\n" in ran.out
 
 
 @pytest.mark.parametrize("version", ["9.9.9", "0.0.1", "none"])

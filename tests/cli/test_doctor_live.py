@@ -42,7 +42,7 @@ def test_a_missing_program_is_exit_11() -> None:
     FILE.write_text('[[members]]\nname = "max"\nagent = "claude"\n')
     ran = run_here("doctor", "--live")
     assert ran.code == ExitCode.AGENT_UNAVAILABLE
-    assert "not installed (try: npm install -g @anthropic-ai/claude-code)" in ran.out
+    assert "is not installed\n  try: npm install -g @anthropic-ai/claude-code" in ran.out
 
 
 def test_without_team_and_cli_it_says_so() -> None:

@@ -71,7 +71,7 @@ def test_of_a_damaged_one_the_rest_is_rescued_and_goes_on_by_what_is_to_be_typed
     assert lines[0].startswith(f"✗  store   the store {store} is damaged: turn 1 is about a message that is missing")
     folder = store.parent
     typed = f"mv {folder} {folder}.damaged && mv {folder}.rescued {folder}"
-    assert lines[-1] == f"✓  rescued 2 sessions, 5 messages, 3 turns, in {folder}.rescued (try: {typed})"
+    assert lines[-2:] == [f"✓  rescued 2 sessions, 5 messages, 3 turns, in {folder}.rescued", f"  try: {typed}"]
     subprocess.run(["sh", "-c", typed], check=True)
     assert looked().code == 0
     assert said() == [("kailai", "Again"), ("max", "More.")]
@@ -83,7 +83,7 @@ def test_what_needs_a_lost_row_is_lost_or_goes_on_without_it(store: Path) -> Non
     damage(store, "DELETE FROM texts")
     damage(store, "DELETE FROM sessions WHERE id = 1")
     lines = looked().out.splitlines()
-    assert lines[-1].startswith(f"✓  rescued 2 sessions, 5 messages, 0 turns, in {store.parent}.rescued (try: mv ")
+    assert lines[-2] == f"✓  rescued 2 sessions, 5 messages, 0 turns, in {store.parent}.rescued"
     with contextlib.closing(Database(Path(f"{store.parent}.rescued") / store.name)) as db:
         assert list(problems(db)) == []
         assert [row["name"] for row in db.rows("SELECT name FROM sessions ORDER BY id")] == ["rescued-1", "s2"]
@@ -110,8 +110,10 @@ def test_of_a_store_of_which_nothing_can_be_read_a_copy_is_kept_and_how_to_begin
     ran = looked()
     assert ran.code == 13
     assert ran.out.splitlines()[1:] == [
+        "  try: teamchat doctor --store",
         f"✓  backup  {store.parent}/teamchat-WHEN.backup",
-        f"✗  rescued nothing can be read (try: mv {store.parent} {store.parent}.damaged)",
+        "✗  rescued nothing can be read",
+        f"  try: mv {store.parent} {store.parent}.damaged",
     ]
     (backup,) = store.parent.glob("*.backup")
     assert backup.read_bytes() == store.read_bytes()
@@ -122,7 +124,7 @@ def test_a_store_that_is_gone_is_told_with_how_to_begin_anew(store: Path) -> Non
     for suffix in ("-wal", "-shm"):
         store.with_name(store.name + suffix).unlink(missing_ok=True)
     typed = f"mv {store.parent} {store.parent}.damaged"
-    assert looked() == Result(13, f"✗  store   the store {store} is damaged: {GONE} (try: {typed})\n", "")
+    assert looked() == Result(13, f"✗  store   the store {store} is damaged: {GONE}\n  try: {typed}\n", "")
     shutil.move(store.parent, f"{store.parent}.damaged")
     assert run_here("sessions") == Result(0, "", "· there is no conversation here yet\n")
 

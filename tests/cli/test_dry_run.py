@@ -34,7 +34,7 @@ def test_it_shows_the_routing_the_command_and_the_prompt(world: Path, made: Crew
         "guards: 2,000,000 of 2,000,000 tokens are left in this session\n"
         "\n"
         f"max would run: {sys.executable} -I -S {SCRIPTED} {world}/scripts max plain\n"
-        f"in {world}/work, access read: not enforced: teamchat can not bound what another program does\n"
+        f"in {world}/work, access read: not enforced: teamchat cannot bound what another program does\n"
         f"with PWD={world}/work\n"
         "with TMPDIR=$TMPDIR\n"
         "\n"
@@ -68,7 +68,7 @@ def test_markers_of_a_message_that_is_refused_are_explained_too() -> None:
     assert ran == Result(
         4,
         "[NEXT: [max] at 0: counts\n[NEXT: max] at 15: text, it is in inline code\n",
-        "teamchat: nobody is called '[max': did you mean max?\n  try: teamchat team  # lists who is there\n",
+        "teamchat: nobody is called '[max': did you mean max?\n  try: teamchat team\n",
     )
 
 

@@ -75,7 +75,7 @@ def test_an_agent_that_fills_the_disk_fails_and_gives_its_space_back(world: Path
     first, second, third, fourth, fifth = ran.err.split("= ")
     assert f"failed: max {fails}" in first
     assert f"output has filled the disk of {world}/state/workspaces/" in first
-    assert "try: make room on that disk, then teamchat resume\n" in first
+    assert "; make room there; held: max\n· try: teamchat resume\n" in first
     assert "Traceback" not in ran.err
     assert [part[0] for part in (second, third, fourth, fifth)] == ["1", "0", "0", "0"], ran.err
     log = "msg-1 kailai -> max:\nBegin\n\nmsg-2 kailai -> sarah:\nAnd you?\n\nmsg-3 sarah (turn 2):\nHi.\n\n"

@@ -34,7 +34,7 @@ def test_it_writes_a_team_of_what_is_installed_and_says_so(world: Path, monkeypa
     ran = run_here("init")
     assert ran == Result(
         0,
-        "wrote teamchat.toml: the team of kailai (you), architect (claude), writer (gemini), reviewer (claude)\n"
+        "wrote teamchat.toml: kailai (you), architect (claude), writer (gemini), reviewer (claude)\n"
         f"trusted: writer edits files in {world}/work\n"
         "next: teamchat send '[NEXT:architect] What would you improve here first?'\n",
         "",
@@ -74,15 +74,50 @@ def test_a_team_file_that_is_there_stays(
     ran = run_here("init")
     assert (ran.code, FILE.read_text()) == (ExitCode.USAGE, "# mine")
     assert ran.err == (
-        "teamchat: teamchat.toml is here already, and would be written over\n  try: teamchat init --force\n"
+        "teamchat: teamchat.toml already exists; name another file, or replace it, which keeps a copy\n"
+        "  try: teamchat init --file teamchat-2.toml\n"
+        "  try: teamchat init --force\n"
     )
 
 
-def test_force_writes_over_it(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_file_is_another_team(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(world, monkeypatch, "claude")
     FILE.write_text("# mine")
-    assert run_here("init", "--force").code == 0
+    ran = run_here("init", "--file", "teamchat-2.toml")
+    assert ran == Result(
+        0,
+        "wrote teamchat-2.toml: kailai (you), writer (claude), reviewer (claude)\n"
+        f"trusted: writer edits files in {world}/work\n"
+        "next: teamchat send '[NEXT:writer] What would you improve here first?' --team teamchat-2.toml\n",
+        "",
+    )
+    assert FILE.read_text() == "# mine"
+    assert run_here(*next_command(ran), "--dry-run").code == 0
+
+
+@pytest.mark.parametrize("file", ["team", "a/b.toml", "", "/tmp/x.toml"])
+def test_a_team_file_is_named_as_one(file: str) -> None:
+    ran = run_here("init", "--file", file)
+    assert (ran.code, refused(ran)) == (
+        2,
+        f"invalid value for '--file': expected a name that ends in .toml, got {str(Path(file))!r}",
+    )
+
+
+def test_force_writes_over_it_and_keeps_a_copy(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(world, monkeypatch, "claude")
+    FILE.write_text("# mine")
+    ran = run_here("init", "--force")
+    assert ran == Result(
+        0,
+        "kept teamchat.toml.bak: what was there before\n"
+        "wrote teamchat.toml: kailai (you), writer (claude), reviewer (claude)\n"
+        f"trusted: writer edits files in {world}/work\n"
+        "next: teamchat send '[NEXT:writer] What would you improve here first?'\n",
+        "",
+    )
     assert load(FILE).ai_members
+    assert Path("teamchat.toml.bak").read_text() == "# mine"
 
 
 def test_force_without_a_cli_writes_nothing() -> None:
@@ -95,7 +130,7 @@ def test_a_team_whose_scripts_can_not_be_written_is_not_written_either() -> None
     Path("agents").write_text("mine")
     ran = run_here("init", "--template", "offline")
     assert ran.code == 2
-    assert refused(ran).endswith("can not be written: File exists")
+    assert refused(ran).endswith("cannot be written: File exists")
     assert [path.name for path in Path().iterdir()] == ["agents"]
 
 

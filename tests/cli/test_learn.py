@@ -10,10 +10,12 @@ from tests.cli.scene import actors, notes, objects, refused, rows, steady
 from tests.crew import crew
 from tests.program import Result, run_here
 
+NOTHING = notes("nothing is learned here yet; keep a lesson: teamchat learn 'Run make lint before you commit'")
+
 
 def test_lessons_are_kept_listed_and_forgotten(world: Path) -> None:
     crew(world, {"max": ["Hi."]})
-    assert run_here("learn") == Result(0, "", notes('nothing is learned here yet; keep a lesson: teamchat learn "..."'))
+    assert run_here("learn") == Result(0, "", NOTHING)
     assert run_here("learn", "Run make lint") == Result(0, "", notes("lesson 1 is learned"))
     run_here("send", "Hi")
     assert run_here("learn", "Never\n push") == Result(0, "", notes("lesson 2 is learned"))
@@ -41,7 +43,7 @@ def test_experience_can_be_switched_off() -> None:
 @pytest.mark.parametrize(
     ("args", "code", "error"),
     [
-        ([""], 2, "a lesson of nothing is no lesson"),
+        ([""], 2, "the lesson is empty"),
         (["x", "--delete", "1"], 2, "--delete takes no text"),
         (["--delete", "1"], 4, "there is no lesson 1"),
         (["--delete", "9" * 25], 4, f"there is no lesson {'9' * 25}"),

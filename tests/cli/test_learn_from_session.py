@@ -228,7 +228,7 @@ def test_a_person_is_asked(world: Path, answer: str, kept: list[object]) -> None
         (["--json"], 2, "lessons are kept after a yes, and there is nobody to ask for it"),
         (["--yes", "A lesson"], 2, "--from-session takes neither a text nor --delete"),
         (["--yes", "--delete", "1"], 2, "--from-session takes neither a text nor --delete"),
-        (["--yes", "--member", "kailai"], 2, "kailai is a person: an AI member is asked"),
+        (["--yes", "--member", "kailai"], 2, "kailai is a person; only an agent can be asked for lessons"),
         (["--yes", "--member", "sara"], 4, "no member 'sara' in team 'crew' (there are: kailai, max, sarah)"),
         (["--yes", "--session", "none"], 4, "there is no session 'none' (sessions: s1)"),
     ],

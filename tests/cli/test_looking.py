@@ -94,7 +94,7 @@ turn 2 · sarah (sarah-agent) · failed
   why       max asked for sarah in msg-2
   answers   msg-2, for the request msg-1
   started   WHEN
-  access    read: not enforced: teamchat can not bound what another program does
+  access    read: not enforced: teamchat cannot bound what another program does
   sent      {size} bytes on stdin (--prompt)
 {command}
   in        {world}/work
@@ -210,13 +210,16 @@ def test_where_nothing_was_said_there_are_no_sessions(world: Path) -> None:
 # --- task
 
 
+NO_TASK = notes("session s1 has no task; set one: teamchat task 'Build the login page'")
+
+
 @said
 def test_the_task_is_set_shown_and_taken_away() -> None:
-    assert run_here("task") == Result(0, "", notes('session s1 has no task; set one: teamchat task "..."'))
+    assert run_here("task") == Result(0, "", NO_TASK)
     assert run_here("task", "Design\nit \x1b[31m") == Result(0, "", notes("the task of session s1 is set"))
     assert run_here("task") == Result(0, "Design\nit \n", "")
     assert run_here("task", "--clear") == Result(0, "", notes("session s1 has no task any more"))
-    assert run_here("task") == Result(0, "", notes('session s1 has no task; set one: teamchat task "..."'))
+    assert run_here("task") == Result(0, "", NO_TASK)
 
 
 @said
@@ -245,7 +248,7 @@ def test_where_nothing_was_said_there_is_nothing_to_look_at(world: Path, command
     crew(world, {"max": []})
     ran = run_here(*command)
     assert (ran.code, refused(ran)) == (4, "there is no conversation here yet")
-    assert ran.err.endswith('\n  try: teamchat send "Hi"\n')
+    assert ran.err.endswith("\n  try: teamchat send 'Your message'\n")
 
 
 @said

@@ -207,12 +207,14 @@ def test_where_there_is_no_session_it_says_so(args: list[str], error: str) -> No
     assert (ran.code, refused(ran)) == (4, error)
 
 
+FRESH = 'max\'s memory is fresh: its turns leave no session; give it memory = "resume" in the team file, and a turn'
+
+
 def test_a_member_that_remembers_nothing_has_no_session() -> None:
     team("")
     run_here("send", "--to", "max", "Hi")
     ran = run_here("open", "max")
-    assert (ran.code, refused(ran)) == (4, "max's memory is fresh: its turns leave no session")
-    assert 'memory = "resume"' in ran.err
+    assert (ran.code, refused(ran)) == (4, FRESH)
 
 
 def test_a_program_that_has_no_sessions_has_none_to_open() -> None:
@@ -243,7 +245,8 @@ def test_a_cli_that_is_not_there_any_more_is_named() -> None:
     run_here("send", "--to", "max", "Hi")
     FILE.write_text(FILE.read_text().replace(json.dumps(sys.executable), '"/bin/nowhere"'))
     ran = run_here("open", "max")
-    assert (ran.code, refused(ran)) == (11, "max's program '/bin/nowhere' is not installed")
+    why = "is not installed; install it, or change its command in the team file"
+    assert (ran.code, refused(ran)) == (11, f"max's program '/bin/nowhere' {why}")
 
 
 def test_opening_needs_the_trust_that_running_needs() -> None:

@@ -12,6 +12,8 @@ from tests.cli.scene import refused
 from tests.crew import crew
 from tests.program import Result, cli, run_here
 
+DASH = "a text that begins with - is read as an option; put -- before it"
+
 
 @pytest.mark.parametrize(
     ("args", "error", "hint"),
@@ -24,8 +26,9 @@ from tests.program import Result, cli, run_here
         (["--frob"], "no such option: --frob", "teamchat --help"),
         (["log", "--frob"], "no such option: --frob", "teamchat log --help"),
         (["log", "--sesion", "x"], "no such option: --sesion (perhaps --json, --session)", "teamchat log --help"),
-        (["send", "- do this"], "a text that begins with - is read as an option", 'teamchat send -- "- ..."'),
-        (["send", "--do this"], "a text that begins with - is read as an option", 'teamchat send -- "- ..."'),
+        (["send", "- do this"], DASH, "teamchat send -- '- do this'"),
+        (["send", "--do this", "--to", "max"], DASH, "teamchat send --to max -- '--do this'"),
+        (["send", "- a\nb"], DASH, "teamchat send -- '- Your message'"),
         (["demo", "--speed", "nan"], "invalid value for '--speed': nan is not a number", "teamchat demo --help"),
         (["log", "a", "b"], "too many arguments: a b (a text with spaces needs quotes)", "teamchat log --help"),
         (["log", "-n", "x"], "invalid value for '-n': 'x' is not a whole number", "teamchat log --help"),
@@ -69,7 +72,10 @@ def test_a_session_may_have_a_name_of_the_greatest_length(world: Path) -> None:
 def test_a_run_is_shown_in_one_way(world: Path, command: list[str]) -> None:
     crew(world, {"max": []})
     ran = run_here(*command, "--json", "--quiet")
-    assert (ran.code, refused(ran)) == (2, "--json and --quiet exclude each other")
+    assert (ran.code, refused(ran)) == (
+        2,
+        "--json and --quiet exclude each other; the last line of --json has the last reply",
+    )
 
 
 # --- whatever is typed

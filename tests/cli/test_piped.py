@@ -70,7 +70,7 @@ def test_without_a_text_the_pipe_is_the_message_as_with_a_dash() -> None:
 
 @pytest.mark.usefixtures("made")
 def test_without_a_text_and_without_a_pipe_there_is_nothing_to_send() -> None:
-    assert cli("send") == Result(2, "", 'teamchat: there is nothing to send\n  try: teamchat send "Hi"\n')
+    assert cli("send") == Result(2, "", "teamchat: there is nothing to send\n  try: teamchat send 'Your message'\n")
 
 
 @pytest.mark.usefixtures("made")

@@ -93,9 +93,9 @@ def test_a_cassette_that_can_not_be_played_does_not_hide_the_others(world: Path)
     assert ran.code == 1
     first, second, total = [line for line in ran.out.splitlines() if not line.startswith(" ")]
     assert first.startswith(
-        "tapes/a.cassette: can not be played: tapes/a.cassette is no cassette of this version: line 1:"
+        "tapes/a.cassette: cannot be played: tapes/a.cassette is no cassette of this version: line 1:"
     )
-    assert second.startswith(f"{TAPE}: can not be played: the cassette has no recording of this turn of max")
+    assert second.startswith(f"{TAPE}: cannot be played: the cassette has no recording of this turn of max")
     assert total == "2 cassettes, 2 changed"
 
 

@@ -181,7 +181,7 @@ def test_a_recording_that_can_not_be_written_any_more_loses_no_turn(world: Path)
     assert run_here("trust").code == 0
     ran = record("[NEXT:max, sarah] Go")
     assert (ran.code, ran.out) == (2, "max:\nOne.\n\nsarah:\nTwo.\n\n")
-    assert ran.err.endswith(f"· failed: the cassette {FILE} can not be written: Is a directory\n")
+    assert ran.err.endswith(f"· failed: the cassette {FILE} cannot be written: Is a directory\n")
     assert [line.partition(":")[0] for line in Path("there").read_text().splitlines()] == ['{"cassette"', '{"human"']
 
 

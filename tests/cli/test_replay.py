@@ -124,4 +124,4 @@ def test_a_recording_that_can_not_go_on_is_refused_before_anything_is_said(casse
 def test_a_file_that_is_not_there_is_one_line() -> None:
     ran = run_here("replay", "nothing.cassette")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "teamchat: the cassette nothing.cassette can not be read: No such file or directory\n"
+    assert ran.err == "teamchat: the cassette nothing.cassette cannot be read: No such file or directory\n"

@@ -46,7 +46,7 @@ def test_what_is_to_be_typed_names_the_team_that_was_named(world: Path) -> None:
     hint = ran.err.splitlines()[-1].removeprefix("· try: teamchat ")
     asked = run_here(*shlex.split(hint))
     assert asked.code == 9
-    assert f"· answer: teamchat send --team '{file}' \"...\"\n" in asked.err
+    assert f"· answer: teamchat send --team '{file}' 'Your answer'\n" in asked.err
     assert objects(run_here("send", *named, "--json", "Yes"))[-1]["hint"] == f"teamchat resume --team '{file}'"
     assert f"(teamchat resume --team '{file}' goes on with them)" in run_here("send", *named, "x").err
 
@@ -102,7 +102,7 @@ def test_skipping_leaves_out_the_turn_that_failed_last(made: Crew) -> None:
 def test_who_is_asked_is_asked_again(world: Path) -> None:
     crew(world, {"max": ["May I?\n[NEXT: kailai]"]})
     run_here("send", "Go")
-    asked = notes(GOES_ON, "waiting: max asks kailai", 'answer: teamchat send "..."')
+    asked = notes(GOES_ON, "waiting: max asks kailai", "answer: teamchat send 'Your answer'")
     assert run_here("resume") == Result(9, "", asked)
 
 
@@ -148,7 +148,7 @@ def test_it_shows_itself_as_send_does() -> None:
             2,
             '--timeout \'soon\': expected a time above zero such as "90s", "30m" or "1h30m", got \'soon\'',
         ),
-        (["--stream"], 2, "--stream goes with --json"),
+        (["--stream"], 2, "--stream goes with --json; without both, a terminal shows text as it comes"),
         (["Go on"], 2, "too many arguments: Go on (a text with spaces needs quotes)"),
     ],
 )

@@ -40,7 +40,7 @@ def test_quiet_is_the_bare_last_reply_without_its_markers(world: Path) -> None:
 def test_quiet_still_says_why_it_stopped(world: Path) -> None:
     crew(world, {"max": ["May I?\n[NEXT: kailai]"]})
     ran = run_here("send", "-q", "[NEXT:max] Go")
-    assert ran == Result(9, "May I?\n", notes("waiting: max asks kailai", 'answer: teamchat send "..."'))
+    assert ran == Result(9, "May I?\n", notes("waiting: max asks kailai", "answer: teamchat send 'Your answer'"))
 
 
 def test_an_answer_goes_to_whoever_asked(world: Path) -> None:
@@ -54,7 +54,7 @@ def test_an_answer_goes_to_whoever_asked(world: Path) -> None:
 def test_with_several_people_the_hint_says_as_whom_to_answer(world: Path) -> None:
     made = crew(world, {"max": ["May I?\n[NEXT: mia]", "Thanks."]}, humans=("kailai", "mia"))
     asked = run_here("send", "--to", "max", "--quiet", "Go")
-    assert asked.err == notes("waiting: max asks mia", 'answer: teamchat send --as mia "..."')
+    assert asked.err == notes("waiting: max asks mia", "answer: teamchat send --as mia 'Your answer'")
     assert run_here("send", "--as", "mia", "Yes").code == 0
     assert "The message below is from mia to max." in made.prompts("max")[1]
 
@@ -179,7 +179,7 @@ class TestSessions:
         assert run_here("send", "--session", "login", "--new", "Hi") == Result(
             2,
             "",
-            "teamchat: there is a session 'login' already\n  try: teamchat send --session login ...\n",
+            "teamchat: there is a session 'login' already\n  try: teamchat send --session login 'Your message'\n",
         )
         assert rows() == before
 
@@ -212,7 +212,7 @@ def test_a_message_of_markers_only_leaves_a_question_open(world: Path) -> None:
     assert run_here("send", "--to", "max", "Go").code == 9
     ran = run_here("send", "[NEXT: sarah]")
     assert (ran.code, ran.out) == (9, "sarah:\nHi.\n\n")
-    assert ran.err.endswith(notes("waiting: max asks kailai", 'answer: teamchat send "..."'))
+    assert ran.err.endswith(notes("waiting: max asks kailai", "answer: teamchat send 'Your answer'"))
     assert run_here("send", "Yes").out == "max:\nThanks.\n\n"
     assert said()[2] == ("kailai", "[NEXT: sarah]")
     assert "[NEXT: sarah]" not in made.prompts("max")[1].partition("May I?")[2]
@@ -223,9 +223,10 @@ def test_a_message_of_markers_only_opens_no_conversation(world: Path, options: l
     crew(world, {"max": []})
     ran = run_here("send", *options, "[NEXT: max]")
     assert ran.code == 2
+    where = "".join(f" {option}" for option in options if option != "--dry-run")
     assert ran.err == (
         "teamchat: nothing was said yet that max could answer, and the message has only markers\n"
-        '  try: teamchat send "[NEXT:max] Hi"\n'
+        f"  try: teamchat send --to max 'Your message'{where}\n"
     )
     assert (rows()["sessions"], rows()["messages"], rows()["routes"]) == ([], [], [])
 

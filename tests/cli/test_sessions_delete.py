@@ -110,7 +110,11 @@ def test_the_next_message_begins_another_conversation() -> None:
 def test_a_script_has_to_say_yes() -> None:
     before = rows()
     ran = cli("sessions", "delete", "s1")
-    assert (ran.code, refused(ran)) == (2, "session s1 (5 messages, 4 turns) would be deleted for good")
+    assert (ran.code, refused(ran)) == (
+        2,
+        "session s1 (5 messages, 4 turns) would be deleted for good, and there is nobody to ask",
+    )
+    assert ran.err.endswith("  try: teamchat sessions delete --yes s1\n")
     assert rows() == before
 
 

@@ -34,7 +34,7 @@ crew ({made.file})
 kailai · person
 
 max · Architect · max-agent
-  access read: not enforced: teamchat can not bound what another program does
+  access read: not enforced: teamchat cannot bound what another program does
   reads: its prompt, and whatever the program reads by itself
   memory: fresh
   works in: {world}/work
@@ -65,7 +65,7 @@ def test_the_team_as_json_has_every_member(world: Path) -> None:
 
 def test_a_program_that_is_not_installed_is_shouted() -> None:
     FILE.write_text(OWN.format(program="no-such-program"))
-    assert "al · own (NOT INSTALLED)\n" in run_here("team").out
+    assert "al · own (is not installed; install it, or change its command in the team file)\n" in run_here("team").out
 
 
 def test_without_a_team_file_the_installed_clis_are_the_team(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

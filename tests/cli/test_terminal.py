@@ -125,7 +125,7 @@ def test_why_it_stopped_is_told_at_the_end(world: Path) -> None:
     )
     asked = at_terminal("resume")
     assert asked.code == 9
-    assert asked.out.endswith('waiting: max asks kailai\nanswer: teamchat send "..."\n')
+    assert asked.out.endswith("waiting: max asks kailai\nanswer: teamchat send 'Your answer'\n")
 
 
 def test_who_is_queued_behind_whom_speaks_or_is_asked_is_told(world: Path) -> None:

@@ -141,7 +141,8 @@ def test_a_program_that_is_not_there_is_named_before_anything_starts() -> None:
     trust_store().grant(load(FILE))
     ran = run_here("send", "Hi")
     assert ran.code == 11
-    assert "failed: max's program 'no-such-desk' is not installed; held: max" in ran.err
+    why = "is not installed; install it, or change its command in the team file"
+    assert f"failed: max's program 'no-such-desk' {why}; held: max" in ran.err
 
 
 def test_a_recorded_conversation_plays_without_the_program(world: Path) -> None:

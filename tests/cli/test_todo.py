@@ -28,7 +28,7 @@ def test_it_is_kept_by_hand() -> None:
     )
     assert run_here("todo", "clear") == Result(0, "", notes("2 todos cleared from session s1"))
     assert run_here("todo") == Result(
-        0, "", notes('session s1 has nothing to do; add something: teamchat todo add "..."')
+        0, "", notes("session s1 has no todos; add one: teamchat todo add 'Write the tests'")
     )
     assert run_here("todo", "add", "again").err == notes("todo 3 added by kailai: again")
 
@@ -41,12 +41,20 @@ def test_members_are_told_of_it_until_it_is_cleared(made: Crew) -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_several_are_done_at_once_or_none() -> None:
+def test_several_are_done_at_once_and_an_unknown_one_is_named() -> None:
     for text in "abc":
         assert run_here("todo", "add", text).code == 0
     ran = run_here("todo", "done", "1", "7,2")
-    assert (ran.code, refused(ran)) == (4, "there is no todo 7 (open: 3)")
-    assert run_here("todo").out.count("[ ]") == 3
+    assert ran == Result(
+        4,
+        "",
+        notes("todo 1 done by kailai: a", "todo 2 done by kailai: b")
+        + "teamchat: there is no todo 7 (open: 3)\n  try: teamchat todo\n",
+    )
+    assert run_here("todo").out == "[ ] 3  c  (kailai)\n"
+    ran = run_here("todo", "done", "7", "3", "--json")
+    assert [line["number"] for line in objects(ran)] == [3]
+    assert (ran.code, ran.err) == (4, "teamchat: there is no todo 7 (open: none)\n  try: teamchat todo\n")
     assert run_here("todo", "done", "#1", "2,3").code == 0
     assert run_here("todo").out == ""
 
@@ -114,14 +122,14 @@ def test_scripts_read_json() -> None:
     [
         (["add"], 2, "add what?"),
         (["done"], 2, "done what?"),
-        (["add", " ... "], 2, "there is nothing to do in that"),
-        (["done", "x"], 2, "'x' is no number of a todo"),
-        (["done", ","], 2, "',' is no number of a todo"),
+        (["add", " ... "], 2, "the todo has no letter or digit"),
+        (["done", "x"], 2, "'x' is not the number of a todo"),
+        (["done", ","], 2, "',' is not the number of a todo"),
         (["done", "1"], 4, "there is no todo 1 (open: none)"),
         (["list", "a"], 2, "list takes no text"),
         (["clear", "1"], 2, "clear takes no text"),
         (["add", "a", "--all"], 2, "--all and --history list; they do not go with add"),
-        (["add", "a", "--as", "max"], 4, "max is an agent; only people send messages"),
+        (["add", "a", "--as", "max"], 4, "max is an agent; only people send messages: --as kailai or mia"),
         (["ad", "a"], 2, "invalid value for 'ACTION': 'ad' is not one of 'list', 'add', 'done', 'clear'"),
         (["--session", "none"], 4, "there is no session 'none' (sessions: s1)"),
     ],

@@ -231,7 +231,8 @@ def test_a_member_that_is_not_installed_replays_as_one(world: Path) -> None:
     assert the("turn")["member"] == "sarah"
     ran = replay("--verify")
     assert ran.code == 0, ran.err
-    assert "max's program 'no-such-program' is not installed; sarah answers in its place" in ran.err
+    why = "is not installed; install it, or change its command in the team file"
+    assert f"max's program 'no-such-program' {why}; sarah answers in its place" in ran.err
 
 
 def test_a_program_that_can_not_be_started_replays_as_one(world: Path) -> None:

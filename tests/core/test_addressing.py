@@ -126,7 +126,7 @@ def test_the_first_message_of_all_must_say_something_to_those_it_calls(text: str
     found = error(text, opens=True, **options)
     assert type(found) is UsageError
     assert str(found) == "nothing was said yet that max could answer, and the message has only markers"
-    assert found.hint == 'teamchat send "[NEXT:max] Hi"'
+    assert found.hint == "teamchat send --to max 'Your message'"
 
 
 def test_a_task_may_be_set_before_anything_is_said() -> None:
@@ -150,7 +150,7 @@ def test_who_speaks(text: str, options: dict[str, Any], speaker: str) -> None:
     assert address(text, TEAM, STATE, **options).speaker.name == speaker
 
 
-# --- what can not be sent
+# --- what cannot be sent
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_who_speaks(text: str, options: dict[str, Any], speaker: str) -> None:
         ("[NEXT: zzz, yyy] Hi", {}, "nobody is called 'zzz'; nobody is called 'yyy'", UnknownName),
         ("[NEXT: Tester] Hi", {}, "'Tester' is the title of several members: sarah or carol?", UnknownName),
         ("[NEXT: max, Tester] Hi", {}, "'Tester' is the title of several members: sarah or carol?", UnknownName),
-        ("Hi", {"speaker": "max"}, "max is an agent; only people send messages", UnknownName),
-        ("[FROM: max] Hi", {}, "max is an agent; only people send messages", UnknownName),
+        ("Hi", {"speaker": "max"}, "max is an agent; only people send messages: --as kailai or bob", UnknownName),
+        ("[FROM: max] Hi", {}, "max is an agent; only people send messages: --as kailai or bob", UnknownName),
         (
             "Hi",
             {"speaker": "zed"},

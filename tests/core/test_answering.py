@@ -369,7 +369,7 @@ def test_a_stand_in_is_told_and_its_receipt_says_why(scene: Scene) -> None:
     scene.answer()
     first, second = (launch.stdin.decode() for launch in scene.launched)
     assert "in place of" not in first
-    assert "The message below is from kailai to max. You answer in place of max, who can not." in second
+    assert "The message below is from kailai to max. You answer in place of max, who cannot." in second
     assert [turn.setup.why for turn in scene.turns] == [
         "kailai asked for max in msg-1",
         "kailai asked for max in msg-1; sarah answers in its place",

@@ -360,7 +360,10 @@ class TestWhatDoesNotFit:
         assert (
             stage.warnings
             == [
-                "the conversation was not summed up: sarah has no room for what was said",
+                (
+                    "the conversation was not summed up: sarah has no room for what was said; "
+                    "raise max_bytes and max_prompt_tokens in the team file"
+                ),
             ]
             * 2
         )
@@ -570,7 +573,7 @@ class TestOnDemand:
         ("changes", "name", "problem"),
         [
             ({"share_context": False}, None, "share_context"),
-            ({"compactor": None}, None, "the team file names nobody to sum up"),
+            ({"compactor": None}, None, "the team file names no compactor"),
             ({}, "kailai", "kailai is a person"),
         ],
     )

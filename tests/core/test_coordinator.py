@@ -212,7 +212,7 @@ def test_a_person_is_asked_and_the_answer_goes_back_to_who_asked(stage: Stage) -
     stage.says = {"max": ["[NEXT: kailai] which one?", "thanks"]}
     end = stage.send("Hi", to="max,sarah")
     assert stage.spoke == ["max", "sarah"]
-    assert (end.code, end.reason, end.hint) == (ExitCode.HUMAN_ASKED, "max asks kailai", 'teamchat send "..."')
+    assert (end.code, end.reason, end.hint) == (ExitCode.HUMAN_ASKED, "max asks kailai", "teamchat send 'Your answer'")
     assert end.waiting_for == "kailai"
     assert end.held == ()
     end = stage.send("the first")
@@ -232,7 +232,7 @@ def test_among_several_people_the_answer_names_who_speaks(stage: Stage) -> None:
     two_people(stage)
     stage.says = {"max": ["[NEXT: bob] which one?"]}
     end = stage.send("Hi", to="max")
-    assert (end.waiting_for, end.hint) == ("bob", 'teamchat send --as bob "..."')
+    assert (end.waiting_for, end.hint) == ("bob", "teamchat send --as bob 'Your answer'")
     assert stage.send("me neither").waiting_for == "bob"
     assert stage.send("this", speaker="bob").code is ExitCode.DONE
     assert stage.spoke == ["max", "max", "max"]
@@ -336,7 +336,7 @@ def test_what_can_be_known_before_a_start_starts_nothing(stage: Stage) -> None:
     stage.check = refuse
     end = stage.send("Hi", to="max,sarah")
     assert (end.code, end.reason) == (ExitCode.AGENT_UNAVAILABLE, "max's program is not there")
-    assert end.hint == "install it, then teamchat resume"
+    assert end.hint == "install it && teamchat resume"
     assert stage.launched == []
     assert stage.turns == []
     assert stage.queue == ["max held", "sarah held"]

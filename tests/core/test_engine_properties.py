@@ -78,7 +78,7 @@ wishes = message(*EVERYBODY)
 drops = st.one_of(st.just(()), st.just(()), st.none(), st.lists(st.sampled_from(EVERYBODY), max_size=2).map(tuple))
 
 costs = st.tuples(st.sampled_from([0, 1, 60]), st.integers(0, 2))  # seconds, tokens
-fates = st.sampled_from(["answers", "answers", "fails", "can not begin"])
+fates = st.sampled_from(["answers", "answers", "fails", "cannot begin"])
 
 
 class AnyConversation(RuleBasedStateMachine):

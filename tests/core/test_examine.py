@@ -192,7 +192,8 @@ def test_a_program_that_is_missing_comes_with_how_to_install_it() -> None:
     checks = found()
     assert one(checks, "program", "max").hint == "npm install -g @anthropic-ai/claude-code"
     missing = one(checks, "program", "al")
-    assert (missing.state, missing.text, missing.value) == ("failed", "'xyzzy' is not installed", None)
+    why = "'xyzzy' is not installed; install it, or change its command in the team file"
+    assert (missing.state, missing.text, missing.value, missing.hint) == ("failed", why, None, None)
     assert exit_code(checks) == ExitCode.AGENT_UNAVAILABLE
     assert "version" not in [check.what for check in checks]
 
@@ -319,7 +320,7 @@ class TestStore:
         store = one(found(), "store")
         assert (store.state, store.code) == ("failed", ExitCode.STORE)
         assert str(state_path()) in store.text
-        assert store.hint == "set TEAMCHAT_HOME to a folder that can be written"
+        assert store.text.endswith("; set TEAMCHAT_HOME to a folder that can be written")
 
 
 def test_the_gravest_problem_first() -> None:

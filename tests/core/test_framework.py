@@ -137,4 +137,4 @@ def test_the_note_of_a_turn_says_whom_it_serves_and_who_is_heard(
 def test_the_note_tells_a_member_in_whose_place_it_answers() -> None:
     route = Route("msg-2", "sarah", "msg-1", 1, "sarah")
     note = turn_note(route, MAX, said("msg-1", "kailai"), said("msg-1", "kailai"))
-    assert note.endswith("from kailai to sarah. You answer in place of sarah, who can not.")
+    assert note.endswith("from kailai to sarah. You answer in place of sarah, who cannot.")

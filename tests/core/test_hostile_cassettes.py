@@ -34,7 +34,7 @@ CHANGING = ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.chmod", "os.sy
 
 
 class Watch:
-    """Notes what is done to the machine. A hook can not be taken out again, so there is one, switched on and off."""
+    """Notes what is done to the machine. A hook cannot be taken out again, so there is one, switched on and off."""
 
     def __init__(self) -> None:
         self.allowed: Path | None = None
@@ -124,7 +124,7 @@ def test_an_input_without_text_is_refused_where_it_is_played() -> None:
     entries[1]["human"]["text"] = ""
     ran = replay(text(entries))
     assert ran.code == ExitCode.USAGE
-    assert "\nteamchat: input 1 of the recording can not be played: there is nothing to send\n" in ran.err
+    assert "\nteamchat: input 1 of the recording cannot be played: there is nothing to send\n" in ran.err
 
 
 @given(st.integers(0, 2000), st.binary(min_size=1, max_size=4))
@@ -182,7 +182,7 @@ def test_another_version_is_called_by_its_number() -> None:
 def test_a_resume_where_nothing_waits_is_refused_where_it_is_played() -> None:
     ran = replay(text([lines()[0], {"resume": {}}]))
     assert ran.code == ExitCode.USAGE
-    assert ran.err.endswith("input 1 of the recording can not be played: nothing waits in this conversation\n")
+    assert ran.err.endswith("input 1 of the recording cannot be played: nothing waits in this conversation\n")
 
 
 def turn_with(**changes: Any) -> str:
@@ -261,7 +261,7 @@ def test_what_is_no_ordinary_file_is_not_read(make: str) -> None:
                 sparse.truncate(2 << 30)
     ran = run_here("replay", file)
     assert ran.code == ExitCode.USAGE
-    assert refused(ran).startswith("the cassette a.cassette can not be read: ")
+    assert refused(ran).startswith("the cassette a.cassette cannot be read: ")
 
 
 def test_a_very_long_prompt_that_differs_is_still_told_at_once() -> None:

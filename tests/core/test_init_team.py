@@ -26,7 +26,7 @@ def which(*names: str) -> Which:
 
 
 def made(new: NewTeam, folder: Path) -> Team:
-    write(new, folder, over=True)
+    write(new, folder / FILE_NAME, over=True)
     return load(folder / FILE_NAME)
 
 
@@ -64,7 +64,7 @@ def test_what_a_comment_shows_can_be_switched_on(
     )
     assert text != new.files[FILE_NAME]
     (tmp_path / FILE_NAME).write_text(text)
-    assert load(tmp_path / FILE_NAME).task == "..."
+    assert load(tmp_path / FILE_NAME).task == "Add a login page"
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -132,7 +132,7 @@ def test_without_any_cli_every_way_on_is_told(template: Template | None) -> None
         plan(template, "phoenix", "kailai", which())
     assert raised.value.hint
     for way in (*INSTALL.values(), "teamchat demo", "teamchat init --template offline"):
-        assert f"  {way}" in raised.value.hint.splitlines()
+        assert way in raised.value.hint.splitlines()
 
 
 def test_offline_needs_no_cli(tmp_path: Path) -> None:
@@ -182,20 +182,66 @@ def test_a_title_is_taken_too() -> None:
     assert human_name("reviewer", [seat for seat, _ in PANEL]) == "you"
 
 
-def test_a_file_that_is_there_is_somebodys_work(tmp_path: Path) -> None:
-    (tmp_path / "agents").mkdir()
-    (tmp_path / "agents" / "builder.py").touch()
-    check_free(tmp_path, None)
+@pytest.mark.parametrize(
+    ("template", "compactor"), [(None, "architect"), ("pair", "reviewer"), ("panel", "max"), ("offline", None)]
+)
+def test_one_who_only_reads_sums_up(template: Template | None, compactor: str | None, tmp_path: Path) -> None:
+    team = made(plan(template, "phoenix", "kailai", which(*INSTALL)), tmp_path)
+    assert team.compactor == compactor
+    assert all(member.title or template == "offline" for member in team.ai_members)
+
+
+def test_the_file_explains_itself_in_few_words() -> None:
+    new = plan(None, "phoenix", "kailai", which("claude", "codex"))
+    assert new.files[FILE_NAME] == WRITTEN
+
+
+@pytest.mark.parametrize(
+    ("file", "template", "hint"),
+    [
+        (FILE_NAME, None, "teamchat init --file teamchat-3.toml\nteamchat init --force"),
+        (
+            FILE_NAME,
+            "offline",
+            "teamchat init --template offline --file teamchat-3.toml\nteamchat init --template offline --force",
+        ),
+        (
+            "teamchat-2.toml",
+            None,
+            "teamchat init --file teamchat-2-2.toml\nteamchat init --file teamchat-2.toml --force",
+        ),
+    ],
+)
+def test_a_file_that_is_there_is_somebodys_work(
+    file: str, template: Template | None, hint: str, tmp_path: Path
+) -> None:
+    for name in (FILE_NAME, "teamchat-2.toml"):
+        (tmp_path / name).touch()
     with pytest.raises(UsageError) as raised:
-        check_free(tmp_path, "offline")
-    assert "agents/builder.py" in str(raised.value)
+        check_free(tmp_path / file, template)
+    assert str(raised.value) == (f"{file} already exists; name another file, or replace it, which keeps a copy")
+    assert raised.value.hint == hint
+
+
+def test_a_script_that_is_there_is_somebodys_work_unless_it_is_the_templates_own(tmp_path: Path) -> None:
+    made(plan("offline", "phoenix", "kailai", which()), tmp_path)
+    (tmp_path / FILE_NAME).unlink()
+    check_free(tmp_path / FILE_NAME, "offline")
+    (tmp_path / "agents" / "builder.py").write_text("mine")
+    check_free(tmp_path / FILE_NAME, None)
+    with pytest.raises(UsageError) as raised:
+        check_free(tmp_path / FILE_NAME, "offline")
+    assert str(raised.value) == "agents/builder.py already exists; --force keeps a copy of it"
     assert raised.value.hint == "teamchat init --template offline --force"
+    copies = write(plan("offline", "phoenix", "kailai", which()), tmp_path / FILE_NAME, over=True)
+    assert [copy.relative_to(tmp_path) for copy in copies] == [Path("agents/builder.py.bak")]
+    assert copies[0].read_text() == "mine"
 
 
 def test_a_link_to_nowhere_is_there_too(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).symlink_to(tmp_path / "nowhere")
     with pytest.raises(UsageError):
-        check_free(tmp_path, None)
+        check_free(tmp_path / FILE_NAME, None)
 
 
 def test_writing_over_a_link_leaves_what_it_points_to(tmp_path: Path) -> None:
@@ -203,16 +249,90 @@ def test_writing_over_a_link_leaves_what_it_points_to(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).symlink_to("shared.toml")
     assert made(plan(None, "phoenix", "kailai", which("claude")), tmp_path)
     assert (tmp_path / "shared.toml").read_text() == "shared"
+    assert (tmp_path / f"{FILE_NAME}.bak").is_symlink()
+
+
+def test_nothing_is_written_through_a_link_in_place_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "agents").symlink_to("elsewhere")
+    with pytest.raises(UsageError, match=r"/agents/checker\.py cannot be written: its folder is a link$"):
+        write(plan("offline", "phoenix", "kailai", which()), tmp_path / FILE_NAME)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_every_copy_has_a_name_of_its_own(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / FILE_NAME).write_text(f"# {number}")
+        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME, over=True)
+    kept = {path.name: path.read_text() for path in tmp_path.glob("*bak*")}
+    assert kept == {
+        "teamchat.toml.bak": "# 0",
+        "teamchat.toml-2.bak": "# 1",
+        "teamchat.toml-3.bak": "# 2",
+        "teamchat.toml-4.bak": "# 3",
+    }
+
+
+def test_what_is_to_be_replaced_stays_where_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / FILE_NAME).write_text("# mine")
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr("teamchat.core.init.team._create", lambda *_: (_ for _ in ()).throw(full))
+    with pytest.raises(UsageError, match="No space left on device"):
+        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME, over=True)
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+    assert (tmp_path / FILE_NAME).read_text() == "# mine"
 
 
 def test_what_another_process_has_written_meanwhile_stays(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("# mine")
-    with pytest.raises(UsageError, match=r"teamchat\.toml can not be written: File exists"):
-        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path)
+    with pytest.raises(UsageError, match=r"teamchat\.toml cannot be written: File exists"):
+        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME)
     assert (tmp_path / FILE_NAME).read_text() == "# mine"
 
 
 def test_what_can_not_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).mkdir()
-    with pytest.raises(UsageError, match=rf"^{tmp_path}/teamchat.toml can not be written: .+$"):
-        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path)
+    with pytest.raises(UsageError, match=rf"^{tmp_path}/teamchat.toml cannot be written: .+$"):
+        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME)
+
+
+WRITTEN = """\
+# The team of this folder; docs/team-file.md explains every key.
+
+[team]
+name = "phoenix"
+lead = "architect"             # answers when you name nobody
+compactor = "architect"        # summarises long conversations
+fence = true                   # no message can pass for another's
+# task = "Add a login page"    # every member is told
+
+[team.limits]                  # for each message of yours
+turns = 12
+minutes = 60
+
+[[members]]
+name = "kailai"
+type = "human"
+
+[[members]]
+name = "architect"             # called by [NEXT: architect]
+title = "Software architect"
+agent = "claude"
+access = "read"                # read, edit or full
+system_instruction = "You are the architect. Weigh the options briefly, decide, and tell the writer what to build."
+
+[[members]]
+name = "writer"
+title = "Developer"
+agent = "codex"
+access = "edit"
+system_instruction = "You write the code, in small steps. Say which files you changed, and hand over to the reviewer."
+
+[[members]]
+name = "reviewer"
+title = "Code reviewer"
+agent = "claude"
+access = "read"
+system_instruction = "You review what was written: read the files, and name the worst problem first. \
+Hand back to the writer while something must be fixed, else say so and name nobody."
+"""

@@ -54,10 +54,11 @@ def test_a_store_that_stays_locked_costs_no_reply(stage: Stage) -> None:
         end = stage.send("Begin", to="max")
         assert end.code is ExitCode.STORE
         assert end.reason == (
-            f"the store {stage.db.path} can not be used: database is locked; "
+            f"the store {stage.db.path} cannot be used: database is locked; "
+            "wait until the other teamchat that writes to it is done; "
             "how turn 1 (max) ended is kept, and the next command stores it"
         )
-        assert end.hint == "wait until the other teamchat that writes to it is done, then teamchat resume"
+        assert end.hint == "teamchat resume"
         assert stage.said == ["kailai: Begin"]
     assert stage.resume().code is ExitCode.DONE
     assert stage.warnings == ["turn 1 (max) had ended, and is stored now"]

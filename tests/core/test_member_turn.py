@@ -73,7 +73,7 @@ def test_a_turn_that_is_ready_has_written_nothing(stage: Stage) -> None:
     assert turn.command.argv == ("max-program",)
     assert turn.setup.why == "kailai asked for max in msg-1"
     assert turn.setup.attempt == 2
-    assert turn.setup.access_note == "not enforced: teamchat can not bound what another program does"
+    assert turn.setup.access_note == "not enforced: teamchat cannot bound what another program does"
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def refusal(turn: ReadyTurn) -> TeamchatError:
 def test_a_missing_program_says_how_to_get_it(stage: Stage) -> None:
     error = refusal(made_ready(stage))
     assert type(error) is AgentMissing
-    assert str(error) == "max's program 'max-program' is not installed"
-    assert error.hint == "install it, or mend its command in the team file"
+    why = "max's program 'max-program' is not installed; install it, or change its command in the team file"
+    assert (str(error), error.hint) == (why, None)
     runs(stage, "claude", like="claude")
     assert refusal(made_ready(stage)).hint == "npm install -g @anthropic-ai/claude-code"
 
@@ -129,7 +129,8 @@ def test_a_folder_that_is_gone_is_told(stage: Stage) -> None:
     gone = stage.folder / "gone"
     error = refusal(made_ready(stage, cwd=gone))
     assert type(error) is UsageError
-    assert str(error) == f"max's folder {gone} does not exist"
+    assert str(error) == f"max's folder {gone} does not exist; create it, or change cwd in the team file"
+    assert error.hint == f"mkdir -p {gone}"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
@@ -137,14 +138,13 @@ def test_access_that_the_cli_would_refuse_is_told(stage: Stage) -> None:
     runs(stage, "sh", like="claude")
     error = refusal(made_ready(stage, access="full"))
     assert type(error) is NotTrusted
-    assert str(error).startswith("max can not have access 'full': ")
+    assert str(error).startswith("max cannot have access 'full': ")
 
 
 def test_without_room_for_a_scratch_folder_there_is_one_line(world: Path) -> None:
     shutil.rmtree(world / "tmp")
-    with pytest.raises(StoreError, match=r"^no temporary folder can be made$") as caught:
+    with pytest.raises(StoreError, match=r"^no temporary folder can be made; set TMPDIR to a folder .*$"):
         scratch_of(world / "turn")
-    assert caught.value.hint == "set TMPDIR to a folder that can be written"
 
 
 # --- a real process

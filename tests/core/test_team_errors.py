@@ -150,7 +150,7 @@ def test_a_members_keys(line: str, said: str, tmp_path: Path) -> None:
             f"members '{'x' * 59}...: name: expected at most 40 characters, got 100,000",
         ),
         ('[[members]]\nname = "a b!"', "members 'a b!': name: expected letters, digits, _ . and -, got 'a b!'"),
-        ('[[members]]\nname = "ALL"', "members 'ALL': name: 'ALL' means everybody and can not be a name"),
+        ('[[members]]\nname = "ALL"', "members 'ALL': name: 'ALL' means everybody and cannot be a name"),
         (
             MAX + '[[members]]\nname = "M-a_x"\ntype = "human"',
             "members 'M-a_x': name: expected another than member 'max' has (case, - and _ do not count)",
@@ -303,7 +303,7 @@ def test_a_file_that_can_not_be_opened(tmp_path: Path) -> None:
     name = "x" * 300 + ".toml"
     with pytest.raises(TeamFileError) as wrong:
         load(tmp_path / name)
-    assert str(wrong.value) == f"{tmp_path}/{name}: can not be read: File name too long"
+    assert str(wrong.value) == f"{tmp_path}/{name}: cannot be read: File name too long"
 
 
 def test_an_instruction_file_that_is_not_utf8(tmp_path: Path) -> None:

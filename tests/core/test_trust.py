@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teamchat.core.errors import ExitCode, NotTrusted, StoreError
+from teamchat.core.folders import WRITABLE
 from teamchat.core.team.file import installed_team, load, resolve_team
 from teamchat.core.team.trust import TrustStore, fingerprint, needs, require
 
@@ -304,7 +305,7 @@ def test_a_store_that_can_not_be_read_is_an_error(proj: Path, tmp_path: Path) ->
     team = team_of(proj, HEAD + 'access = "full"')
     with pytest.raises(StoreError) as failed:
         TrustStore(tmp_path).is_trusted(team)
-    assert str(failed.value) == f"{tmp_path} cannot be read: Is a directory"
+    assert str(failed.value) == f"{tmp_path} cannot be read: Is a directory; {WRITABLE}"
 
 
 def test_a_store_that_can_not_be_written_is_an_error(proj: Path, tmp_path: Path) -> None:
@@ -312,7 +313,7 @@ def test_a_store_that_can_not_be_written_is_an_error(proj: Path, tmp_path: Path)
     store = TrustStore(tmp_path / "file" / "state" / "trust.json")
     with pytest.raises(StoreError) as failed:
         store.grant(team_of(proj, HEAD + 'access = "full"'))
-    assert str(failed.value) == f"{store.file} cannot be written: Not a directory"
+    assert str(failed.value) == f"{store.file} cannot be written: Not a directory; {WRITABLE}"
 
 
 def test_two_processes_may_grant_at_once(store: TrustStore) -> None:

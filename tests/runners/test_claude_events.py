@@ -164,7 +164,7 @@ def test_a_turn_that_is_stopped_while_it_retries_failed_for_the_reason_of_the_re
     feed(parser, {"type": "result", "subtype": "error_during_execution", "terminal_reason": "aborted_streaming"})
     failure = parser.finish(0, "").failure
     assert failure is not None
-    assert (failure.kind, failure.hint) == (FailureKind.LOGIN, "run `claude` and type /login")
+    assert (failure.kind, failure.hint) == (FailureKind.LOGIN, "claude auth login")
 
 
 def test_a_retry_that_got_an_answer_is_no_reason_any_more() -> None:

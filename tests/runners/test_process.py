@@ -469,7 +469,7 @@ def test_a_cancelled_task_ends_the_agent_without_blocking_the_loop(start: Start,
             task.cancel()
             for _ in range(10):
                 await asyncio.sleep(0.01)
-            assert not task.done()  # it waits for the guardian, which can not end yet
+            assert not task.done()  # it waits for the guardian, which cannot end yet
         finally:
             os.kill(guardian, signal.SIGCONT)
         with pytest.raises(asyncio.CancelledError):

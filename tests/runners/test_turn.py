@@ -470,7 +470,7 @@ def test_a_program_that_dies_politely_has_not_answered(real: Real) -> None:
 
 def test_a_claude_whose_login_is_refused_is_told_to_log_in(real: Real) -> None:
     taken = take(real("claude-init", "+", "claude-retry", "401", "+", "hang"), ClaudeEvents())
-    assert (taken.failure.kind, taken.failure.hint) == (FailureKind.LOGIN, "run `claude` and type /login")
+    assert (taken.failure.kind, taken.failure.hint) == (FailureKind.LOGIN, "claude auth login")
 
 
 def test_an_endless_writer_can_be_interrupted(real: Real) -> None:

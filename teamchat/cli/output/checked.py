@@ -40,7 +40,7 @@ class CheckedText(_Count):
 
 def _word(checked: Checked) -> str:
     if checked.problem:
-        return f"can not be played: {visible(checked.problem)}"
+        return f"cannot be played: {visible(checked.problem)}"
     if checked.updated:
         return f"updated ({plural(checked.turns, 'turn')})"
     return "changed" if checked.changes else f"as recorded ({plural(checked.turns, 'turn')})"

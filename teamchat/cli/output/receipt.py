@@ -154,8 +154,8 @@ def short(word: str) -> str:
 
 def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
     if outcome.failure:
-        hint = f" ({outcome.failure.hint})" if outcome.failure.hint else ""
-        yield "failed", f"{outcome.failure.reason}{hint} [exit code {outcome.code.value}]"
+        yield "failed", f"{outcome.failure.reason} [exit code {outcome.code.value}]"
+        yield from (("try", command) for command in (outcome.failure.hint or "").splitlines())
     elif turn.route is not None:
         yield "reply", outcome.reply or ""
     first = f", first byte after {duration(outcome.first_byte_s)}" if outcome.first_byte_s is not None else ""

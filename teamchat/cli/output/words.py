@@ -116,13 +116,12 @@ def plural(number: int, noun: str) -> str:
 
 
 def ending(conclusion: Conclusion) -> list[str]:
-    """How the run ended and what to do, in at most two lines; nothing when all is done."""
+    """How the run ended, then the commands that go on; nothing when all is done."""
     if conclusion.code is ExitCode.DONE:
         return []
     lines = [f"{_what(conclusion)}: {conclusion.reason}{_left(conclusion)}"]
-    if conclusion.hint:
-        lines.append(f"{'answer' if conclusion.waiting_for else 'try'}: {conclusion.hint}")
-    return lines
+    what = "answer" if conclusion.waiting_for else "try"
+    return [*lines, *(f"{what}: {command}" for command in (conclusion.hint or "").splitlines())]
 
 
 def _what(conclusion: Conclusion) -> str:

@@ -253,16 +253,16 @@ def read_cassette(path: Path) -> Cassette:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):  # a pipe or a device would never end
-            raise UsageError(f"the cassette {name} can not be read: it is not a file")
+            raise UsageError(f"the cassette {name} cannot be read: it is not a file")
         if found.st_size > LARGEST:
-            raise UsageError(f"the cassette {name} can not be read: it is larger than {LARGEST >> 20} MiB")
+            raise UsageError(f"the cassette {name} cannot be read: it is larger than {LARGEST >> 20} MiB")
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{name} is no cassette of this version: line {line}: not UTF-8") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"the cassette {name} can not be read: {reason}") from error
+        raise UsageError(f"the cassette {name} cannot be read: {reason}") from error
     return parse_cassette(text, name)
 
 

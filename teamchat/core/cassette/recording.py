@@ -25,6 +25,7 @@ from teamchat.core.printable import printable
 from teamchat.core.redact import Redactor
 from teamchat.core.team import Team
 from teamchat.core.team.recorded import team_to_json
+from teamchat.core.typed import saying, unused
 from teamchat.runners.recorded import NotStarted, RecordedTurn
 from teamchat.runners.running import Cut
 
@@ -61,7 +62,7 @@ class CassetteWriter:
         elif stands["messages"]:
             raise UsageError(
                 "a recording begins with a new conversation: what was said before would be missing in it",
-                f"teamchat send --new --record {self.path} ...",
+                saying("--new", "--record", str(self.path)),
             )
         else:
             self._append(self.header)
@@ -79,7 +80,7 @@ class CassetteWriter:
             return
         raise UsageError(
             f"the recording {printable(str(self.path))} {wrong}",
-            "record into another file: teamchat send --new --record FILE ...",
+            saying("--new", "--record", str(unused(self.path))),
         )
 
     def human(
@@ -136,7 +137,7 @@ class CassetteWriter:
         self._told[occasion.member.name] = {"answers": occasion.message.id, "layers": layers}
 
     def turn(self, turn: RecordedTurn) -> None:
-        """What crossed the process boundary. It is no turn's fault that this can not be written: `end` says so."""
+        """What crossed the process boundary. It is no turn's fault that this cannot be written: `end` says so."""
         try:
             if self._broken is None:
                 self._append(self.turn_entry(turn))
@@ -203,7 +204,7 @@ class CassetteWriter:
                     os.truncate(self.path, size)  # a line that has no end would hide the others
                 else:
                     self.path.unlink()
-            raise UsageError(f"the cassette {self.path} can not be written: {error.strerror}") from error
+            raise UsageError(f"the cassette {self.path} cannot be written: {error.strerror}") from error
 
 
 def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from teamchat.core.team import Team
 from teamchat.core.team.recorded import team_from_json
 from teamchat.core.turn.outside import Outside
 from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.typed import saying
 from teamchat.runners.agent_events import Failure
 from teamchat.runners.recorded import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn, nameless
 from teamchat.runners.running import Chunk, Cut, Exit, Identity, Launch, Running
@@ -77,7 +78,7 @@ def recorded_outside(cassette: Cassette, run: Run, player: Player, root: Path) -
         return NoRecording(
             f"the cassette has no recording of this turn of {identity.member}"
             f"{difference(cassette.turns, identity, stdin)}",
-            "record it again: teamchat send --new --record FILE ...",
+            saying("--new", "--record", "again.cassette"),
         )
 
     def launch(what: Launch) -> Running:

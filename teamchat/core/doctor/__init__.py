@@ -18,7 +18,7 @@ from teamchat.core.doctor.checks import Check, failed, not_installed
 from teamchat.core.doctor.members import check_members
 from teamchat.core.doctor.versions import Ask
 from teamchat.core.errors import AgentMissing, ExitCode, StoreError, TeamFileError
-from teamchat.core.folders import STORE_NAME, TRUST_NAME, state_path, workspace_path
+from teamchat.core.folders import STORE_NAME, TRUST_NAME, WRITABLE, state_path, workspace_path
 from teamchat.core.store.database import Database
 from teamchat.core.store.migrations import migrate
 from teamchat.core.team import BUILTIN_AGENTS, INSTALL, Team
@@ -86,8 +86,7 @@ def _store(root: Path) -> Check:
     except StoreError as error:
         return failed("store", error)
     except OSError as error:
-        text = f"{file} can not be made: {error.strerror}"
-        return failed("store", StoreError(text, "set TEAMCHAT_HOME to a folder that can be written"))
+        return failed("store", StoreError(f"{file} cannot be made: {error.strerror}; {WRITABLE}"))
     return Check(None, "store", "ok", f"{file}, made by the first message", str(file))
 
 
@@ -98,7 +97,7 @@ def _sqlite() -> Check:
     try:
         migrate(connection)
     except sqlite3.Error as error:
-        text = f"{version} can not hold the store (3.37 or newer with FTS5 can): {error}"
+        text = f"{version} cannot hold the store (3.37 or newer with FTS5 can): {error}"
         return Check(None, "sqlite", "failed", text, version, code=ExitCode.STORE)
     finally:
         connection.close()

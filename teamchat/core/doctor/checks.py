@@ -42,5 +42,5 @@ def not_installed(install: str, *, needed: bool) -> Check:
 
 
 def exit_code(checks: Iterable[Check]) -> ExitCode:
-    """What the findings come to: a broken team file (2) before a member that can not run (11) before the store (13)."""
+    """What the findings come to: a broken team file (2) before a member that cannot run (11) before the store (13)."""
     return min((check.code for check in checks if check.state == "failed"), default=ExitCode.DONE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,8 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import ExitCode
-from teamchat.core.team import BUILTIN_AGENTS, INSTALL, AgentSpec, Member, Team
+from teamchat.core.programs import Unusable, find_program
+from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.runners.base import Runner
 from teamchat.runners.environment import environment
 
@@ -28,7 +28,7 @@ class _Post:
     agent: AgentSpec
     runner: Runner
     env: Mapping[str, str]
-    program: str | None
+    program: str | Unusable
 
     @property
     def is_builtin(self) -> bool:
@@ -48,18 +48,17 @@ def _post(team: Team, member: Member, inherited: Mapping[str, str]) -> _Post:
     runner = AGENT_TYPES[agent.like].runner
     tmpdir = Path(tempfile.gettempdir())
     env = environment(inherited, runner.vendor, keep=member.env_keep, add=member.env, command_env={}, tmpdir=tmpdir)
-    return _Post(member, agent, runner, env, shutil.which(agent.command[0], path=env.get("PATH")))
+    return _Post(member, agent, runner, env, find_program(agent.command[0], env))
 
 
 def _findings(post: _Post, versions: Mapping[str, Check]) -> Iterator[Check]:
     member = post.member
-    if post.program is None:
-        hint = INSTALL.get(Path(post.agent.command[0]).name, "install it, or mend its command in the team file")
-        text = f"{post.agent.command[0]!r} is not installed"
-        yield Check(member.name, "program", "failed", text, hint=hint, code=CAN_NOT_RUN)
+    if isinstance(post.program, Unusable):
+        text = f"{post.agent.command[0]!r} {post.program.why}"
+        yield Check(member.name, "program", "failed", text, hint=post.program.hint, code=CAN_NOT_RUN)
     else:
         yield Check(member.name, "program", "ok", post.program, post.program)
-    if post.program and post.is_builtin:
+    if isinstance(post.program, str) and post.is_builtin:
         not_asked = Check(None, "version", "unknown", "not asked: the team file, which is not trusted, sets variables")
         yield replace(versions.get(post.program, not_asked), member=member.name)
     if post.is_builtin:
@@ -98,7 +97,7 @@ def _folder(member: Member) -> Check:
 
 def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
     """What each program says of its version, by its path; in a folder of its own, where no project can have a say."""
-    programs = {post.program: post for post in posts if post.program and post.is_builtin}
+    programs = {post.program: post for post in posts if isinstance(post.program, str) and post.is_builtin}
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
         there = Path(folder)
         checks = {

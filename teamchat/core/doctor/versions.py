@@ -36,7 +36,7 @@ def check_version(
     try:
         code, said = ask((str(Path(program).absolute()), "--version"), env, folder, answer_s)
     except SpawnFailed as error:
-        return _broken(f"can not be started: {error}")
+        return _broken(f"cannot be started: {error}")
     if code in _NOT_STARTED:
         return _broken(f"--version {ending(code)}: what it needs to run is missing")
     if code is None:

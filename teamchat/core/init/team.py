@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from teamchat.core.init.text import CREW, OFFLINE, PANEL, Seat, team_text
 from teamchat.core.names import valid_name
 from teamchat.core.team import BUILTIN_AGENTS, INSTALL, Member, default_human
 from teamchat.core.team.file import FILE_NAME, Which
+from teamchat.core.typed import unused
 
 Template = Literal["pair", "panel", "offline"]
 SCRIPTS = {seat.name: f"agents/{seat.name}.py" for seat in OFFLINE}
@@ -39,7 +41,7 @@ def plan(template: Template | None, folder: str, login: str, which: Which = shut
         return _offline(folder, login)
     installed = [spec.name for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
     if not installed:
-        raise AgentMissing("no agent CLI is installed", _ways())
+        raise AgentMissing("no agent CLI is installed; install one, or go on without", _ways())
     if template == "panel":
         seats = [seat for seat, _ in PANEL]
         # each on the CLI it is meant for, where that is there
@@ -58,40 +60,90 @@ def _offline(folder: str, login: str) -> NewTeam:
     commands = {name: ["python3", path] for name, path in SCRIPTS.items()}
     commands["checker"].append(human)
     text = team_text(folder, human, OFFLINE, list(SCRIPTS), commands)
+    return NewTeam({FILE_NAME: text, **_scripts()}, f"[NEXT:{OFFLINE[0].name}] A page that says hello")
+
+
+def _scripts() -> dict[str, str]:
     kept = files("teamchat.core.init.offline")
-    agents = {path: kept.joinpath(f"{name}.py").read_text(encoding="utf-8") for name, path in SCRIPTS.items()}
-    return NewTeam({FILE_NAME: text, **agents}, f"[NEXT:{OFFLINE[0].name}] A page that says hello")
+    return {path: kept.joinpath(f"{name}.py").read_text(encoding="utf-8") for name, path in SCRIPTS.items()}
 
 
 def human_name(login: str, seats: Sequence[Seat]) -> str:
-    """The login as a member's name: what a name can not have becomes `-`; "you" when a member is called so."""
+    """The login as a member's name: what a name cannot have becomes `-`; "you" when a member is called so."""
     name = "".join(character if valid_name(f"a{character}") else "-" for character in login).strip("-")
     members = [Member(seat.name, "ai", Path(), seat.title) for seat in seats]
     return default_human(name, members, Path()).name
 
 
-def check_free(folder: Path, template: Template | None) -> None:
-    """Raises `UsageError` when a file of the template is there already: it may be somebody's work."""
-    names = (FILE_NAME, *(SCRIPTS.values() if template == "offline" else ()))
-    if there := next((name for name in names if os.path.lexists(folder / name)), None):
-        again = f" --template {template}" if template else ""
-        raise UsageError(f"{there} is here already, and would be written over", f"teamchat init{again} --force")
+def check_free(file: Path, template: Template | None) -> None:
+    """Raises `UsageError` when the team file, or a script of the template, is there and would be written over."""
+    options = ["--template", template] if template else []
+    here = [*options, *([] if file.name == FILE_NAME else ["--file", file.name]), "--force"]
+    scripts = _scripts() if template == "offline" else {}
+    others = (name for name in scripts if os.path.lexists(file.parent / name))
+    if changed := next((name for name in others if not _is(file.parent / name, scripts[name])), None):
+        raise UsageError(f"{changed} already exists; --force keeps a copy of it", _beginning(*here))
+    if os.path.lexists(file):
+        other = _beginning(*options, "--file", unused(file).name)
+        raise UsageError(
+            f"{file.name} already exists; name another file, or replace it, which keeps a copy",
+            f"{other}\n{_beginning(*here)}",
+        )
 
 
-def write(new: NewTeam, folder: Path, *, over: bool = False) -> None:
-    """Write the team's files into `folder`, and `over` what is there. Raises `UsageError`."""
+def _beginning(*options: str) -> str:
+    return shlex.join(["teamchat", "init", *options])
+
+
+def _is(path: Path, text: str) -> bool:
+    """Whether a regular file has that text."""
+    try:
+        return not path.is_symlink() and path.read_text(encoding="utf-8") == text
+    except (OSError, ValueError):
+        return False
+
+
+def write(new: NewTeam, file: Path, *, over: bool = False) -> list[Path]:
+    """Write the team to `file` and its scripts beside it; the copies of what was there, which only `over` replaces.
+
+    No link is written through: one that is replaced is itself the copy. Raises `UsageError`.
+    """
+    copies: list[Path] = []
     for name, text in reversed(tuple(new.files.items())):  # the team file last: what it names is there then
-        path = folder / name
+        path = file if name == FILE_NAME else file.parent / name
+        if path.parent != file.parent and path.parent.is_symlink():
+            raise UsageError(f"{path} cannot be written: its folder is a link")
         try:
             path.parent.mkdir(exist_ok=True)
-            if over:
-                path.unlink(missing_ok=True)  # a link is replaced, and what it points to stays
-            with path.open("x", encoding="utf-8") as file:  # another process may have written it just now
-                file.write(text)
+            if not _is(path, text):
+                copies += _replace(path, text) if over and os.path.lexists(path) else _create(path, text)
         except OSError as error:
-            raise UsageError(f"{path} can not be written: {error.strerror}") from error
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+    return copies
+
+
+def _replace(path: Path, text: str) -> list[Path]:
+    """Write a file in place of one that is kept under another name, which it gets back if that fails."""
+    copy = path.rename(_copy_of(path))
+    try:
+        _create(path, text)
+    except OSError:
+        copy.rename(path)
+        raise
+    return [copy]
+
+
+def _create(path: Path, text: str) -> list[Path]:
+    """Write a file that is not there; where another process has written it just now, that one stays."""
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
+    return []
+
+
+def _copy_of(path: Path) -> Path:
+    first = path.with_name(f"{path.name}.bak")
+    return unused(first) if os.path.lexists(first) else first
 
 
 def _ways() -> str:
-    commands = (*INSTALL.values(), "teamchat demo", "teamchat init --template offline")
-    return "install one of them, or go on without:\n" + "\n".join(f"  {command}" for command in commands)
+    return "\n".join((*INSTALL.values(), "teamchat demo", "teamchat init --template offline"))

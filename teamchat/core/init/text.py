@@ -21,16 +21,22 @@ class Seat:
 
 
 CREW = (
-    Seat("architect", "You are the architect. Weigh the options briefly, decide, and tell the writer what to build."),
+    Seat(
+        "architect",
+        "You are the architect. Weigh the options briefly, decide, and tell the writer what to build.",
+        title="Software architect",
+    ),
     Seat(
         "writer",
         "You write the code, in small steps. Say which files you changed, and hand over to the reviewer.",
         access="edit",
+        title="Developer",
     ),
     Seat(
         "reviewer",
         "You review what was written: read the files, and name the worst problem first. "
-        "Hand back to the writer while something must be mended, else say so and name nobody.",
+        "Hand back to the writer while something must be fixed, else say so and name nobody.",
+        title="Code reviewer",
     ),
 )
 MAX = Seat("max", "You are Max, a software architect. Weigh options briefly and recommend one.", title="Architect")
@@ -41,12 +47,9 @@ CAROL = Seat(
 PANEL = ((MAX, "claude"), (SARAH, "codex"), (CAROL, "gemini"))
 OFFLINE = (Seat("planner"), Seat("builder"), Seat("checker"))
 
-HEAD = """\
-# The team of this folder. Look at it with `teamchat team`; docs/team-file.md has every key.
-# A key behind a # is off: it shows what else there is."""
+HEAD = "# The team of this folder; docs/team-file.md explains every key."
 Row = tuple[str, str | None]
-WIDTH = 29  # where comments begin
-ACCESS_WORDS = "read: looks at files; edit: changes files here, too; full: whatever you may do"
+WIDTH = 30  # where comments begin
 
 
 def team_text(
@@ -57,92 +60,66 @@ def team_text(
     commands: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """A team file for the seats, each with its agent; `commands` are agents of the file's own, by name."""
-    first, *others = zip(seats, agents, strict=True)
     tables = [
         HEAD,
-        _team(folder, seats[0].name),
+        _team(folder, seats, compactor=commands is None),
         _limits(),
         _human(human),
-        _first(*first),
-        *(_member(*other) for other in others),
-        *(_agent(name, command, taught=index == 0) for index, (name, command) in enumerate((commands or {}).items())),
+        *(_member(seat, agent, first=seat is seats[0]) for seat, agent in zip(seats, agents, strict=True)),
+        *(_agent(name, command, first=index == 0) for index, (name, command) in enumerate((commands or {}).items())),
     ]
     return "\n\n".join(tables) + "\n"
 
 
-def _team(folder: str, lead: str) -> str:
+def _team(folder: str, seats: Sequence[Seat], *, compactor: bool) -> str:
+    """A small script can sum up nothing; of others, one that only reads does."""
+    reader = next((seat.name for seat in seats if seat.access == "read"), None) if compactor else None
     return _lines(
         ("[team]", None),
         (_key("name", folder if folder.strip() and folder.isprintable() else "team"), None),
-        (_key("lead", lead), "answers a message of yours that names nobody"),
-        ('# task = "..."', "what the team is for: every member is told"),
-        ("fence = true", "nothing that is said can pass for another speaker's words"),
+        (_key("lead", seats[0].name), "answers when you name nobody"),
+        *([(_key("compactor", reader), "summarises long conversations")] if reader else []),
+        ("fence = true", "no message can pass for another's"),
+        ('# task = "Add a login page"', "every member is told"),
     )
 
 
 def _limits() -> str:
     return _lines(
-        ("[team.limits]", "these pause the conversation, and lose nothing of it"),
-        ("turns = 12", "replies to one message of yours"),
-        ("minutes = 60", "for one message of yours"),
+        ("[team.limits]", "for each message of yours"),
+        ("turns = 12", None),
+        ("minutes = 60", None),
     )
 
 
 def _human(name: str) -> str:
-    return _lines(
-        ("[[members]]", f"you: a member asks you something with [NEXT: {name}]"),
-        (_key("name", name), None),
-        ('type = "human"', None),
-    )
+    return _lines(("[[members]]", None), (_key("name", name), None), ('type = "human"', None))
 
 
-def _first(seat: Seat, agent: str) -> str:
-    """The first member, whose keys are explained."""
+def _member(seat: Seat, agent: str, *, first: bool) -> str:
+    """A member; the keys of the `first` one are explained."""
     return _lines(
         ("[[members]]", None),
-        (_key("name", seat.name), f"[NEXT: {seat.name}] in a message lets it speak"),
-        *_title(seat),
-        (_key("agent", agent), "claude, codex, gemini, or a name under [agents]"),
-        *_access(seat, agent, ACCESS_WORDS),
-        ('# model = "..."', "as its CLI calls it; without it the CLI's own default"),
-        ('# timeout = "30m"', "of one reply"),
-        *_instruction(seat),
-    )
-
-
-def _member(seat: Seat, agent: str) -> str:
-    return _lines(
-        ("[[members]]", None),
-        (_key("name", seat.name), None),
-        *_title(seat),
+        (_key("name", seat.name), f"called by [NEXT: {seat.name}]" if first else None),
+        *([(_key("title", seat.title), None)] if seat.title else []),
         (_key("agent", agent), None),
-        *_access(seat, agent),
-        *_instruction(seat),
+        *_access(seat, agent, "read, edit or full" if first else None),
+        *([(_key("system_instruction", seat.instruction), None)] if seat.instruction else []),
     )
 
 
-def _title(seat: Seat) -> list[Row]:
-    return [(_key("title", seat.title), None)] if seat.title else []
-
-
-def _access(seat: Seat, agent: str, taught: str | None = None) -> list[Row]:
+def _access(seat: Seat, agent: str, taught: str | None) -> list[Row]:
     """Nothing where it could not be enforced. Codex needs no `allow`: it runs any command, in its sandbox."""
     if agent not in INSTALL:
         return []
     allow = seat.access == "edit" and agent != "codex"
-    more = [('# allow = ["pytest"]', "commands that it may run; then: teamchat trust")] if allow else []
+    more = [('# allow = ["pytest"]', "commands it may run; then: teamchat trust")] if allow else []
     return [(_key("access", seat.access), taught), *more]
 
 
-def _instruction(seat: Seat) -> list[Row]:
-    if seat.instruction is None:
-        return [('# system_instruction = "..."', "who it is, and what it should do")]
-    return [(_key("system_instruction", seat.instruction), None)]
-
-
-def _agent(name: str, command: Sequence[str], *, taught: bool) -> str:
-    words = "any program: the prompt on its standard input, the answer on its output"
-    return _lines((f"[agents.{name}]", words if taught else None), (_key("command", command), None))
+def _agent(name: str, command: Sequence[str], *, first: bool) -> str:
+    words = "any program: reads the prompt, prints the answer"
+    return _lines((f"[agents.{name}]", words if first else None), (_key("command", command), None))
 
 
 def _key(name: str, value: str | Sequence[str]) -> str:

@@ -121,7 +121,7 @@ def _found(path: Path, name: str, about: os.stat_result) -> Found:
 
 
 def read(found: Found) -> bytes | None:
-    """The file's content; None when it can not be read, is no regular file any more, or has grown too large."""
+    """The file's content; None when it cannot be read, is no regular file any more, or has grown too large."""
     try:
         # a pipe would never open, and a link that has taken the file's place may lead anywhere
         handle = os.open(found.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -96,7 +96,7 @@ class KnowledgeIndex:
             db.close()
 
     def _unusable(self, error: sqlite3.DatabaseError) -> StoreError:
-        return StoreError(f"the index of the team's knowledge, {self.path}, can not be used: {error}", WRITABLE)
+        return StoreError(f"the index of the team's knowledge, {self.path}, cannot be used: {error}; {WRITABLE}")
 
     def _connect(self) -> sqlite3.Connection:
         try:

@@ -230,7 +230,7 @@ class _Reader:
 
 
 def quoted(name: str) -> str:
-    """The name as a message shows it: what can not be seen is spelt out, and a whole paragraph is cut."""
+    """The name as a message shows it: what cannot be seen is spelt out, and a whole paragraph is cut."""
     return repr(shortened(name))
 
 

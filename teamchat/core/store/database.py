@@ -81,18 +81,14 @@ class Database:
         try:
             yield
         except NewerStore as error:
-            raise StoreError(f"the store {self.path} was written by a newer teamchat", "upgrade teamchat") from error
+            raise StoreError(f"the store {self.path} was written by a newer teamchat; upgrade teamchat") from error
         except sqlite3.DatabaseError as error:
             if _means_damage(error):
                 raise self.damaged(error) from error
-            kind = DiskFull if _code(error) == sqlite3.SQLITE_FULL else StoreError
-            raise kind(f"the store {self.path} can not be used: {error}", _hint(error)) from error
+            raise _unusable(self.path, error) from error
         except OSError as error:
             reason = error.strerror or str(error)
-            raise StoreError(
-                f"the store {self.path} can not be used: {reason}",
-                WRITABLE,
-            ) from error
+            raise StoreError(f"the store {self.path} cannot be used: {reason}; {WRITABLE}") from error
 
     def damaged(self, why: object) -> DamagedStore:
         """What to raise where the store holds what no healthy one can hold."""
@@ -199,7 +195,7 @@ GONE = "the file is gone, and there were conversations in it"
 EMPTY = "it is empty"
 LOCKS = "session-*.lock"
 """What is left beside the store of every conversation that was run."""
-HINTS = {
+ADVICE = {
     sqlite3.SQLITE_BUSY: "wait until the other teamchat that writes to it is done",
     sqlite3.SQLITE_FULL: "make room on its disk",
     sqlite3.SQLITE_TOOBIG: "send less of it at once",
@@ -228,8 +224,11 @@ def _code(error: sqlite3.DatabaseError) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def _hint(error: sqlite3.DatabaseError) -> str | None:
-    return HINTS.get(_code(error), WRITABLE if isinstance(error, sqlite3.OperationalError) else None)
+def _unusable(path: Path, error: sqlite3.DatabaseError) -> StoreError:
+    advice = ADVICE.get(_code(error), WRITABLE if isinstance(error, sqlite3.OperationalError) else None)
+    what = f"the store {path} cannot be used: {error}"
+    kind = DiskFull if _code(error) == sqlite3.SQLITE_FULL else StoreError
+    return kind(f"{what}; {advice}" if advice else what)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ from teamchat.core.messages import well_formed
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
+from teamchat.core.typed import LEARN
 
 LONGEST_LESSON = 1000  # UTF-8 bytes
 TOLD = 1000  # lessons at most, the newest, are considered for a prompt
@@ -39,7 +40,7 @@ def lesson_text(text: str) -> str:
     """`text` on one line, without control characters. Raises `UsageError` when it is empty or too long."""
     line = " ".join(clean(well_formed(text)).split())
     if not line:
-        raise UsageError("a lesson of nothing is no lesson", 'teamchat learn "Run make lint before you commit"')
+        raise UsageError("the lesson is empty", LEARN)
     if len(line.encode()) > LONGEST_LESSON:
         raise UsageError(
             f"a lesson is one line of at most {LONGEST_LESSON:,} bytes, this one has {len(line.encode()):,}"

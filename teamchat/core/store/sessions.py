@@ -13,6 +13,7 @@ from pathlib import Path
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
+from teamchat.core.typed import saying
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,9 @@ def need_session(db: Database, name: str | None) -> Session:
     """The session of that name, or the last one. Raises `UnknownName` where there is none."""
     found = current_session(db, name)
     if found is None and name:
-        hint = "teamchat sessions" if all_sessions(db) else 'teamchat send "Hi"'
-        raise UnknownName(no_session(db, name), hint)
+        raise UnknownName(no_session(db, name), "teamchat sessions" if all_sessions(db) else saying())
     if found is None:
-        raise UnknownName("there is no conversation here yet", 'teamchat send "Hi"')
+        raise UnknownName("there is no conversation here yet", saying())
     return found
 
 

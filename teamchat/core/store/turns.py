@@ -157,7 +157,7 @@ def dump(value: Any) -> str:
     """A value as JSON that the store can hold."""
     fields = dataclasses.asdict(value)
     written = json.dumps(fields, ensure_ascii=False, default=list)
-    # surrogates can not be stored; JSON's escapes, up to six times as long, keep them
+    # surrogates cannot be stored; JSON's escapes, up to six times as long, keep them
     return json.dumps(fields, default=list) if _SURROGATE.search(written) else written
 
 

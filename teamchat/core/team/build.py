@@ -76,7 +76,7 @@ def read_text(path: Path, largest: int | None = None) -> str:
     except UnicodeDecodeError as error:
         raise Mistake(f"not UTF-8 (byte {error.start})") from None
     except OSError as error:
-        raise Mistake(f"can not be read: {error.strerror}") from None
+        raise Mistake(f"cannot be read: {error.strerror}") from None
 
 
 def _agents(tables: Mapping[str, AgentTable], folder: Path) -> Mapping[str, AgentSpec]:
@@ -205,11 +205,11 @@ def _knowledge(written: Iterable[str], folder: Path, where: str) -> dict[str, Pa
         except (FileNotFoundError, NotADirectoryError):
             raise Mistake(f"{where}: no file or folder {path}") from None
         except OSError as error:
-            raise Mistake(f"{where}: {path}: can not be read: {error.strerror}") from None
+            raise Mistake(f"{where}: {path}: cannot be read: {error.strerror}") from None
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise Mistake(f"{where}: {path}: not a file or folder")
         if not readable:
-            raise Mistake(f"{where}: {path}: can not be read: Permission denied")
+            raise Mistake(f"{where}: {path}: cannot be read: Permission denied")
         found[name] = path.resolve()  # trust is given to this place: a link made later leads nowhere else
     return found
 
@@ -249,7 +249,7 @@ def _check_fallbacks(members: Iterable[Member]) -> None:
 
 
 def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, AgentSpec]) -> Limits:
-    """Only Claude reports what a turn cost; a limit that can not be kept for every member is refused."""
+    """Only Claude reports what a turn cost; a limit that cannot be kept for every member is refused."""
     if table.cost_usd is not None:
         for member in members:
             if member.agent is not None and agents[normalize_agent_type(member.agent)].like != "claude":

@@ -76,10 +76,8 @@ def installed_team(root: Path, which: Which = shutil.which, login: str | None = 
     """The installed agent CLIs under their own names, read-only. Raises `AgentMissing` when there is none."""
     specs = [spec for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
     if not specs:
-        commands = "\n".join(f"  {line}" for line in (*INSTALL.values(), "teamchat init --template offline"))
-        raise AgentMissing(
-            "no team file here, and no agent CLI is installed", f"install one of them, or go on without:\n{commands}"
-        )
+        commands = "\n".join((*INSTALL.values(), "teamchat init --template offline"))
+        raise AgentMissing("no team file here, and no agent CLI is installed; install one, or go on without", commands)
     root = root.absolute()
     members = [Member(spec.name, "ai", root, agent=spec.name) for spec in specs]
     return Team(

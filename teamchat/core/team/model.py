@@ -58,7 +58,7 @@ def _word(value: str) -> str:
 
 def _name(value: str) -> str:
     if fold(value) == "all":
-        raise ValueError(f"{value!r} means everybody and can not be a name")
+        raise ValueError(f"{value!r} means everybody and cannot be a name")
     if len(value) > LONGEST_NAME:
         raise ValueError(f"expected at most {LONGEST_NAME} characters, got {len(value):,}")
     if not valid_name(value):

@@ -64,7 +64,7 @@ class TrustStore:
                     write_private(new, json.dumps(trusted, indent=1).encode())
                     put_in_place(new, self.file)
         except OSError as error:
-            raise StoreError(f"{self.file} cannot be written: {error.strerror}", WRITABLE) from error
+            raise StoreError(f"{self.file} cannot be written: {error.strerror}; {WRITABLE}") from error
 
     def _read(self) -> dict[str, list[str]]:
         try:
@@ -72,7 +72,7 @@ class TrustStore:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise StoreError(f"{self.file} cannot be read: {error.strerror}", WRITABLE) from error
+            raise StoreError(f"{self.file} cannot be read: {error.strerror}; {WRITABLE}") from error
         except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict) or not all(isinstance(known, list) for known in content.values()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import shlex
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,9 +12,10 @@ from pathlib import Path
 
 from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, UsageError
 from teamchat.core.layers.collector import ContextCollector
+from teamchat.core.programs import Unusable, find_program
 from teamchat.core.prompting import exists
 from teamchat.core.starts import take_moment
-from teamchat.core.team import INSTALL, Member
+from teamchat.core.team import Member
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.process import launch
 from teamchat.runners.running import Launcher
@@ -32,7 +33,7 @@ def scratch_of(folder: Path) -> Path:
     except OSError:
         usable = False
     if not usable:
-        raise StoreError("no temporary folder can be made", "set TMPDIR to a folder that can be written")
+        raise StoreError("no temporary folder can be made; set TMPDIR to a folder that can be written")
     return parent / f"teamchat-{folder.name}"
 
 
@@ -43,20 +44,20 @@ async def at_once(_member: str) -> None:
 def check_runnable(turn: ReadyTurn) -> None:
     """Everything that can be known to fail before anything is started."""
     if refusal := turn.runner.refusal(turn.member.access, turn.env):
-        raise NotTrusted(f"{turn.member.name} can not have access {turn.member.access!r}: {refusal}")
-    find_program(turn.member, turn.command.argv[0], turn.env)
+        raise NotTrusted(f"{turn.member.name} cannot have access {turn.member.access!r}: {refusal}")
+    need_program(turn.member, turn.command.argv[0], turn.env)
 
 
-def find_program(member: Member, program: str, env: Mapping[str, str]) -> str:
+def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:
     """Where the member's program is. Raises `UsageError` (no such folder to run it in) and `AgentMissing`."""
     if not os.path.isdir(member.cwd):  # noqa: PTH112 (a path that cannot be looked up is none, too)
         raise UsageError(
-            f"{member.name}'s folder {member.cwd} does not exist", "create it, or mend cwd in the team file"
+            f"{member.name}'s folder {member.cwd} does not exist; create it, or change cwd in the team file",
+            f"mkdir -p {shlex.quote(str(member.cwd))}",
         )
-    found = shutil.which(program, path=env.get("PATH", os.defpath))
-    if found is None:
-        hint = INSTALL.get(Path(program).name, "install it, or mend its command in the team file")
-        raise AgentMissing(f"{member.name}'s program {program!r} is not installed", hint)
+    found = find_program(program, env)
+    if isinstance(found, Unusable):
+        raise AgentMissing(f"{member.name}'s program {program!r} {found.why}", found.hint)
     return found
 
 

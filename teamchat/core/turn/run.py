@@ -156,7 +156,7 @@ def _judged(failure: Failure | None, folder: Path) -> Failure | None:
         return failure
     reason = f"{failure.reason}; its" if failure else "may have lost some of its answer: its"
     kind = failure.kind if failure else FailureKind.AGENT
-    return Failure(kind, f"{reason} output has filled the disk of {folder.parent}", "make room on that disk")
+    return Failure(kind, f"{reason} output has filled the disk of {folder.parent}; make room there")
 
 
 def _outcome(

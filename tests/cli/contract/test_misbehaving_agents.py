@@ -196,7 +196,7 @@ def test_it_says_itself_that_it_failed(scene: Scene, voice: Voice, events: tuple
         ("rate limit reached", 1, "reached a rate limit or quota: rate limit reached"),
         ("overloaded", 1, "got no answer from its model's service: overloaded"),
         ("Prompt is too long", 12, "got a prompt that is too large: Prompt is too long"),
-        ("cannot be used with root", 5, "can not run with this access: cannot be used with root"),
+        ("cannot be used with root", 5, "cannot run with this access: cannot be used with root"),
     ],
 )
 def test_every_kind_of_failure_has_its_code_and_can_be_tried_again(

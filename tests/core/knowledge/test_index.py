@@ -180,7 +180,7 @@ def test_an_index_is_for_its_owner_alone(index: KnowledgeIndex) -> None:
 
 def test_an_index_that_can_not_be_made_is_an_error_of_the_store(tmp_path: Path) -> None:
     with (
-        pytest.raises(StoreError, match=r"the index of the team's knowledge, .*can not be used"),
+        pytest.raises(StoreError, match=r"the index of the team's knowledge, .*cannot be used"),
         KnowledgeIndex(tmp_path / "nothing" / "knowledge.db").open(),
     ):
         pass

@@ -117,7 +117,7 @@ def test_of_many_sessions_the_newest_are_told(db: Database) -> None:
 def test_where_nothing_was_said_there_is_no_session_to_look_at(db: Database) -> None:
     with pytest.raises(UnknownName, match=r"^there is no conversation here yet$") as caught:
         need_session(db, None)
-    assert caught.value.hint == 'teamchat send "Hi"'
+    assert caught.value.hint == "teamchat send 'Your message'"
 
 
 def test_a_large_session_goes_in_pieces_between_which_others_write(

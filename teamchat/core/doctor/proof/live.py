@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.checks import Check, not_installed
+from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.proof.turn import Observed, Watch, observe
 from teamchat.core.errors import ExitCode
+from teamchat.core.programs import Unusable, find_program
 from teamchat.core.receipt import CODES
-from teamchat.core.team import INSTALL, Member, Team
+from teamchat.core.team import Member, Team
 from teamchat.runners.agent_events import Usage
 from teamchat.runners.base import Job
 from teamchat.runners.foreign import one_line
@@ -37,9 +36,9 @@ async def _ask(team: Team, member: Member, inherited: Mapping[str, str]) -> Chec
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
     env = {**inherited, **member.env}
-    if shutil.which(agent.command[0], path=env.get("PATH", os.defpath)) is None:
-        mend = "install it, or mend its command in the team file"
-        return not_installed(INSTALL.get(agent.command[0], mend), needed=True)
+    if isinstance(found := find_program(agent.command[0], env), Unusable):
+        text = f"{agent.command[0]!r} {found.why}"
+        return Check(None, "program", "failed", text, hint=found.hint, code=ExitCode.AGENT_UNAVAILABLE)
     if not member.cwd.is_dir():
         return _failed(f"there is no {member.cwd}", ExitCode.AGENT_UNAVAILABLE)
     if refusal := runner.refusal("read", env):

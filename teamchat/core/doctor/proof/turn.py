@@ -109,12 +109,12 @@ def _new_scratch() -> Path:
         return Path(tempfile.mkdtemp(prefix="teamchat-"))
     except OSError as error:
         raise StoreError(
-            f"no temporary folder can be made: {error.strerror}", "set TMPDIR to a folder that can be written"
+            f"no temporary folder can be made: {error.strerror}; set TMPDIR to a folder that can be written"
         ) from error
 
 
 async def observe(watch: Watch) -> Observed:
-    """Run the turn to its end. One that can not be started has ended, with the reason. Raises `StoreError`."""
+    """Run the turn to its end. One that cannot be started has ended, with the reason. Raises `StoreError`."""
     scratch = _new_scratch()
     try:
         return await _observe(watch, scratch)

@@ -1,0 +1,51 @@
+"""What a person has typed, in the commands that an error gives to be typed next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+LONGEST_TEXT = 200  # characters of a text that is repeated
+IN_SESSION = ("compact", "learn", "log", "open", "resume", "send", "show", "stop", "task", "todo", "usage")
+TAKERS = {"--team": (*IN_SESSION, "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
+"""Which commands take the options that say where they work."""
+
+
+def placed(hint: str, args: Sequence[str]) -> str:
+    """The commands of a hint for the team and the session that the typed `args` name."""
+    return "\n".join(" && ".join(_placed(part, args) for part in line.split(" && ")) for line in hint.split("\n"))
+
+
+def _placed(command: str, args: Sequence[str]) -> str:
+    program, *words = command.split()
+    if program != "teamchat":
+        return command
+    wanted = [option for option, takers in TAKERS.items() if words[0] in takers and not _has(option, words)]
+    if "--new" in words and "--session" in wanted:
+        wanted.remove("--session")  # another one is to begin
+    given = [(option, _value(option, args)) for option in wanted]
+    begins = words[0] == "send" and "--new" in args and not (_has("--new", words) or _has("--session", words))
+    options = [f"{option} {shlex.quote(value)}" for option, value in given if value is not None]
+    return " ".join([command, *(["--new"] if begins else []), *options])
+
+
+def _has(option: str, words: Sequence[str]) -> bool:
+    return any(word == option or word.startswith(f"{option}=") for word in words)
+
+
+def _value(option: str, args: Sequence[str]) -> str | None:
+    """What was typed for an option."""
+    for word, following in zip(args, [*args[1:], ""], strict=True):
+        if word == option:
+            return following
+        if word.startswith(f"{option}="):
+            return word.removeprefix(f"{option}=")
+    return None
+
+
+def behind_dashes(args: Sequence[str]) -> str:
+    """What was typed, with the text that was read as an option behind `--`; one that is no short line by an example."""
+    texts = [word for word in args if word.startswith("-") and " " in word]
+    others = [word for word in args if word not in texts]
+    fits = all(len(text) <= LONGEST_TEXT and text.isprintable() for text in texts)
+    return shlex.join(["teamchat", *others, "--", *(texts if fits else ["- Your message"])])

@@ -1,0 +1,66 @@
+"""Whether a member's program can be run, as far as that shows without running it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from teamchat.core.team import INSTALL
+
+LONGEST_FIRST_LINE = 256  # bytes that Linux reads of it
+OTHERWISE = "install it, or change its command in the team file"
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Why a program cannot be run, in words that follow its name, and the command that mends it, where one does."""
+
+    why: str
+    hint: str | None = None
+
+
+def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
+    """Where a program is, or why it cannot be run with the variables `env`."""
+    search = env.get("PATH", os.defpath)
+    if found := shutil.which(program, path=search):
+        missing = _missing_interpreter(found, search)
+        return Unusable(f"cannot run: its first line names {missing!r}, which is not there") if missing else found
+    there = _at(program, search)
+    if there is None:
+        install = INSTALL.get(Path(program).name)
+        return Unusable("is not installed" if install else f"is not installed; {OTHERWISE}", install)
+    if there.is_dir():
+        return Unusable(f"is a folder; {OTHERWISE}")
+    if not there.exists():
+        return Unusable(f"is a link to nothing: {there}")
+    return Unusable("is not executable", f"chmod +x {shlex.quote(str(there))}")
+
+
+def _at(program: str, search: str) -> Path | None:
+    """What has the program's path; or its name, in one of the folders where programs are."""
+    if os.path.dirname(program):  # noqa: PTH120 (a slash counts, also in ./name)
+        return Path(program) if os.path.lexists(program) else None
+    found = (Path(folder) / program for folder in search.split(os.pathsep) if folder)
+    return next((path for path in found if os.path.lexists(path) and not path.is_dir()), None)
+
+
+def _missing_interpreter(program: str, search: str) -> str | None:
+    """What the `#!` line of a script names, where that is not there."""
+    try:
+        with Path(program).open("rb") as file:
+            line = file.read(LONGEST_FIRST_LINE).partition(b"\n")[0]
+    except OSError:  # one that may be run and not be read
+        return None
+    if not line.startswith(b"#!"):
+        return None
+    interpreter, *words = [*re.split(r"[ \t]+", os.fsdecode(line[2:]).strip(" \t")), ""]
+    if Path(interpreter).is_absolute() and not os.access(interpreter, os.X_OK):
+        return interpreter
+    wanted = next((word for word in words if word and not word.startswith("-") and "=" not in word), None)
+    by_name = Path(interpreter).name == "env" and wanted
+    return wanted if by_name and not shutil.which(by_name, path=search) else None

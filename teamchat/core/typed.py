@@ -1,0 +1,22 @@
+"""Commands for a person to type, as errors and notes give them: each pastes into bash, zsh and fish as it stands."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+LEARN = "teamchat learn 'Run make lint before you commit'"
+
+
+def saying(*options: str) -> str:
+    """The command that sends a message with these options."""
+    return shlex.join(["teamchat", "send", *options, "Your message"])
+
+
+def unused(path: Path) -> Path:
+    """A name beside `path` that no file has yet: `name-2`, `name-3` and so on."""
+    number = 2
+    while os.path.lexists(other := path.with_stem(f"{path.stem}-{number}")):
+        number += 1
+    return other

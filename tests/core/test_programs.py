@@ -1,0 +1,71 @@
+"""Whether a program can be run: installed, executable, with the interpreter that it names."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.programs import OTHERWISE, Unusable, find_program
+
+
+def program(folder: Path, name: str = "tool", text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:
+    path = folder / name
+    path.write_text(text, newline="")
+    path.chmod(mode)
+    return path
+
+
+def test_one_that_can_be_run_is_found_by_its_path_and_on_the_path(tmp_path: Path) -> None:
+    path = program(tmp_path)
+    assert find_program(str(path), {}) == str(path)
+    assert find_program("tool", {"PATH": str(tmp_path)}) == str(path)
+
+
+def test_one_that_is_not_there_is_not_installed(tmp_path: Path) -> None:
+    assert find_program(str(tmp_path / "tool"), {}) == Unusable(f"is not installed; {OTHERWISE}")
+    assert find_program("codex", {"PATH": str(tmp_path)}) == Unusable(
+        "is not installed", "npm install -g @openai/codex"
+    )
+
+
+@pytest.mark.parametrize("by_path", [True, False])
+def test_one_without_its_x_bit_comes_with_chmod(tmp_path: Path, by_path: bool) -> None:
+    path = program(tmp_path, "my tool", mode=0o644)
+    found = find_program(str(path) if by_path else "my tool", {"PATH": f"/nowhere:{tmp_path}"})
+    assert found == Unusable("is not executable", f"chmod +x {shlex.quote(str(path))}")
+
+
+def test_a_folder_is_none(tmp_path: Path) -> None:
+    (tmp_path / "tool").mkdir()
+    assert find_program(str(tmp_path / "tool"), {}) == Unusable(f"is a folder; {OTHERWISE}")
+    assert find_program("tool", {"PATH": str(tmp_path)}) == Unusable(f"is not installed; {OTHERWISE}")
+
+
+def test_a_link_to_nothing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tool").symlink_to("gone")
+    assert find_program("tool", {"PATH": str(tmp_path)}) == Unusable(f"is a link to nothing: {tmp_path}/tool")
+
+
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("#!/no/such/sh", "'/no/such/sh'"),
+        ("#! /no/such/sh -e", "'/no/such/sh'"),
+        ("#!/bin/sh\r", r"'/bin/sh\r'"),
+        ("#!/usr/bin/env no-such-node", "'no-such-node'"),
+        ("#!/usr/bin/env -S A=1 no-such-node --flag", "'no-such-node'"),
+    ],
+)
+def test_an_interpreter_that_is_not_there_is_named(tmp_path: Path, line: str, missing: str) -> None:
+    path = program(tmp_path, text=f"{line}\n")
+    assert find_program(str(path), {"PATH": "/bin"}) == Unusable(
+        f"cannot run: its first line names {missing}, which is not there"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "#!\n", "#!/bin/sh -e\n", "#!/usr/bin/env sh\n", "#!/usr/bin/env\n", "\x7fELF"])
+def test_any_other_first_line_is_let_be(tmp_path: Path, text: str) -> None:
+    path = program(tmp_path, text=text)
+    assert find_program(str(path), {"PATH": "/bin:/usr/bin"}) == str(path)
