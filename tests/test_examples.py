@@ -96,12 +96,40 @@ def test_the_hook_lets_a_push_through_or_says_why_not(world: Path, says: str, co
     assert "fatal" not in done.stderr, "a branch without an upstream is no error"
 
 
+def test_the_hook_calls_the_reviewer_that_init_writes(world: Path) -> None:
+    folder = repository(world, "There is a bug.", "reviewer")
+    done = script("hooks/pre-push", folder)
+    assert (done.returncode, "There is a bug." in done.stderr) == (1, True), done.stderr
+
+
+def test_the_hook_shows_a_question_and_stops_the_push(world: Path) -> None:
+    folder = repository(world, "Is that meant? [NEXT: kai]", "reviewer")
+    with (folder / "teamchat.toml").open("a") as file:
+        file.write('[[members]]\nname = "kai"\ntype = "human"\n')
+    done = script("hooks/pre-push", folder)
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "reviewer:\nIs that meant? [NEXT: kai]\npre-push: you are asked; answer with teamchat send, then push again\n"
+    )
+
+
+def test_the_hook_judges_what_was_said_until_a_limit(world: Path) -> None:
+    folder = repository(world, "There is a bug. [NEXT: sarah]", "reviewer")
+    with (folder / "teamchat.toml").open("a") as file:
+        file.write(REVIEWER.format(name="sarah", says="OK").replace("reviewer", "another"))
+        file.write("[team.limits]\nturns = 1\n")
+    assert cli("trust", cwd=folder).code == 0
+    done = script("hooks/pre-push", folder)
+    assert (done.returncode, "There is a bug." in done.stderr) == (1, True), done.stderr
+    assert "limits.turns" in done.stderr
+
+
 def test_the_hook_hears_every_reviewer(world: Path) -> None:
     folder = repository(world, "There is a bug.")
     with (folder / "teamchat.toml").open("a") as file:
         file.write(REVIEWER.format(name="sarah", says="OK").replace("reviewer", "another"))
     assert cli("trust", cwd=folder).code == 0
-    done = script("hooks/pre-push", folder)
+    done = script("hooks/pre-push", folder, TEAMCHAT_REVIEWERS="max+sarah")
     assert (done.returncode, "There is a bug." in done.stderr) == (1, True), done.stderr
 
 

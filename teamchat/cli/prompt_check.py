@@ -58,6 +58,7 @@ class Checked:
 def cassettes_in(where: Path) -> Sequence[Path]:
     """The cassettes of a folder and of those below it, by name; a file is itself one. Raises `UsageError`."""
     if where.is_file():
+        read_cassette(where)  # one that was named must be one
         return [where]
     found = sorted(where.rglob("*.cassette"))
     if not found:

@@ -11,6 +11,7 @@ from teamchat.cli.conversation import Work, converse
 from teamchat.cli.output import Output
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.output.words import note
+from teamchat.core.cassette import read_cassette
 from teamchat.core.cassette.account import account, mark, standing
 from teamchat.core.cassette.recording import CassetteWriter, Cooling
 from teamchat.core.cassette.replay import identity_of, not_started
@@ -31,6 +32,19 @@ from teamchat.runners.recorded import RecordedTurn, Recorder, nameless
 Keep = Callable[[RecordedTurn], None]
 Begins = Callable[[CassetteWriter, Cooling], None]
 LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set where a recording is not what a real model said
+
+
+def check_recording(file: Path) -> None:
+    """Raises `UsageError` for a recording that cannot be written, or goes on in what is no cassette."""
+    there = file.exists()
+    try:
+        file.open("a", encoding="utf-8").close()
+    except OSError as error:
+        raise UsageError(f"the cassette {file} cannot be written: {error.strerror}") from error
+    if not there:
+        file.unlink()
+    elif file.stat().st_size:
+        read_cassette(file)
 
 
 def converse_recorded(

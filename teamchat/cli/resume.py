@@ -51,6 +51,10 @@ def resume(
         raise UsageError("--retry, --skip and --drop exclude each other")
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
     show = Show(as_json, stream, quiet)
+    if record is not None:
+        from teamchat.cli.recorder import check_recording
+
+        check_recording(record)
     found = find_team(team, timeout)
     if mode is not ResumeMode.DROP:  # which runs nothing
         need_trust(found, give=trust)

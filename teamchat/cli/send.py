@@ -86,6 +86,10 @@ def send(
     show = Show(as_json, stream, quiet)
     found = find_team(team, timeout)
     if not dry_run:
+        if record is not None:
+            from teamchat.cli.recorder import check_recording
+
+            check_recording(record)
         need_trust(found, give=trust)
     message = read_message(words or (), None if cut else found.max_bytes, file or ())
     typed = 0 if anyway else message.typed

@@ -116,3 +116,10 @@ def test_a_folder_without_cassettes_is_an_error() -> None:
 def test_a_single_file_may_be_named_whatever_it_is() -> None:
     TAPE.rename("other.jsonl")
     assert run_here("test", "other.jsonl").code == 0
+
+
+def test_a_file_that_is_named_and_is_no_cassette_is_a_usage_error() -> None:
+    Path("tapes/a.cassette").write_text("{}\n")
+    ran = run_here("test", "tapes/a.cassette")
+    assert ran.code == 2
+    assert refused(ran).startswith("tapes/a.cassette is no cassette of this version: line 1: ")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.scene import refused
 from tests.crew import crew
 from tests.program import cli, run_here
 
@@ -125,3 +126,24 @@ def test_a_file_that_is_not_there_is_one_line() -> None:
     ran = run_here("replay", "nothing.cassette")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == "teamchat: the cassette nothing.cassette cannot be read: No such file or directory\n"
+
+
+@pytest.mark.parametrize("command", [("send", "Hi"), ("resume",)])
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("session.cassette", "session.cassette is no cassette of this version: line 1: "),
+        ("/proc/session.cassette", "the cassette /proc/session.cassette cannot be written: "),
+    ],
+)
+def test_what_cannot_be_recorded_into_is_told_before_anything_begins(
+    world: Path, command: tuple[str, ...], file: str, said: str
+) -> None:
+    made = crew(world, {"max": ["Hello."]})
+    Path("session.cassette").write_text("no cassette\n")
+    ran = run_here(*command, "--record", file)
+    assert ran.code == 2
+    assert refused(ran).startswith(said)
+    assert run_here("sessions", "--json").out == ""
+    assert made.prompts("max") == []
+    assert Path("session.cassette").read_text() == "no cassette\n"
