@@ -25,7 +25,8 @@ from teamchat.runners.turn import Stopper
 def scratch_of(folder: Path) -> Path:
     """The private folder of the turn whose output is in `folder`: its TMPDIR, and where its command's files are.
 
-    `run` makes it and the guardian removes it; after a crash it is found by its name. Raises `StoreError`.
+    `run` makes it, and it is removed once the turn is stored; after a crash it is found by its name. Raises
+    `StoreError`.
     """
     try:
         parent = Path(tempfile.gettempdir())

@@ -6,7 +6,6 @@ Each CLI has a home and a workspace of its own in a temporary folder, a model on
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 import time
@@ -29,7 +28,7 @@ from teamchat.core.scripted.reply import Reply
 from teamchat.core.scripted.server import ModelServer, system_text
 from teamchat.core.team import BUILTIN_AGENTS, INSTALL
 from teamchat.runners.base import Limit, Runner
-from teamchat.runners.guardian import remove
+from teamchat.runners.removal import remove
 
 LONG_SYSTEM = "Say nothing that is not so.\n" * 4_000  # too long for an argument: a file carries it
 PROMPT = (
@@ -75,7 +74,7 @@ async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progres
             )
             proved = [] if version.state == "failed" else await _rows(stand, lambda step: progress(name, step))
     finally:
-        remove(os.fsencode(folder))
+        remove(folder)
     progress(name, None)
     hint = f"{INSTALL[name]}@{runner.tested_version}"
     checks = [replace(version, hint=None) if version.state == "warning" else version, *proved]
