@@ -25,6 +25,7 @@ def log(
     from teamchat.cli.output.long import write as write_pieces
     from teamchat.cli.output.words import called, note
     from teamchat.cli.place import find_root, open_store
+    from teamchat.cli.typed import placed_here
     from teamchat.core.errors import UsageError
     from teamchat.core.history import name_of
     from teamchat.core.store.messages import SqliteLog
@@ -52,7 +53,7 @@ def log(
                     else ""
                 )
                 head = f"{message.id} {name_of(message)}{to}" + (f" (turn {turn})" if turn else "")
-                write_block(head, message.content, f"teamchat log --full {message.id}")
+                write_block(head, message.content, placed_here(f"teamchat log --full {message.id}"))
         if not as_json:
             for route in open_routes(db, chosen.id):
                 note(f"{route.status}: {called(route)}")

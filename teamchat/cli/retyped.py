@@ -1,4 +1,4 @@
-"""What a person has typed, in the commands that an error gives to be typed next."""
+"""What a person has typed, in the commands that are given to be typed next."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ def _placed(command: str, args: Sequence[str]) -> str:
     program, *words = command.split()
     if program != "teamchat":
         return command
-    wanted = [option for option, takers in TAKERS.items() if words[0] in takers and not _has(option, words)]
+    wanted = [option for option, takers in TAKERS.items() if words[0] in takers and not has(option, words)]
     if "--new" in words and "--session" in wanted:
         wanted.remove("--session")  # another one is to begin
     given = [(option, _value(option, args)) for option in wanted]
-    begins = words[0] == "send" and "--new" in args and not (_has("--new", words) or _has("--session", words))
+    begins = words[0] == "send" and "--new" in args and not (has("--new", words) or has("--session", words))
     options = [f"{option} {shlex.quote(value)}" for option, value in given if value is not None]
     return " ".join([command, *(["--new"] if begins else []), *options])
 
 
-def _has(option: str, words: Sequence[str]) -> bool:
+def has(option: str, words: Sequence[str]) -> bool:
+    """Whether the option stands in a command."""
     return any(word == option or word.startswith(f"{option}=") for word in words)
 
 

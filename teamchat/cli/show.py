@@ -84,13 +84,15 @@ def print_receipt(db: Database, turn: Turn) -> None:
 
     from teamchat.cli.output.long import as_shown, quoted, write
     from teamchat.cli.output.receipt import receipt_lines
+    from teamchat.cli.typed import placed_here
     from teamchat.core.store.texts import pieces_of, size_of
     from teamchat.core.store.turns import events_of
 
     for line in receipt_lines(turn, events_of(db, turn)):
         print(line)
     for head, key in left_by(db, turn):
-        shown = as_shown(pieces_of(db, key), partial(size_of, db, key), f"teamchat show {turn.number} --reply")
+        whole = placed_here(f"teamchat show {turn.number} --reply")
+        shown = as_shown(pieces_of(db, key), partial(size_of, db, key), whole)
         write(chain((f"{head}\n",), quoted(shown)))
 
 

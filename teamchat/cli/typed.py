@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from teamchat.cli.retyped import has, placed
 from teamchat.core.errors import NearMiss, NoRoom
 
 if TYPE_CHECKING:
@@ -40,4 +41,9 @@ def saying_what_to_type(message: Message) -> Iterator[None]:
 
 def was_typed(option: str) -> bool:
     """Whether the option stands in the command."""
-    return any(word == option or word.startswith(f"{option}=") for word in TYPED.get())
+    return has(option, TYPED.get())
+
+
+def placed_here(command: str) -> str:
+    """The command for the team and the session that were typed."""
+    return placed(command, TYPED.get())

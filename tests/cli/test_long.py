@@ -77,6 +77,16 @@ def test_show_cuts_a_long_partial_text_at_a_terminal_alone(world: Path) -> None:
     assert run_here("show", "--reply").out == REPLY
 
 
+def test_the_command_that_prints_all_is_for_the_session_that_was_named(world: Path) -> None:
+    crew(world, {"max": [REPLY, {"say": REPLY, "exit": 1}]})
+    run_here("send", "--new", "--session", "first", "Hi")
+    run_here("send", "Hi")
+    run_here("send", "--new", "Hi")
+    log, show = at_terminal("log", "--session", "first").out, at_terminal("show", "--session=first").out
+    assert ": teamchat log --full msg-2 --session first)\n" in log
+    assert show.endswith(": teamchat show 2 --reply --session first)\n")
+
+
 def test_show_has_all_that_a_turn_said(world: Path) -> None:
     crew(world, {"max": ["Hi \x1b[31mthere", {"say": "", "exit": 1}]})
     run_here("send", "Hi")
