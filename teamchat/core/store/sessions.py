@@ -93,7 +93,8 @@ def need_session(db: Database, name: str | None) -> Session:
     """The session of that name, or the last one. Raises `UnknownName` where there is none."""
     found = current_session(db, name)
     if found is None and name:
-        raise UnknownName(no_session(db, name), "teamchat sessions" if all_sessions(db) else saying())
+        begin = saying("--new", "--session", name)
+        raise UnknownName(no_session(db, name), "teamchat sessions" if all_sessions(db) else begin)
     if found is None:
         raise UnknownName("there is no conversation here yet", saying())
     return found

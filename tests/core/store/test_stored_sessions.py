@@ -98,8 +98,9 @@ def test_a_session_counts_its_messages_and_turns(db: Database) -> None:
 
 
 def test_a_name_that_is_not_there_is_refused_with_those_that_are(db: Database) -> None:
-    with pytest.raises(UnknownName, match=r"^there is no session 'x' \(sessions: none yet\)$"):
+    with pytest.raises(UnknownName, match=r"^there is no session 'x' \(sessions: none yet\)$") as unknown:
         need_session(db, "x")
+    assert unknown.value.hint == "teamchat send --new --session x 'Your message'"
     create_session(db, "team", None, "login")
     with pytest.raises(UnknownName, match=r"^there is no session 'x' \(sessions: login\)$") as caught:
         need_session(db, "x")
