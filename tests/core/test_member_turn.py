@@ -20,7 +20,7 @@ from teamchat.core.stored_context import manager_of
 from teamchat.core.team import AgentSpec
 from teamchat.core.turn.outside import REAL, Outside, check_runnable, scratch_of
 from teamchat.core.turn.ready import ReadyTurn
-from teamchat.core.turn.run import FinishedTurn, run
+from teamchat.core.turn.run import FinishedTurn, room_in, run
 from teamchat.core.turn.settle import ready
 from teamchat.runners.agent_events import Denied, FailureKind, Note, TextDelta
 from teamchat.runners.running import Launch
@@ -181,6 +181,13 @@ def test_a_program_gets_its_prompt_its_folder_and_its_environment(stage: Stage) 
     assert end.text.endswith(f"\n\nHi\n{stage.folder}/src\nred\n0\n") or end.text.endswith(
         f"Hi\n{stage.folder}/src\nred\n0"
     )
+
+
+def test_a_file_system_that_counts_no_blocks_is_not_full(tmp_path: Path) -> None:
+    assert (room_in(tmp_path) or 0) > 0
+    assert room_in(tmp_path / "missing") is None
+    if Path("/proc/self").exists():  # it counts none
+        assert room_in(Path("/proc")) is None
 
 
 def test_a_program_that_fails_is_judged_by_its_exit_code(stage: Stage) -> None:

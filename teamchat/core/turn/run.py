@@ -146,13 +146,20 @@ def _used_before(turn: ReadyTurn) -> Usage | None:
     return (sessions.used(turn.env, thread.session) if thread.by_hand else None) or thread.usage
 
 
-def _judged(failure: Failure | None, folder: Path) -> Failure | None:
-    """What a full disk makes of a turn's end: whoever writes there loses some of it, and few programs notice."""
+def room_in(folder: Path) -> int | None:
+    """How many bytes the user may still write there; None where that is not known."""
     try:
         disk = os.statvfs(folder)
-    except OSError:  # it had no folder: nothing was started, or it is played back
-        return failure
-    if (disk.f_bavail if os.geteuid() else disk.f_bfree) * disk.f_frsize > LITTLE:
+    except OSError:
+        return None
+    blocks = disk.f_bavail if os.geteuid() else disk.f_bfree
+    return blocks * disk.f_frsize if disk.f_blocks else None  # some file systems count none
+
+
+def _judged(failure: Failure | None, folder: Path) -> Failure | None:
+    """What a full disk makes of a turn's end: whoever writes there loses some of it, and few programs notice."""
+    room = room_in(folder)  # it has no folder where nothing was started, or it is played back
+    if room is None or room > LITTLE:
         return failure
     reason = f"{failure.reason}; its" if failure else "may have lost some of its answer: its"
     kind = failure.kind if failure else FailureKind.AGENT
