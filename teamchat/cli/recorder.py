@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,14 +37,16 @@ LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set where a recording is not what a real mo
 
 def check_recording(file: Path) -> None:
     """Raises `UsageError` for a recording that cannot be written, or goes on in what is no cassette."""
-    there = file.exists()
+    new = Path(os.path.realpath(file))  # what a link leads to
     try:
-        file.open("a", encoding="utf-8").close()
+        with contextlib.suppress(FileExistsError):
+            new.open("x").close()
+            new.unlink()
+            return
+        file.open("a").close()
     except OSError as error:
         raise UsageError(f"the cassette {file} cannot be written: {error.strerror}") from error
-    if not there:
-        file.unlink()
-    elif file.stat().st_size:
+    if file.stat().st_size:
         read_cassette(file)
 
 

@@ -147,3 +147,13 @@ def test_what_cannot_be_recorded_into_is_told_before_anything_begins(
     assert run_here("sessions", "--json").out == ""
     assert made.prompts("max") == []
     assert Path("session.cassette").read_text() == "no cassette\n"
+
+
+def test_a_link_to_a_file_that_is_not_there_stays_when_a_message_is_refused(world: Path) -> None:
+    crew(world, {"max": ["Hello."]})
+    Path("link.cassette").symlink_to("new.cassette")
+    assert run_here("send", "--record", "link.cassette", "[NEXT:nobody] Hi").code == 4
+    assert Path("link.cassette").is_symlink()
+    assert not Path("new.cassette").exists()
+    assert run_here("send", "--record", "link.cassette", "Hi").code == 0
+    assert Path("new.cassette").exists()
