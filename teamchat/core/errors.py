@@ -9,7 +9,7 @@
     ├── NotTrusted             5   the team file asks for something that was not trusted
     ├── GuardReached           7   a limit lets nobody try it again or elsewhere
     │   └── BudgetUsedUp       8   no budget is left to do so
-    ├── StoreError            13   the store cannot be read or written (the output cannot be written: 13, too)
+    ├── StoreError            13   the store cannot be read or written; also the code of output that cannot be written
     │   ├── DamagedStore      13   what it holds makes no sense
     │   ├── DiskFull          13   there is no room to write it
     │   ├── StoreGone         13   its file was removed or replaced while it was open

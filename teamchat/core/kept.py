@@ -74,7 +74,7 @@ def kept(folder: Path) -> FinishedTurn | None:
 
 
 def _inflated(data: bytes) -> bytes:
-    """What was compressed. Raises `ValueError` for more than a turn can come to: an agent can write there, too."""
+    """What was compressed. Raises `ValueError` for more than any turn has: an agent can write there."""
     inflate = zlib.decompressobj()
     content = inflate.decompress(data, LARGEST_WRITTEN)
     if not inflate.eof:

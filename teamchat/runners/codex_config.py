@@ -14,8 +14,6 @@ from pathlib import Path
 from teamchat.runners.toml import loads
 
 OFF = {"command": 'command="false",enabled=false', "url": 'url="http://127.0.0.1:9",enabled=false'}
-
-
 DEEPEST = 80  # parts of a key; Codex 0.150 to 0.169 refuse the file with a deeper one (observed)
 
 

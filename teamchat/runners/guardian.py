@@ -3,7 +3,7 @@
 It runs as a script of its own (`python -I -S guardian.py FD`) and imports only the standard library, so it starts in
 milliseconds. FD is a socket to teamchat. The first line it reads says what to run; it answers `{"pid": N}` and, when
 everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own soft signal, SIGKILL
-after its grace) and `kill`. A closed socket means `stop` too: that is how agents die when teamchat is killed. With
+after its grace) and `kill`. A closed socket also means `stop`: that is how agents die when teamchat is killed. With
 `done` as the last line teamchat removes the turn's private folder itself; without it the guardian does.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the

@@ -347,7 +347,7 @@ def settle(folder: Path) -> None:
 
 
 def sweep(scratch: Path) -> None:
-    """Kill what is left of the turn with this private folder when its guardian was killed, too.
+    """Kill what is left of the turn with this private folder when its guardian was killed as well.
 
     A daemon is nobody's child then; what it has inherited tells whose it is. Blocks for an instant.
     """

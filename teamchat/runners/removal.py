@@ -5,7 +5,7 @@ process of it may still change the folder meanwhile. So nothing here recurses, f
 step is relative to an open folder. Folders further down are moved up to the top one and emptied there, which needs two
 open folders for a tree of any depth. A mount point cannot be moved, so what is mounted is not touched.
 
-Imports only the standard library: the guardian uses it, too.
+Imports only the standard library, because the guardian uses it.
 """
 
 from __future__ import annotations

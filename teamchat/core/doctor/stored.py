@@ -1,4 +1,4 @@
-"""The store under the glass: what is wrong with it, a copy of it as it is, and what of a damaged one can be had."""
+"""A check of the store: what is wrong with it, a backup, and what can be read of a damaged one."""
 
 from __future__ import annotations
 

@@ -8,11 +8,8 @@ from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.runners.base import Vendor
 
 NOTE = "note.txt"
-HANGING = (
-    "tail",
-    "-f",
-    NOTE,
-)  # Claude Code 2.1.330 does not run a `sleep`, and a `tail` of its own folder's files only
+HANGING = ("tail", "-f", NOTE)
+"""A command that does not end: Claude Code 2.1.330 runs no `sleep`, and `tail` only on files of its own folder."""
 
 
 def looking(vendor: Vendor) -> ToolUse:
