@@ -141,3 +141,22 @@ def test_as_json_each_finding_is_an_object(store: Path) -> None:
 def test_it_does_not_go_with_what_looks_at_clis() -> None:
     ran = run_here("doctor", "--store", "--offline")
     assert (ran.code, refused(ran)) == (2, "--store looks at the store alone, without --offline and --live")
+
+
+def test_a_store_of_an_older_version_is_not_damaged(store: Path) -> None:
+    damage(store, "DROP TABLE images")
+    damage(store, "ALTER TABLE sessions DROP COLUMN used")
+    damage(store, "DELETE FROM migrations WHERE name > 'm002'")
+    damage(store, "PRAGMA user_version = 1")
+    ran = looked()
+    assert (ran.code, ran.out.splitlines()[0]) == (0, f"✓  store   {store}, every page, reference and row")
+    (backup,) = store.parent.glob("*.backup")
+    with contextlib.closing(sqlite3.connect(backup)) as copy:
+        assert copy.execute("PRAGMA user_version").fetchone() == (1,)  # it is from before
+
+
+def test_a_store_of_a_newer_version_is_backed_up_and_not_touched(store: Path) -> None:
+    damage(store, "PRAGMA user_version = 99")
+    ran = looked()
+    newer = f"✗  store   the store {store} was written by a newer teamchat; upgrade teamchat\n"
+    assert (ran.code, ran.out) == (13, f"{newer}✓  backup  {store.parent}/teamchat-WHEN.backup\n")

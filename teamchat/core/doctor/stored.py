@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 
 from teamchat.core.doctor.checks import Check, failed
-from teamchat.core.errors import StoreError
+from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.folders import STORE_NAME, workspace_path
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, LOCKS, Database
@@ -36,12 +36,20 @@ def examine_store(root: Path) -> Iterator[Check]:
 def _examine(file: Path) -> Iterator[Check]:
     try:
         with closing(Database(file, as_it_is=True)) as db:
+            backup = _backup(db)  # before anything of it changes
+            try:
+                db.update()
+            except DamagedStore:
+                pass  # its problems tell more
+            except StoreError as error:
+                yield from (failed("store", error), backup)
+                return
             wrong = list(islice(problems(db), MOST_PROBLEMS))
             for problem in wrong:
                 yield failed("store", db.damaged(problem))
             if not wrong:
                 yield Check(None, "store", "ok", f"{file}, every page, reference and row", str(file))
-            yield _backup(db)
+            yield backup
             if wrong:
                 yield _rescued(db)
     except StoreError as error:

@@ -99,7 +99,8 @@ def problems(db: Database) -> Iterator[str]:
         except DamagedStore as error:
             yield reason(error)
     for kind in KINDS:
-        yield from (f"a {kind.noun} cannot be read: {wrong}" for wrong in _unreadable(db, kind)[:MOST_SHOWN])
+        article = "an" if kind.noun[0] in "aeiou" else "a"
+        yield from (f"{article} {kind.noun} cannot be read: {wrong}" for wrong in _unreadable(db, kind)[:MOST_SHOWN])
 
 
 def _problem(row: Row) -> str:

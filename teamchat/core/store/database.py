@@ -71,6 +71,12 @@ class Database:
         migrate(self._connection)
         self.path.chmod(0o600)
 
+    def update(self) -> None:
+        """Bring a store that was opened as it is to this version's shape. Raises `StoreError`."""
+        with self.errors():
+            if self.version():
+                migrate(self._connection)
+
     def version(self) -> int:
         """How many migrations it has had; 0 for a file that was never a whole store."""
         return self.the(_version, "PRAGMA user_version")
