@@ -190,6 +190,10 @@ def test_a_hint_is_for_the_team_and_the_session_that_were_typed() -> None:
     assert placed("npm i x && teamchat resume\nteamchat demo", ["log", "--team", "t"]) == (
         "npm i x && teamchat resume --team t\nteamchat demo"
     )
+    retyped = "teamchat send --anyway 'make && teamchat log --team x' --session s1"
+    assert placed(retyped, ["--session", "s1"]) == retyped
+    assert placed(f"{retyped} && teamchat log", ["--session", "s1"]) == f"{retyped} && teamchat log --session s1"
+    assert placed("teamchat send 'about --session x'", ["--session", "s1"]).endswith("' --session s1")
 
 
 @pytest.mark.parametrize("option", TAKERS)

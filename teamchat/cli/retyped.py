@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 LONGEST_TEXT = 200  # characters of a text that is repeated
 IN_SESSION = ("compact", "learn", "log", "open", "resume", "send", "show", "stop", "task", "todo", "usage")
@@ -13,11 +14,22 @@ TAKERS = {"--team": (*IN_SESSION, "doctor", "sessions", "team", "trust"), "--ses
 
 def placed(hint: str, args: Sequence[str]) -> str:
     """The commands of a hint for the team and the session that the typed `args` name."""
-    return "\n".join(" && ".join(_placed(part, args) for part in line.split(" && ")) for line in hint.split("\n"))
+    return "\n".join(" && ".join(_placed(command, args) for command in _commands(line)) for line in hint.split("\n"))
+
+
+def _commands(line: str) -> Iterator[str]:
+    """The commands of a line. What looks like their sign in a quoted text is none."""
+    begun = ""
+    for part in line.split(" && "):
+        begun = f"{begun} && {part}" if begun else part
+        with contextlib.suppress(ValueError):  # a quotation that is not closed yet
+            shlex.split(begun)
+            yield begun
+            begun = ""
 
 
 def _placed(command: str, args: Sequence[str]) -> str:
-    program, *words = command.split()
+    program, *words = shlex.split(command)
     if program != "teamchat":
         return command
     wanted = [option for option, takers in TAKERS.items() if words[0] in takers and not has(option, words)]
