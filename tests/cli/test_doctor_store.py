@@ -123,6 +123,8 @@ def test_a_store_that_is_gone_is_told_with_how_to_begin_anew(store: Path) -> Non
     store.unlink()
     for suffix in ("-wal", "-shm"):
         store.with_name(store.name + suffix).unlink(missing_ok=True)
+    gone = f"the store {store} is damaged: {GONE}"
+    assert f"✗       store   {gone}\n  try: teamchat doctor --store\n" in run_here("doctor").out
     typed = f"mv {store.parent} {store.parent}.damaged"
     assert looked() == Result(13, f"✗  store   the store {store} is damaged: {GONE}\n  try: {typed}\n", "")
     shutil.move(store.parent, f"{store.parent}.damaged")

@@ -17,9 +17,9 @@ from pathlib import Path
 from teamchat.core.doctor.checks import Check, failed, not_installed
 from teamchat.core.doctor.members import check_members
 from teamchat.core.doctor.versions import Ask
-from teamchat.core.errors import AgentMissing, ExitCode, StoreError, TeamFileError
+from teamchat.core.errors import AgentMissing, DamagedStore, ExitCode, StoreError, TeamFileError
 from teamchat.core.folders import STORE_NAME, TRUST_NAME, WRITABLE, state_path, workspace_path
-from teamchat.core.store.database import Database
+from teamchat.core.store.database import CHECK, GONE, Database, was_there
 from teamchat.core.store.migrations import migrate
 from teamchat.core.team import BUILTIN_AGENTS, INSTALL, Team
 from teamchat.core.team.file import resolve_team
@@ -82,6 +82,8 @@ def _store(root: Path) -> Check:
                     return Check(None, "store", "ok", str(file), str(file))
             finally:
                 db.close()
+        if was_there(file):
+            return failed("store", DamagedStore(f"the store {file} is damaged: {GONE}", CHECK))
         tempfile.TemporaryFile(dir=next(folder for folder in file.parents if folder.exists())).close()
     except StoreError as error:
         return failed("store", error)

@@ -14,7 +14,7 @@ from teamchat.core.doctor.checks import Check, failed
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.folders import STORE_NAME, workspace_path
 from teamchat.core.store.checking import problems
-from teamchat.core.store.database import GONE, LOCKS, Database
+from teamchat.core.store.database import GONE, Database, was_there
 from teamchat.core.store.rescue import rescue
 from teamchat.runners.removal import remove
 
@@ -27,7 +27,7 @@ def examine_store(root: Path) -> Iterator[Check]:
     file = workspace_path(root) / STORE_NAME
     if file.exists():
         yield from _examine(file)
-    elif next(file.parent.glob(LOCKS), None):
+    elif was_there(file):
         yield failed("store", StoreError(f"the store {file} is damaged: {GONE}", _away(file.parent)))
     else:
         yield Check(None, "store", "ok", f"{file}, made by the first message", str(file))

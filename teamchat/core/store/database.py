@@ -50,7 +50,7 @@ class Database:
 
     def _create(self) -> None:
         """Put a new store in place whole: one without its tables is a damaged one, whatever killed its process."""
-        if next(self.path.parent.glob(LOCKS), None):
+        if was_there(self.path):
             raise self.damaged(GONE)
         with locked_beside(self.path) as new:
             if self.path.exists():  # another process was faster
@@ -201,6 +201,7 @@ GONE = "the file is gone, and there were conversations in it"
 EMPTY = "it is empty"
 LOCKS = "session-*.lock"
 """What is left beside the store of every conversation that was run."""
+
 ADVICE = {
     sqlite3.SQLITE_BUSY: "wait until the other teamchat that writes to it is done",
     sqlite3.SQLITE_FULL: "make room on its disk",
@@ -217,6 +218,11 @@ DAMAGE = (
     sqlite3.SQLITE_FORMAT,
     sqlite3.SQLITE_NOTADB,
 )
+
+
+def was_there(store: Path) -> bool:
+    """Whether a store that is not there has been: conversations were run."""
+    return any(store.parent.glob(LOCKS))
 
 
 def _means_damage(error: sqlite3.DatabaseError) -> bool:
