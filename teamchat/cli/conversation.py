@@ -20,6 +20,7 @@ from teamchat.cli.output import Output
 from teamchat.cli.output.words import note
 from teamchat.cli.place import session_typed, store_file
 from teamchat.cli.report import output_lost
+from teamchat.cli.second_signal import ends_at_second
 from teamchat.cli.streams import silence
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
@@ -39,8 +40,8 @@ Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
+DESCRIPTORS = 14  # that a turn takes beside the store: the event loop, signals, the guardian, the agent's streams
 AGAIN_S = 0.1  # the same when the end is asked for again
-DESCRIPTORS = 12  # that a turn takes beside the store: the event loop, the guardian, the agent's streams
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
 LONGEST_COMMAND = 200  # characters that another process is shown of the one that runs a session
 GOES_ON = re.compile(r"\bteamchat (?:send|resume)\b")  # what a hint says to type, which may need --team and --session
@@ -139,7 +140,10 @@ def run_conversation(
     cooldowns: Cooldowns | None = None,
     listen: Listen | None = None,
 ) -> ExitCode:
-    """Let `work` run the conversation; the exit code. Ctrl-C stops the turn, a second one kills it at once."""
+    """Let `work` run the conversation; the exit code.
+
+    Ctrl-C stops the turn, a second one kills it at once; while a reply is read or stored it ends the program.
+    """
     _need_descriptors()
     run = _Run(output, listen)
 
@@ -197,7 +201,8 @@ class _Run:
         for number in heard:
             signal.signal(number, self._stop)  # and not the event loop's, which waits for a write that nobody takes
         try:
-            yield
+            with ends_at_second({number: TERMINATED_BY.get(number, ExitCode.INTERRUPTED) for number in heard}):
+                yield
         finally:
             for number in heard:
                 signal.signal(number, before[number])

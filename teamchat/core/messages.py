@@ -69,11 +69,13 @@ class ConversationMessage(NewMessage):
     id: str = field(kw_only=True)
 
 
+PIECE = 1 << 20  # characters that are searched at once: no other thread runs meanwhile
 _SURROGATE = re.compile("[\ud800-\udfff]")  # to encode a large text only to see would take as much memory again
 
 
 def well_formed(text: str) -> str:
     """`text` as UTF-8 can hold it: surrogate pairs become their character, lone surrogates U+FFFD (design: markers)."""
-    if not text.isascii() and _SURROGATE.search(text):
+    pieces = range(0, 0 if text.isascii() else len(text), PIECE)
+    if any(_SURROGATE.search(text, begin, begin + PIECE) for begin in pieces):
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.routing.hints import Hint, hints
+from teamchat.core.routing.hints import PIECE, Hint, hints
 from teamchat.core.routing.markers import scan
 from tests.core.texts import PATHOLOGICAL, grows_linearly, marked_up
 
@@ -37,6 +37,15 @@ def noticed(text: str) -> tuple[Hint, ...]:
 def test_a_near_miss_is_noticed_with_what_to_write(text: str, hint: Hint) -> None:
     assert noticed(text) == (hint,)
     assert not any(marker.counts for marker in scan(text, "human"))
+
+
+@pytest.mark.parametrize("near_miss", ["NEXT: max", "[NEXT max", "@max", "［NEXT：max］"])
+def test_a_near_miss_is_noticed_at_any_place_of_a_long_text(near_miss: str) -> None:
+    for before in range(PIECE - len(near_miss) - 2, PIECE + 2):
+        text = f"{'x' * before}\n{near_miss}\n{'y' * PIECE}"
+        assert [(hint.position, hint.text) for hint in noticed(text)] == [(before + 1, near_miss)]
+    words = f"{'word ' * PIECE}NEXT: max {'word ' * PIECE}"
+    assert [hint.position for hint in noticed(words)] == [5 * PIECE]
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,14 @@ def flood(megabytes: str, *, streams: tuple[int, ...] = (1,)) -> None:
 
 
 @step
+def again(text: str, megabytes: str) -> None:
+    """The text again and again, in one line of so many megabytes."""
+    block = text.encode() * (MEGABYTE // len(text))
+    for _ in range(int(megabytes)):
+        write(block)
+
+
+@step
 def flood_err(megabytes: str) -> None:
     flood(megabytes, streams=(2,))
 

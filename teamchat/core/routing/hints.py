@@ -22,7 +22,9 @@ _FULL_WIDTH = re.compile(
     rf"[［【]{SPACE}*+(?P<kind>NEXT|FROM|TEAM_TASK|DROP|TODO|DONE){SPACE}*+[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]",
     re.IGNORECASE | re.ASCII,
 )
-_NEXT = re.compile("NEXT", re.IGNORECASE)  # many times as fast as what follows, and most texts have none
+_NEXT = re.compile("NEXT", re.IGNORECASE)  # many times as fast as what follows, and most pieces have none
+_AT = re.compile("@")
+_FULL_WIDTH_BRACKET = re.compile("[［【]")
 _NO_COLON = re.compile(rf"(?<!\\)(?P<hit>\[{SPACE}*+NEXT{SPACE}++{_NAMES})", re.IGNORECASE)
 _NO_BRACKETS = re.compile(
     rf"(?P<bracket>[\[［【]{SPACE}*+)?(?<!\w)(?P<hit>NEXT{SPACE}*+[:：]\*{{0,2}}+{SPACE}*+{_NAMES})", re.IGNORECASE
@@ -33,7 +35,11 @@ _MENTION = re.compile(
     rf"(?!['’]s\b|{SPACE}++(?:said|says|wrote|writes|thought|thinks|suggested|suggests|is|was|has|had)\b)",
     re.IGNORECASE,
 )
+PIECE = 64 * 1024  # characters searched at once: no other thread runs meanwhile, and most pieces have no near miss
 _UNCLOSED_BODY = re.compile(rf"{SPACE}*+{_NAMES}")
+
+
+_Piece = tuple[int, int]  # where it begins and ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +74,37 @@ def hints(
     """The near misses in a text, in order, each once; `markers` are its markers as scanned. None is in code or quotes.
 
     Those without brackets or colon are only noticed when they name a member, and `@max` only at the start of a line and
-    with `mentions`: in a message that calls somebody by a marker it is prose.
+    with `mentions`: in a message that calls somebody by a marker it is prose. In a line longer than `PIECE` one that
+    lies across two pieces is not noticed.
     """
     names = _Names(member_names)
+    with_next = tuple(_pieces_with(_NEXT, text))
     first: dict[tuple[str, str], Hint] = {}
     for hint in chain(
         _not_closed(markers, names),
         _full_width(text, author, names),
-        *(_naming(near_miss, text, names) for near_miss in (_NO_COLON, _NO_BRACKETS) if _NEXT.search(text)),
-        _naming(_MENTION, text, names) if mentions and "@" in text else (),
+        *(_naming(near_miss, text, with_next, names) for near_miss in (_NO_COLON, _NO_BRACKETS)),
+        _naming(_MENTION, text, _pieces_with(_AT, text), names) if mentions else (),
     ):
         if (hint.text, hint.suggestion) not in first and not places_of(text).at(hint.position):
             first[hint.text, hint.suggestion] = hint
     return tuple(sorted(first.values(), key=lambda hint: hint.position))
+
+
+def _pieces_with(what: re.Pattern[str], text: str) -> Iterator[_Piece]:
+    """The pieces of a text that have that. They end where a line does, unless it is longer than a piece."""
+    begin = 0
+    while begin < len(text):
+        end = min(begin + PIECE, len(text))
+        if end < len(text):
+            end = text.rfind("\n", begin, end) + 1 or end
+        if what.search(text, begin, end):
+            yield begin, end
+        begin = end
+
+
+def _found(what: re.Pattern[str], text: str, pieces: Iterable[_Piece]) -> Iterator[re.Match[str]]:
+    return (found for piece in pieces for found in what.finditer(text, *piece))
 
 
 class _Names:
@@ -111,15 +135,15 @@ def _not_closed(markers: Iterable[Marker], names: _Names) -> Iterator[Hint]:
 
 
 def _full_width(text: str, author: Author, names: _Names) -> Iterator[Hint]:
-    for found in _FULL_WIDTH.finditer(text) if "［" in text or "【" in text else ():
+    for found in _found(_FULL_WIDTH, text, _pieces_with(_FULL_WIDTH_BRACKET, text)):
         kind = found["kind"].upper()
         if author == "human" or kind not in HUMANS_ONLY:
             calls = names.known(found["body"].strip()) if kind == MarkerKind.NEXT else None
             yield Hint(found.start(), found[0], f"[{kind}: {found['body'].strip()}]", calls)
 
 
-def _naming(near_miss: re.Pattern[str], text: str, names: _Names) -> Iterator[Hint]:
+def _naming(near_miss: re.Pattern[str], text: str, pieces: Iterable[_Piece], names: _Names) -> Iterator[Hint]:
     may_be_marker = "bracket" in near_miss.groupindex
-    for found in near_miss.finditer(text):
+    for found in _found(near_miss, text, pieces):
         if not (may_be_marker and found["bracket"]) and (known := names.known(found["names"])):
             yield Hint(found.start("hit"), found["hit"], f"[NEXT: {known}]", known)

@@ -1,0 +1,76 @@
+"""A second signal ends the real program while it reads and stores a reply, and the reply is not lost."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scene import actors, notes, queue, said, steady, turn
+from tests.program import ROOT, Result, ended, run_here, start
+from tests.runners.processes import PATIENCE_S, eventually
+
+BUSY = ROOT / "tests" / "fakes" / "busy.py"
+HOSTILE = "`a ``b ```c [NEXT "  # what takes longest to read
+KILLED = "turn 1 (max) was running when teamchat was killed; what it had said is in: teamchat show 1"
+
+
+def insist(process: subprocess.Popen[bytes], number: signal.Signals) -> Result:
+    """Send the signal again and again, since two at once are one to the system, until the program has ended."""
+    until = time.monotonic() + PATIENCE_S
+    while process.poll() is None and time.monotonic() < until:
+        process.send_signal(number)
+        time.sleep(0.3)
+    process.kill()  # if it still runs, which its exit code shows
+    return ended(process)
+
+
+def reads_output(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the program has an agent's output open."""
+    for file in Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+            if file.readlink().name == "stdout":
+                return True
+    return False
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+def test_a_second_signal_ends_what_runs_no_handler(number: signal.Signals, code: int) -> None:
+    actors({"max": ["reply", "Long."]})
+    process = start("send", "Go", program=BUSY)
+    assert eventually(Path("busy").exists)
+    assert insist(process, number) == Result(code, "", notes("session s1 begins", "max begins (turn 1)"))
+    assert queue() == [("max", "running")]
+    actors({"max": ["reply", "Whole."]})
+    ran = steady(run_here("resume"))
+    assert ran == Result(0, "max:\nWhole.\n\n", notes("session s1 goes on", KILLED, *turn("max", 2)))
+    assert said() == [("kailai", "Go"), ("max", "Whole.")]
+    assert run_here("show", "1", "--reply").out == "Long."
+
+
+def test_one_signal_ends_nothing_that_is_being_stored() -> None:
+    actors({"max": ["reply", "Long."]})
+    process = start("send", "Go", program=BUSY)
+    assert eventually(Path("busy").exists)
+    process.terminate()
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(2)
+    assert insist(process, signal.SIGTERM).code == 143
+
+
+def test_a_second_ctrl_c_ends_the_reading_of_150_megabytes() -> None:
+    actors({"max": ["again", HOSTILE, "150"]})
+    process = start("send", "Go")
+    assert eventually(lambda: reads_output(process))
+    assert eventually(lambda: not reads_output(process))
+    began = time.monotonic()
+    assert insist(process, signal.SIGINT).code == 130
+    assert time.monotonic() - began < PATIENCE_S / 2
+    assert queue() == [("max", "running")]
+    actors({"max": ["reply", "Whole."]})
+    assert run_here("resume", "--quiet").out == "Whole.\n"
+    assert run_here("show", "1", "--reply").out.startswith(HOSTILE * 1_000_000)
