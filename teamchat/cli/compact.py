@@ -33,7 +33,7 @@ def compact(
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
 ) -> int:
-    """Have a member sum up what was said, which prompts then have in place of the old messages.
+    """Summarise the conversation. Later prompts get the summary instead of the old messages.
 
     Nothing is lost: the log has every message, and what people said last is still quoted.
     """

@@ -19,7 +19,7 @@ def log(
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what was said, who is asked and what is held."""
+    """Print the conversation, and what is waiting or paused."""
     from teamchat.cli.output.jsonl import message_fields, write
     from teamchat.cli.output.long import pieces_of, whole, write_block
     from teamchat.cli.output.long import write as write_pieces

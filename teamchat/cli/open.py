@@ -15,7 +15,7 @@ def open(  # noqa: A001 (the command's name)
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
 ) -> int:
-    """Go on by hand with a member's own session, in its own CLI: what is said there only that member remembers."""
+    """Open a member's session in its own CLI. Only that member will remember what you say there."""
     import os
     import sys
 

@@ -130,7 +130,7 @@ def _confirmed(team: Team) -> bool:
         return False
     from teamchat.core.printable import printable
 
-    print(f"{printable(str(team.path))} wants more than reading:", file=sys.stderr)
+    print(f"{printable(str(team.path))} asks for more than read access:", file=sys.stderr)
     for need in needs(team):
         print(f"  {need.line}", file=sys.stderr)
     print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)

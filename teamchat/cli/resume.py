@@ -39,7 +39,7 @@ def resume(
     no_wait: NoWaitOption = False,
     record: RecordOption = None,
 ) -> int:
-    """Go on with what a failure, a guard, Ctrl-C or a crash has left."""
+    """Continue a conversation that failed, was paused, interrupted or killed."""
     from teamchat.cli.conversation import Show, choose_output, converse
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_team, need_trust, open_store

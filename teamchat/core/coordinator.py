@@ -272,7 +272,10 @@ class ConversationCoordinator:
                 return self._deliver(routes)
 
     async def _sum_up(self, up_to: str | None) -> Paused | None:
-        """What has grown too long, before a prompt; the budget which that used up, if it did, what was to run held."""
+        """Summarise before the prompt if the history is too long.
+
+        Returns the budget guard if that used the budget up; the queue is then on hold.
+        """
         await self.compacting.when_due(up_to)
         paused = budget_guard(self.state)
         if paused:

@@ -50,7 +50,7 @@ class LiveAgent:
             self._look.cancel()
 
     def runs(self) -> bool:
-        """Whether a turn may still be had of it; where a recording is played there is no process to ask."""
+        """True while the process can take another turn; where a recording is played there is no process to ask."""
         if self.process and not self._ended:
             self.process.poll()
         return not self._ended and (self.process is None or self.process.exit is None)

@@ -240,7 +240,7 @@ class TestTrust:
         """The question tells what would run, before anything has."""
         child.expect_exact(QUESTION)
         before = str(child.before).replace("\r\n", "\n")
-        assert before.startswith(f"{made.file} wants more than reading:\n  max runs ")
+        assert before.startswith(f"{made.file} asks for more than read access:\n  max runs ")
         assert made.prompts("max") == []
 
     @pytest.mark.parametrize("answer", ["y", " YES "])

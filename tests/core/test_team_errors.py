@@ -153,15 +153,15 @@ def test_a_members_keys(line: str, said: str, tmp_path: Path) -> None:
         ('[[members]]\nname = "ALL"', "members 'ALL': name: 'ALL' means everybody and cannot be a name"),
         (
             MAX + '[[members]]\nname = "M-a_x"\ntype = "human"',
-            "members 'M-a_x': name: expected another than member 'max' has (case, - and _ do not count)",
+            "members 'M-a_x': name: two members are named 'max' (case, - and _ are ignored)",
         ),
         (
             MAX + MAX,
-            "members 'max': name: expected another than member 'max' has (case, - and _ do not count)",
+            "members 'max': name: two members are named 'max' (case, - and _ are ignored)",
         ),
         (
             MAX.replace("max", "m") * 2,
-            "members 'm': name: expected another than member 'm' has (case, - and _ do not count)",
+            "members 'm': name: two members are named 'm' (case, - and _ are ignored)",
         ),
         ('[[members]]\nname = "kai"\ntype = "human"', "members: expected at least one AI member"),
         (

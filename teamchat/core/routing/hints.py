@@ -1,4 +1,4 @@
-"""Near misses: what was probably meant as a marker and is not one (design section 5). Shown, never obeyed."""
+"""Near misses: text that only looks like a marker. It does nothing, and is shown to whoever wrote it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def todos_of(db: Database, session: int) -> TodoList:
 
 
 def note_todos(db: Database, session: int, wishes: Iterable[Wish], by: str, message: str | None = None) -> Noted:
-    """Store what the wishes of a message, or of a command, come to."""
+    """Store the todo changes that a message or command asks for."""
     wishes = tuple(wishes)
     if not wishes:
         return Noted()

@@ -120,7 +120,7 @@ def _check_names(members: Iterable[MemberTable]) -> None:
     for member in members:
         key = fold(member.name)
         if key in seen:
-            taken = f"expected another than member {seen[key]!r} has (case, - and _ do not count)"
+            taken = f"two members are named {seen[key]!r} (case, - and _ are ignored)"
             raise Mistake(f"members {member.name!r}: name: {taken}")
         seen[key] = member.name
 
