@@ -8,6 +8,7 @@ transport of the kind it has.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -40,7 +41,8 @@ def home(env: Mapping[str, str]) -> Path:
 
 def trusting(cwd: Path) -> tuple[str, ...]:
     """The arguments that let the project's own configuration act, for this run only; `--trust` would write it down."""
-    root = next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), cwd)
+    repositories = (folder for folder in (cwd, *cwd.parents) if os.path.exists(folder / ".git"))  # noqa: PTH110
+    root = next(repositories, cwd)
     return ("-c", f'projects={{{json.dumps(str(root), ensure_ascii=False)}={{trust_level="trusted"}}}}')
 
 

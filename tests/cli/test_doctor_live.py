@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from teamchat.core.errors import ExitCode
 from tests.cli.scene import FILE, actors, objects
 from tests.program import run_here
@@ -43,6 +45,17 @@ def test_a_missing_program_is_exit_11() -> None:
     ran = run_here("doctor", "--live")
     assert ran.code == ExitCode.AGENT_UNAVAILABLE
     assert "is not installed\n  try: npm install -g @anthropic-ai/claude-code" in ran.out
+
+
+@pytest.mark.parametrize("option", [(), ("--live",)])
+def test_a_folder_that_is_not_there_or_cannot_be_is_exit_11(option: tuple[str, ...]) -> None:
+    for cwd in ("gone", "a" * 300):
+        Path("teamchat.toml").write_text(
+            f'[[members]]\nname = "al"\nagent = "cat"\ncwd = "{cwd}"\n[agents.cat]\ncommand = ["cat"]\n'
+        )
+        run_here("trust")
+        ran = run_here("doctor", *option)
+        assert (ran.code, f"there is no {Path.cwd()}/{cwd}\n" in ran.out) == (11, True), ran
 
 
 def test_without_team_and_cli_it_says_so() -> None:

@@ -45,6 +45,7 @@ def test_a_broken_or_odd_configuration_is_for_codex_to_complain_about(tmp_path: 
 
 def test_the_project_is_trusted_at_the_root_of_its_repository(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    flag, value = trusting(tmp_path / "a" / "b")
-    assert flag == "-c"
-    assert tomllib.loads(value) == {"projects": {str(tmp_path): {"trust_level": "trusted"}}}
+    for folder in (tmp_path / "a" / "b", tmp_path / ("a" * 300)):  # neither is there
+        flag, value = trusting(folder)
+        assert flag == "-c"
+        assert tomllib.loads(value) == {"projects": {str(tmp_path): {"trust_level": "trusted"}}}

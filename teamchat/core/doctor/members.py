@@ -90,7 +90,7 @@ def _access(post: _Post) -> Check:
 
 def _folder(member: Member) -> Check:
     folder = str(member.cwd)
-    if member.cwd.is_dir():
+    if member.has_folder:
         return Check(member.name, "folder", "ok", folder, folder)
     return Check(member.name, "folder", "failed", f"there is no {folder}", folder, code=CAN_NOT_RUN)
 

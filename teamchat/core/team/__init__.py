@@ -5,6 +5,7 @@ Plain data, checked when the team file was read (`file.py`); a command that read
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -106,6 +107,11 @@ class Member:
     retries: int = 0
     fallback: tuple[str, ...] = ()
     knowledge: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether its `cwd` is a folder; a path that cannot be looked up is none."""
+        return os.path.isdir(self.cwd)  # noqa: PTH112 (pathlib raises errors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def check_runnable(turn: ReadyTurn) -> None:
 
 def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:
     """Where the member's program is. Raises `UsageError` (no such folder to run it in) and `AgentMissing`."""
-    if not os.path.isdir(member.cwd):  # noqa: PTH112 (nor is a path that cannot be looked up)
+    if not member.has_folder:
         raise UsageError(
             f"{member.name}'s folder {member.cwd} does not exist; create it, or change cwd in the team file",
             f"mkdir -p {shlex.quote(str(member.cwd))}",

@@ -39,7 +39,7 @@ async def _ask(team: Team, member: Member, inherited: Mapping[str, str]) -> Chec
     if isinstance(found := find_program(agent.command[0], env), Unusable):
         text = f"{agent.command[0]!r} {found.why}"
         return Check(None, "program", "failed", text, hint=found.hint, code=ExitCode.AGENT_UNAVAILABLE)
-    if not member.cwd.is_dir():
+    if not member.has_folder:
         return _failed(f"there is no {member.cwd}", ExitCode.AGENT_UNAVAILABLE)
     if refusal := runner.refusal("read", env):
         return _failed(refusal, ExitCode.AGENT_UNAVAILABLE)
