@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.history import name_of
+from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.turns import Turn, find_turn, get_turn
+
+MOST_DIGITS = 100  # Python reads no number of more than 4,300
 
 
 def turn_called(db: Database, session: Session, name: str | None) -> Turn:
@@ -17,8 +20,8 @@ def turn_called(db: Database, session: Session, name: str | None) -> Turn:
     """
     if name is not None and name.startswith("msg-"):
         return _turn_of_message(db, session, name)
-    if name is not None and not name.isdecimal():
-        raise UsageError(f"expected the number of a turn or a reply such as msg-2, got {name!r}", "teamchat log")
+    if name is not None and not (name.isdecimal() and len(name) <= MOST_DIGITS):
+        raise UsageError(f"expected the number of a turn or a reply such as msg-2, got {quoted(name)}", "teamchat log")
     found = find_turn(db, session.id, None if name is None else int(name))
     if found is None:
         which = "turn yet" if name is None else f"turn {name}"

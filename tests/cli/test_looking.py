@@ -167,6 +167,7 @@ def test_the_receipt_as_json_is_whole(made: Crew) -> None:
     [
         (["3"], 4, "session s1 has no turn 3"),
         (["0"], 4, "session s1 has no turn 0"),
+        (["9" * 5000], 2, f"expected the number of a turn or a reply such as msg-2, got '{'9' * 60}…'"),
         (["9" * 40], 4, f"session s1 has no turn {'9' * 40}"),
         (["one"], 2, "expected the number of a turn or a reply such as msg-2, got 'one'"),
         (["-1"], 2, "no such option: -1"),
