@@ -195,18 +195,26 @@ class ContextManager:
         return assembler.assemble(given)
 
     def clear(self) -> None:
-        """Forgets messages and task; the next message is `msg-1` again."""
+        """Begin a new conversation: no messages, no task; the next message is `msg-1`.
+
+        A store begins a new session and keeps the old one, messages and turns. The coordinator of this manager goes
+        over to it, with nothing waiting. Raises `UsageError`, and nothing changes, while a turn runs.
+        """
         self._messages.clear()
         self._tell_task()
 
     def export_snapshot(self) -> dict[str, object]:
-        """The conversation as an object that `json.dumps` takes (seed 000, 2.4)."""
+        """The conversation as an object that `json.dumps` takes."""
         from teamchat.core.snapshot import to_json
 
         return to_json(self.get_messages(), self.get_team_task())
 
     def import_snapshot(self, snapshot: object) -> None:
-        """Takes over an exported conversation; `ValueError`, and nothing changes, if it is not one."""
+        """Take over an exported conversation, in a new session of the store as `clear` does.
+
+        `snapshot.from_json` says what may be missing. Raises `ValueError` if it is none, and `UsageError` while a turn
+        runs; nothing changes then.
+        """
         from teamchat.core.snapshot import from_json
 
         conversation = from_json(snapshot)

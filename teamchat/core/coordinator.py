@@ -57,6 +57,7 @@ from teamchat.core.grouping import run_together
 from teamchat.core.images import Image
 from teamchat.core.layers.sources import collector_of
 from teamchat.core.learning import find_lessons, learner_of
+from teamchat.core.living import Living
 from teamchat.core.recovery import clean_turns, kept_turns, recover_turns
 from teamchat.core.rules import rules_of
 from teamchat.core.saying import Said, Saying
@@ -75,7 +76,9 @@ from teamchat.runners.turn import Stopper
 class ConversationCoordinator:
     """Runs one session. The caller holds the session's lock, and calls `recover` first.
 
-    `folder` is where running turns keep their output; `emit` is told of everything as it happens.
+    `folder` is where running turns keep their output; `emit` is told of everything as it happens. When its `manager` is
+    cleared or takes over a snapshot, it goes over to the new session. What waits in the old one stays there, and
+    `close` ends the old one's processes too. From then on the caller needs the new session's lock.
     """
 
     def __init__(
@@ -90,30 +93,37 @@ class ConversationCoordinator:
         outside: Outside = REAL,
         cooldowns: Cooldowns | None = None,
     ) -> None:
-        self.team, self.db, self.session, self.stopper, self.emit = team, db, session, stopper, emit
-        self.outside = outside
-        self.manager = manager_of(team, db, session)
-        self.collector = outside.collected(collector_of(team, db, session))
-        self.saying = Saying(team, db, session, self.manager, emit, outside.now)
+        self.team, self.db, self.stopper, self.emit = team, db, stopper, emit
+        self.outside, self._folder, self._cooldowns = outside, folder, cooldowns
+        self.manager = manager_of(team, db, session, self._open)
         self.tally = Tally()
-        self.state: State = load_state(db, session, rules_of(team))
+        self._living: list[Living] = []
+        self._open(session)
+
+    def _open(self, session: int) -> None:
+        """Go on with that session, in which the manager is already."""
+        self.session = session
+        self.collector = self.outside.collected(collector_of(self.team, self.db, session))
+        self.saying = Saying(self.team, self.db, session, self.manager, self.emit, self.outside.now)
+        self.state: State = load_state(self.db, session, rules_of(self.team))
         self.answering = Answering(
-            team,
-            db,
+            self.team,
+            self.db,
             session,
             self.manager,
             self.collector,
-            folder,
-            stopper,
-            emit,
-            outside,
+            self._folder,
+            self.stopper,
+            self.emit,
+            self.outside,
             transaction=self._transaction,
             note=self._decide,
             tally=self.tally,
             budget=self._budget,
             guard=self._guard,
-            cooldowns=cooldowns,
+            cooldowns=self._cooldowns,
         )
+        self._living.append(self.answering.living)
         self.compacting = Compacting(self.answering)
 
     def recover(self) -> None:
@@ -209,8 +219,9 @@ class ConversationCoordinator:
 
     async def close(self) -> None:
         """End the processes that have stayed for further turns."""
-        for problem in await self.answering.living.close():
-            self.emit(Warned(problem))
+        for living in self._living:
+            for problem in await living.close():
+                self.emit(Warned(problem))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

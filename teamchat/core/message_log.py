@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 from typing import Protocol
 
 from teamchat.core.messages import ConversationMessage, NewMessage
 
-_NUMBERED = re.compile(r"msg-([0-9]{1,18})")  # so that every number fits into 64 bits
+_NUMBERED = re.compile(r"msg-([0-9]{1,18})")  # a longer number may not fit into the 64 bits of a store
 
 
 class MessageLog(Protocol):
@@ -44,16 +45,24 @@ class MessageLog(Protocol):
         ...
 
     def clear(self) -> None:
-        """Begins anew: no messages, no task, the next id is `msg-1` (seed 000, 4.8)."""
+        """Begin anew: no messages, no task, the next id is `msg-1`."""
         ...
 
     def replace(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
-        """Takes over a conversation with its ids, which must be unique; the next id follows from them."""
+        """Take over a conversation with its ids, which must be unique; the next id follows from them."""
         ...
 
 
+def free_number(number: int, taken: Callable[[str], bool]) -> int:
+    """The least number from `number` on whose `msg-N` is not taken."""
+    return next(free for free in count(number) if not taken(f"msg-{free}"))
+
+
 def next_number(messages: Iterable[ConversationMessage]) -> int:
-    """One more than the greatest `msg-N`; ids of any other form do not count (seed 000, 4.10)."""
+    """One more than the greatest `msg-N` of at most 18 digits; ids of any other form do not count.
+
+    An id of more digits may have that number; `free_number` passes over it.
+    """
     matches = (_NUMBERED.fullmatch(message.id) for message in messages)
     return max((int(match[1]) for match in matches if match), default=0) + 1
 
@@ -62,11 +71,13 @@ class MemoryLog:
     """A log that lives as long as the object does."""
 
     def __init__(self) -> None:
+        self._next = 1
         self.clear()
 
     def append(self, draft: NewMessage) -> ConversationMessage:
-        message = draft.stored_as(f"msg-{self._next}")
-        self._next += 1
+        number = free_number(self._next, self._places.__contains__)
+        message = draft.stored_as(f"msg-{number}")
+        self._next = number + 1
         self._places[message.id] = len(self._messages)
         self._messages.append(message)
         return message

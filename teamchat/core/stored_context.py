@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from teamchat.assemblers.truncation import TruncationPolicy
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.history import Summarised, no_summaries
@@ -12,13 +14,16 @@ from teamchat.core.store.summaries import summary_before
 from teamchat.core.team import Team
 
 
-def manager_of(team: Team, db: Database, session: int) -> ContextManager:
+def manager_of(team: Team, db: Database, session: int, moved: Callable[[int], None] = lambda _: None) -> ContextManager:
+    """`moved` is told of the new session when the manager is cleared, or takes over a snapshot."""
+    log = SqliteLog(db, session, moved)
+
     def summarised(before: str) -> Summarised | None:
-        summary = summary_before(db, session, before)
+        summary = summary_before(db, log.session, before)
         return Summarised(summary.through, summary.kept) if summary else None
 
     return ContextManager(
-        SqliteLog(db, session),
+        log,
         context_window_size=team.context_window,
         max_bytes=team.max_bytes,
         target_bytes=TruncationPolicy(team.max_prompt_tokens, "tokens").byte_budget,

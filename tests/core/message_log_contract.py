@@ -136,6 +136,8 @@ class MessageLogContract:
             (["m1", "msg-", "msg-x", "xmsg-50", "msg-50x"], "msg-1"),
             (["m1", "msg-3"], "msg-4"),
             (["msg-" + "9" * 30, "msg-3"], "msg-4"),
+            (["msg-" + "9" * 5000, "msg-3"], "msg-4"),
+            (["msg-" + "9" * 18, "msg-1" + "0" * 18, "msg-1" + "0" * 17 + "1"], "msg-1" + "0" * 17 + "2"),
         ],
     )
     def test_the_next_id_follows_from_the_ids_taken_over(
@@ -144,6 +146,8 @@ class MessageLogContract:
         log.replace(map(stored, taken), None)
 
         assert log.append(draft("next")).id == following
+        made = ids(log.all()) + [log.append(draft("again")).id for _ in range(3)]
+        assert len(set(made)) == len(made)
 
     def test_order_is_that_of_the_messages_not_of_their_ids(self, log: MessageLog) -> None:
         log.replace(map(stored, ["msg-9", "m1", "msg-4"]), None)

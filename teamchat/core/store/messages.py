@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from teamchat.core.message_log import next_number
+from teamchat.core.errors import UsageError
+from teamchat.core.message_log import free_number, next_number
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
-from teamchat.core.store.sessions import create_session
+from teamchat.core.store.sessions import create_session, fence_key
 from teamchat.core.store.turns import LARGEST
 
 NEXT = "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM messages WHERE session = ?"
 SHOWN = (
     "SELECT *, (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent FROM messages"
     " WHERE session = ? AND NOT hidden"
+)
+SPEAKS = (  # a turn at the side has no route, and a route runs before its turn begins
+    "SELECT target AS member FROM routes WHERE session = ? AND status = 'running'"
+    " UNION ALL SELECT member FROM turns WHERE session = ? AND status = 'running' LIMIT 1"
 )
 
 T = TypeVar("T")
@@ -25,12 +31,15 @@ T = TypeVar("T")
 class SqliteLog:
     """The messages and the task of one session. Hidden messages (undone ones) are not part of the log.
 
-    `session` changes when the log is cleared or replaced: the old conversation stays in the store.
+    `clear` and `replace` begin a new session, the new `session`, and `moved` is told of it: the old one stays in the
+    store with its turns, so that the id of a turn's reply never points to a message of another conversation. They raise
+    `UsageError` while a member of the old one speaks, whose reply would go to the new one.
     """
 
-    def __init__(self, db: Database, session: int) -> None:
+    def __init__(self, db: Database, session: int, moved: Callable[[int], None] = lambda _: None) -> None:
         self._db = db
         self.session = session
+        self._moved = moved
 
     @property
     def team_task(self) -> str | None:
@@ -42,10 +51,15 @@ class SqliteLog:
 
     def append(self, draft: NewMessage) -> ConversationMessage:
         with self._db.transaction():
-            number = self._db.the(_next, NEXT, self.session)
+            number = free_number(self._db.the(_next, NEXT, self.session), self._taken)
             message = draft.stored_as(f"msg-{number}")
             self._insert(message, number)
         return message
+
+    def _taken(self, message_id: str) -> bool:
+        """Whether a message of the session has that id; a hidden one keeps it."""
+        sql = "SELECT id FROM messages WHERE session = ? AND message = ?"
+        return self._db.value(_place, sql, self.session, message_id) is not None
 
     def _insert(self, message: ConversationMessage, number: int | None) -> None:
         speaker, routing = message.speaker, message.routing
@@ -93,12 +107,23 @@ class SqliteLog:
         self.replace((), None)
 
     def replace(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
-        with self._db.transaction():
-            team = self._db.the(_team, "SELECT team FROM sessions WHERE id = ?", self.session)
-            self.session = create_session(self._db, team, team_task).id
-            for message in messages:
-                number = next_number((message,)) - 1
-                self._insert(message, number or None)
+        old = self.session
+        try:
+            with self._db.transaction():
+                self._refuse_while_speaking()
+                team = self._db.the(_team, "SELECT team FROM sessions WHERE id = ?", old)
+                self.session = create_session(self._db, team, team_task, fence_key=fence_key(self._db, old)).id
+                for message in messages:
+                    number = next_number((message,)) - 1
+                    self._insert(dataclasses.replace(message, turn_id=None), number or None)
+        except BaseException:
+            self.session = old
+            raise
+        self._moved(self.session)
+
+    def _refuse_while_speaking(self) -> None:
+        if member := self._db.value(_member, SPEAKS, self.session, self.session):
+            raise UsageError(f"{member} is speaking: a conversation cannot be cleared or replaced meanwhile")
 
 
 def a_message(row: Row) -> ConversationMessage:
@@ -137,6 +162,10 @@ def _next(row: Row) -> int:
 
 def _task(row: Row) -> str | None:
     return row.text_or_none("task")
+
+
+def _member(row: Row) -> str:
+    return row.text("member")
 
 
 def _team(row: Row) -> str:

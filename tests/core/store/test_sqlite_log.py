@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.context_manager import ContextManager
+from teamchat.core.errors import UsageError
 from teamchat.core.message_log import MessageLog
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
@@ -69,6 +70,38 @@ def test_clearing_begins_a_new_session_and_keeps_the_old_one(db: Database, sessi
     assert log.session != session
     assert ids(SqliteLog(db, session).all()) == ["msg-1"]
     assert [found.team for found in all_sessions(db)] == ["team", "team"]
+
+
+def test_the_id_of_a_hidden_message_is_taken(db: Database, session: int) -> None:
+    log = SqliteLog(db, session)
+    log.replace([draft("x").stored_as(f"msg-{number}") for number in (10**18 - 1, 10**18)], None)
+    db.execute("UPDATE messages SET hidden = 1 WHERE message = ?", f"msg-{10**18}")
+    assert log.append(draft("next")).id == f"msg-{10**18 + 1}"
+
+
+def test_a_log_taken_over_leaves_the_turns_of_its_messages_behind(db: Database, session: int) -> None:
+    log = SqliteLog(db, session)
+    said = log.append(replace(draft("Hi", MAX), turn_id=some_turn(db, session).id))
+    finish(db, session)
+    log.replace([said], None)
+    assert (log.get("msg-1").turn_id, SqliteLog(db, session).get("msg-1").turn_id) == (None, said.turn_id)
+
+
+def test_nothing_is_cleared_while_a_turn_runs(db: Database, session: int) -> None:
+    moved: list[int] = []
+    log = SqliteLog(db, session, moved.append)
+    log.append(draft("Hi"))
+    some_turn(db, session)
+    with pytest.raises(UsageError, match=r"^max is speaking: a conversation cannot be cleared or replaced meanwhile$"):
+        log.clear()
+    assert (log.session, moved, len(all_sessions(db))) == (session, [], 1)
+    finish(db, session)
+    log.clear()
+    assert moved == [log.session] != [session]
+
+
+def finish(db: Database, session: int) -> None:
+    db.execute("UPDATE turns SET status = 'done' WHERE session = ?", session)
 
 
 def test_a_replacement_that_can_not_be_stored_changes_nothing(db: Database, session: int) -> None:
