@@ -182,11 +182,15 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Whether a CLI has a login (None: only the CLI itself could tell), why that is thought, and how to get one."""
+    """Whether a CLI has a login (None: only the CLI itself could tell), why that is thought, and how to get one.
+
+    `variables` are those that the CLI sends it from: none where it is a stored login, None where that is not known.
+    """
 
     there: bool | None
     reason: str
     hint: str | None = None
+    variables: tuple[str, ...] | None = None
 
 
 class Runner(Protocol):

@@ -7,41 +7,47 @@ or a settings file may have one, the answer is that only the CLI itself knows.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from teamchat.runners.base import Login
+from teamchat.runners.agent_events import Failure, FailureKind
+from teamchat.runners.base import Login, Runner
 from teamchat.runners.codex_config import home as codex_home
 from teamchat.runners.codex_config import users_settings
 
-CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")  # it sends both (observed at 2.1.197 and 2.1.330)
+CLAUDE_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 (its name); sent without a key only, and before a stored login
 CLAUDE_CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
-GEMINI_OTHERS = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GEMINI_BASE_URL", "CLOUD_SHELL")
+GEMINI_SWITCHES = ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI")  # each before any key, if it is "true"
+GEMINI_OTHERS = ("GOOGLE_GEMINI_BASE_URL", "CLOUD_SHELL")
+GEMINI_FILES = ("oauth_creds.json", "gemini-credentials.json")
 
 
 def claude_login(env: Mapping[str, str], platform: str = sys.platform) -> Login:
-    if login := _given(env, CLAUDE_KEYS, CLAUDE_CLOUDS):
+    if login := _elsewhere(env, CLAUDE_CLOUDS) or _given(env, *CLAUDE_KEYS) or _given(env, CLAUDE_TOKEN):
         return login
     home = Path(env.get("HOME", "/nonexistent"))
     folder = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude")
     if _there(credentials := folder / ".credentials.json"):
-        return Login(True, f"{credentials} is there")
+        return _stored(credentials)
     if platform == "darwin":
         return Login(None, "the macOS keychain may hold one")
     moved = "CLAUDE_CONFIG_DIR" in env
     for file in (folder / ".claude.json" if moved else home / ".claude.json", folder / "settings.json"):
         if _there(file):
             return Login(None, f"no key is set and there is no {credentials}, but {file} may name one")
-    return Login(False, f"no {_either(CLAUDE_KEYS)} is set, and there is no {credentials}", "claude auth login")
+    keys = f"{', '.join(CLAUDE_KEYS)} or {CLAUDE_TOKEN}"
+    return Login(False, f"no {keys} is set, and there is no {credentials}", "claude auth login")
 
 
 def codex_login(env: Mapping[str, str]) -> Login:
     """It takes OPENAI_API_KEY only by `codex login`, or where a model provider of its configuration names it."""
     settings = users_settings(env)
-    if login := _of_provider(settings, env) or _given(env, ("CODEX_API_KEY",)):
+    if login := _of_provider(settings, env) or _given(env, "CODEX_API_KEY"):
         return login
     if _there(file := codex_home(env) / "auth.json"):
-        return Login(True, f"{file} is there")
+        return _stored(file)
     if settings.get("cli_auth_credentials_store", "file") != "file":
         return Login(None, "the system's keyring may hold one")
     if env.get("OPENAI_API_KEY"):
@@ -65,20 +71,18 @@ def _of_provider(settings: Mapping[str, object], env: Mapping[str, str]) -> Logi
     if not isinstance(key, str):
         return Login(None, f"its model provider {name!r} has a way of its own")
     if env.get(key):
-        return Login(True, f"{key} is set, the key of its model provider {name!r}")
+        return Login(True, f"{key} is set, the key of its model provider {name!r}", variables=(key,))
     return Login(False, f"{key} is not set, the key of its model provider {name!r}")
 
 
 def gemini_login(cwd: Path, env: Mapping[str, str]) -> Login:
-    """It takes GOOGLE_API_KEY for Vertex AI only."""
-    if env.get("GOOGLE_GENAI_USE_VERTEXAI") == "true" and env.get("GOOGLE_API_KEY"):
-        return Login(True, "GOOGLE_API_KEY is set, for Vertex AI")
-    if login := _given(env, ("GEMINI_API_KEY",), GEMINI_OTHERS):
-        return login
+    """It takes GOOGLE_API_KEY for Vertex AI only. With a key and a stored login its settings choose between them."""
     home = Path(env.get("GEMINI_CLI_HOME") or env.get("HOME", "/nonexistent"))
-    for name in ("oauth_creds.json", "gemini-credentials.json"):
-        if _there(file := home / ".gemini" / name):
-            return Login(True, f"{file} is there")
+    stored = next((file for name in GEMINI_FILES if _there(file := home / ".gemini" / name)), None)
+    if login := _of_gemini_variables(env):
+        return replace(login, variables=None) if stored else login
+    if stored:
+        return _stored(stored)
     folders = (cwd, *cwd.parents, home)
     keys = [path for folder in folders for path in (folder / ".gemini" / ".env", folder / ".env")]
     for file in (*keys, home / ".gemini" / "settings.json"):
@@ -88,17 +92,33 @@ def gemini_login(cwd: Path, env: Mapping[str, str]) -> Login:
     return Login(False, f"no GEMINI_API_KEY is set{hidden}, and no login is in {home / '.gemini'}", "gemini")
 
 
-def _given(env: Mapping[str, str], keys: tuple[str, ...], others: tuple[str, ...] = ()) -> Login | None:
-    """A login by a variable: a key, or a switch to another service, whose login only that service knows."""
-    if key := next((name for name in keys if env.get(name)), None):
-        return Login(True, f"{key} is set")
-    if other := next((name for name in others if env.get(name)), None):
-        return Login(None, f"{other} is set: another service, with a login of its own")
-    return None
+def _of_gemini_variables(env: Mapping[str, str]) -> Login | None:
+    switch = next((name for name in GEMINI_SWITCHES if env.get(name) == "true"), None)
+    if switch == "GOOGLE_GENAI_USE_VERTEXAI" and env.get("GOOGLE_API_KEY"):
+        return Login(True, "GOOGLE_API_KEY is set, for Vertex AI", variables=("GOOGLE_API_KEY",))
+    if switch:
+        return _elsewhere(env, (switch,))
+    return _given(env, "GEMINI_API_KEY") or _elsewhere(env, GEMINI_OTHERS)
 
 
-def _either(names: tuple[str, ...]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
+def _given(env: Mapping[str, str], *keys: str) -> Login | None:
+    """A login by variables; the CLI sends all of these that are set."""
+    names = tuple(name for name in keys if env.get(name))
+    return Login(True, _set(names), variables=names) if names else None
+
+
+def _elsewhere(env: Mapping[str, str], switches: tuple[str, ...]) -> Login | None:
+    """A switch to another service, whose login only that service knows."""
+    switch = next((name for name in switches if env.get(name)), None)
+    return Login(None, f"{switch} is set: another service, with a login of its own") if switch else None
+
+
+def _stored(file: Path) -> Login:
+    return Login(True, f"{file} is there", variables=())
+
+
+def _set(names: tuple[str, ...]) -> str:
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} set"
 
 
 def _there(file: Path) -> bool:
@@ -106,3 +126,23 @@ def _there(file: Path) -> bool:
         return file.is_file()
     except OSError:  # a folder that may not be looked into
         return False
+
+
+def login_variables(runner: Runner, cwd: Path, env: Mapping[str, str], args: Collection[str]) -> tuple[str, ...] | None:
+    """`Login.variables` of a turn with this environment; not known where its member's own `args` may bring a login."""
+    login = None if args else runner.login(cwd, env)
+    return login.variables if login else None
+
+
+def with_source(failure: Failure | None, variables: tuple[str, ...] | None) -> Failure | None:
+    """The failure of a turn, where a login that was refused says which one it is; `variables` as `Login` has them.
+
+    A refused variable has no command for a hint: a new login does not help while the CLI still sends the variable.
+    """
+    if failure is None or failure.kind is not FailureKind.LOGIN or variables is None:
+        return failure
+    if not variables:
+        return replace(failure, reason=f"{failure.reason}; its stored login was refused")
+    one = len(variables) == 1
+    refused = "and was refused: correct or unset it" if one else "and were refused: correct or unset them"
+    return Failure(failure.kind, f"{failure.reason}; {_set(variables)} {refused}")

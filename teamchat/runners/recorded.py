@@ -121,7 +121,8 @@ class _Recording:
                 yield chunk
         if end := self._process.exit:
             version = self._what.version if end.version is None else end.version
-            exit_ = replace(end, cwd=end.cwd or self._what.cwd, version=version)
+            login = self._what.login if end.login is None else end.login
+            exit_ = replace(end, cwd=end.cwd or self._what.cwd, version=version, login=login)
             self._keep(replace(self._turn, chunks=tuple(seen), exit=exit_, cut=self._cut))
 
 
@@ -245,16 +246,18 @@ class _Playback:
         try:
             for chunk in _in_time(self._turn):
                 if await self._stopped_within(chunk.at - at):
-                    self.exit = Exit(STOPPED, seconds=at, cwd=self._end.cwd, version=self._end.version)
+                    self.exit = self._end_at(at)
                     return
                 at = chunk.at
                 yield chunk
             stopped = await self._stopped_within(self._end.seconds - at)
-            self.exit = (
-                Exit(STOPPED, seconds=at, cwd=self._end.cwd, version=self._end.version) if stopped else self._end
-            )
+            self.exit = self._end_at(at) if stopped else self._end
         finally:
             self._ended(self._turn, self._end)
+
+    def _end_at(self, seconds: float) -> Exit:
+        """The end of a turn that is stopped before its own."""
+        return replace(self._end, code=STOPPED, left=(), over_limit=None, seconds=seconds)
 
     async def _stopped_within(self, seconds: float) -> bool:
         """Let recorded time pass; True when the turn was stopped meanwhile."""

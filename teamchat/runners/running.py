@@ -39,7 +39,7 @@ class Launch:
     `scratch` is the caller's to remove, once what the turn came to is stored; if teamchat is killed before the process
     has ended, its guardian does. `stays` has the turn run in a process that outlives it; that one's standard input is
     left open. `through` is a program of ours, with its arguments, that runs `argv` in its turn. `version` is that
-    of the installed program, where it is known.
+    of the installed program, where it is known. `login` names the variables that its login is from, as `Login` does.
     """
 
     argv: tuple[str, ...]
@@ -54,6 +54,7 @@ class Launch:
     stays: Stays | None = None
     through: tuple[str, ...] = ()
     version: str | None = None
+    login: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ class Exit:
     """How the process ended: its code (a signal is negative) and the names of what had to be ended after it.
 
     `seconds` is how long it ran. `over_limit` is the limit of output in bytes if it was killed for that. `cwd` is where
-    a recorded one ran, if its output tells, and `version` that of its CLI ("" if it was not known).
+    a recorded one ran, if its output tells, `version` that of its CLI ("" if it was not known) and `login` the
+    variables that its login was from, as `Login` has them.
     """
 
     code: int
@@ -87,6 +89,7 @@ class Exit:
     seconds: float = 0.0
     cwd: Path | None = None
     version: str | None = None
+    login: tuple[str, ...] | None = None
 
 
 class SpawnFailed(Exception):

@@ -86,8 +86,9 @@ class TurnEnd:
     """Everything known about a finished turn. `text` is the reply, or the partial text when it failed.
 
     `cwd` is where it ran, if that was elsewhere: of a recording. `version` is that of the CLI, as its output or its
-    recording tells it ("" where a recording has none). `interrupted`: a person has ended it. `untold`: its process
-    ended by itself, and the CLI told neither an end of the turn nor an error.
+    recording tells it ("" where a recording has none). `login` names the variables that a recorded one had its login
+    from, as `Login` does. `interrupted`: a person has ended it. `untold`: its process ended by itself, and the CLI told
+    neither an end of the turn nor an error.
     """
 
     text: str
@@ -104,6 +105,7 @@ class TurnEnd:
     stderr_tail: str = ""
     left: tuple[str, ...] = ()
     cwd: Path | None = None
+    login: tuple[str, ...] | None = None
     untold: bool = False
 
 
@@ -314,6 +316,7 @@ class _Turn:
             stderr_tail=tail,
             left=ended.left if ended else (),
             cwd=ended.cwd if ended else None,
+            login=ended.login if ended else None,
             untold=self.cut is None and self.facts.done is None and not self.facts.error,
         )
 

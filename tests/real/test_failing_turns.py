@@ -12,6 +12,7 @@ from tests.real.world import World, alive, tree
 
 pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
+KEYS = {"claude": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY"}
 
 
 @pytest.mark.parametrize(
@@ -48,8 +49,9 @@ def test_a_rejected_login_is_told_at_once(user: World, vendor: Vendor) -> None:
     ran = user("send", "Hi")
     assert ran.code == 11, ran.err
     assert time.monotonic() - began < 120  # Claude alone would try again for three minutes
-    assert "log" in ran.err.lower()
-    assert "teamchat resume" in ran.err
+    assert "is not logged in, or the login was refused: " in ran.err
+    assert f"; {KEYS[vendor]} is set and was refused: correct or unset it; held: " in ran.err
+    assert ran.err.endswith("try: teamchat resume\n")
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Login, Runner
 from teamchat.runners.claude import ClaudeRunner
 from teamchat.runners.codex import CodexRunner
 from teamchat.runners.gemini import GeminiRunner
-from teamchat.runners.logins import claude_login
+from teamchat.runners.logins import claude_login, login_variables, with_source
 from teamchat.runners.pipe import PipeRunner
 
 RUNNERS: dict[str, Runner] = {"claude": ClaudeRunner(), "codex": CodexRunner(), "gemini": GeminiRunner()}
@@ -67,7 +68,7 @@ def test_without_a_home_there_is_none(home: Home, agent: str) -> None:
     ],
 )
 def test_a_key_is_a_login_and_never_told(home: Home, agent: str, key: str) -> None:
-    assert home.login(agent, {key: "sk-123"}) == Login(True, f"{key} is set")
+    assert home.login(agent, {key: "sk-123"}) == Login(True, f"{key} is set", variables=(key,))
     assert home.login(agent, {key: ""}).there is False
 
 
@@ -82,7 +83,7 @@ def test_a_key_is_a_login_and_never_told(home: Home, agent: str, key: str) -> No
 )
 def test_a_credential_file_is_a_login(home: Home, agent: str, file: str) -> None:
     home.add(file)
-    assert home.login(agent) == Login(True, f"{home.folder / file} is there")
+    assert home.login(agent) == Login(True, f"{home.folder / file} is there", variables=())
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,69 @@ def test_another_service_has_a_login_of_its_own(home: Home, agent: str, variable
     assert home.login(agent, {variable: "true"}).there is None
 
 
+@pytest.mark.parametrize(
+    ("agent", "env", "files", "variables"),
+    [
+        ("claude", ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"], [], ("ANTHROPIC_API_KEY",)),
+        ("claude", ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"], [], ("ANTHROPIC_AUTH_TOKEN",)),
+        (
+            "claude",
+            ["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"],
+            [],
+            ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+        ),
+        ("claude", ["CLAUDE_CODE_OAUTH_TOKEN"], [".claude/.credentials.json"], ("CLAUDE_CODE_OAUTH_TOKEN",)),
+        ("claude", ["ANTHROPIC_API_KEY", "CLAUDE_CODE_USE_BEDROCK"], [], None),
+        ("codex", ["CODEX_API_KEY", "OPENAI_API_KEY"], [".codex/auth.json"], ("CODEX_API_KEY",)),
+        ("codex", ["OPENAI_API_KEY"], [".codex/auth.json"], ()),
+        ("gemini", ["GEMINI_API_KEY", "GOOGLE_API_KEY"], [], ("GEMINI_API_KEY",)),
+        ("gemini", ["GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"], [], ("GEMINI_API_KEY",)),
+        ("gemini", ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"], [], ("GOOGLE_API_KEY",)),
+        ("gemini", ["GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"], [], None),
+        ("gemini", ["GEMINI_API_KEY", "GOOGLE_GENAI_USE_GCA"], [], None),
+        ("gemini", ["GEMINI_API_KEY"], [".gemini/oauth_creds.json"], None),
+    ],
+)
+def test_of_several_logins_the_one_is_known_that_the_cli_sends(
+    home: Home, agent: str, env: list[str], files: list[str], variables: tuple[str, ...] | None
+) -> None:
+    """As the CLIs were observed to do; Gemini's settings, which are not opened, choose between a key and a file."""
+    for file in files:
+        home.add(file)
+    assert home.login(agent, dict.fromkeys(env, "true")).variables == variables
+
+
+def test_arguments_of_a_member_may_bring_a_login(home: Home) -> None:
+    env = {"HOME": str(home.folder), "CODEX_API_KEY": "k"}
+    assert login_variables(RUNNERS["codex"], home.cwd, env, ()) == ("CODEX_API_KEY",)
+    assert login_variables(RUNNERS["codex"], home.cwd, env, ("-c", 'model_provider="p"')) is None
+
+
+REFUSED = Failure(FailureKind.LOGIN, "is not logged in", "claude auth login")
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        (None, REFUSED),
+        ((), Failure(FailureKind.LOGIN, "is not logged in; its stored login was refused", "claude auth login")),
+        (("A",), Failure(FailureKind.LOGIN, "is not logged in; A is set and was refused: correct or unset it")),
+        (
+            ("A", "B"),
+            Failure(FailureKind.LOGIN, "is not logged in; A and B are set and were refused: correct or unset them"),
+        ),
+    ],
+)
+def test_a_refused_login_says_where_it_is_from(variables: tuple[str, ...] | None, told: Failure) -> None:
+    assert with_source(REFUSED, variables) == told
+
+
+def test_another_failure_and_none_say_nothing_of_the_login() -> None:
+    limit = Failure(FailureKind.RATE_LIMIT, "reached a rate limit or quota")
+    assert with_source(limit, ("A",)) is limit
+    assert with_source(None, ("A",)) is None
+
+
 class TestClaude:
     def test_on_macos_the_keychain_may_hold_one(self, tmp_path: Path) -> None:
         assert claude_login({"HOME": str(tmp_path)}, "darwin").there is None
@@ -155,6 +219,7 @@ class TestCodex:
         home.add(".codex/config.toml", 'model_provider = "p"\n[model_providers.p]\nenv_key = "OPENAI_API_KEY"\n')
         login = home.login("codex", env)
         assert login.there is there
+        assert login.variables == (("OPENAI_API_KEY",) if there else None)
         assert "OPENAI_API_KEY" in login.reason
 
     @pytest.mark.parametrize("config", ['model_provider = "ollama"', 'model_provider = "p"\n[model_providers.p]'])

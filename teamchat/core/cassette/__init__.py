@@ -104,7 +104,8 @@ class TurnLine(Line):
 
     A line that is no UTF-8 stands in base64, as "out64" or "err64". `at` is when it began, in seconds from its run's
     beginning. `existing` are the `@paths` that existed, `cwd` is the folder of the agent where its output names it.
-    `version` is that of the CLI where it is known.
+    `version` is that of the CLI where it is known. `login` names the variables that its login was from: none where it
+    was a stored one, null where that is not known.
     `exit_code` is null where `error` says why it was not started.
     """
 
@@ -116,6 +117,7 @@ class TurnLine(Line):
     env: list[str] = []
     cwd: str | None = None
     version: str | None = None
+    login: list[str] | None = None
     existing: list[str] = []
     told: ToldLine | None = None
     output: list[tuple[Seconds, Stream, str]] = []

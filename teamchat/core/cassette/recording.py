@@ -165,6 +165,7 @@ class CassetteWriter:
             values |= {
                 "cwd": named(turn.exit.cwd, lines),
                 "version": turn.exit.version or None,
+                "login": turn.exit.login,
                 "exit_code": turn.exit.code,
                 "over_limit": turn.exit.over_limit,
                 "seconds": round(turn.exit.seconds, 3),

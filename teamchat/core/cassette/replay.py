@@ -34,13 +34,14 @@ ERRORS: Mapping[str, type[TeamchatError]] = {"missing": AgentMissing, "refused":
 def recorded_turn(line: TurnLine) -> RecordedTurn:
     cut, error, code = line.cut, line.error, line.exit_code
     cwd, version = Path(line.cwd) if line.cwd else None, line.version or ""
+    login = None if line.login is None else tuple(line.login)
     return RecordedTurn(
         identity=Identity(line.member, line.agent, line.system),
         stdin=line.stdin.encode(),
         argv=tuple(line.argv),
         env_names=tuple(line.env),
         chunks=tuple(_chunk(at, stream, text) for at, stream, text in line.output),
-        exit=None if code is None else Exit(code, tuple(line.left), line.over_limit, line.seconds, cwd, version),
+        exit=None if code is None else Exit(code, tuple(line.left), line.over_limit, line.seconds, cwd, version, login),
         cut=Cut(Failure(cut.kind, cut.reason, cut.hint), cut.at) if cut else None,
         error=NotStarted(error.kind, error.text, error.hint) if error else None,
         at=line.at,

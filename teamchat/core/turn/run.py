@@ -26,6 +26,7 @@ from teamchat.runners.agent_events import (
     Usage,
 )
 from teamchat.runners.installed import installed_version
+from teamchat.runners.logins import login_variables, with_source
 from teamchat.runners.running import HasEnded, Identity, Launch, Launcher, SpawnFailed, Stays, in_words
 from teamchat.runners.turn import NO_LIMITS, Stopper, TurnEnd, run_turn
 
@@ -78,6 +79,7 @@ async def run(
     member = turn.member
     program = shutil.which(turn.command.argv[0], path=turn.env.get("PATH", os.defpath)) or turn.command.argv[0]
     installed = installed_version(program, turn.runner.package)
+    login = login_variables(turn.runner, member.cwd, turn.env, member.args)
     what = Launch(
         argv=(program, *turn.command.argv[1:]),
         cwd=member.cwd,
@@ -90,6 +92,7 @@ async def run(
         stays=stays,
         through=turn.command.through,
         version=installed,
+        login=login,
     )
     try:
         turn.scratch.mkdir(0o700)
@@ -105,7 +108,8 @@ async def run(
     resumes, before = turn.setup.resumes, _used_before(turn)
     end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
     version = (installed if end.version is None else end.version) or None
-    outcome = _outcome(turn, end, collector, before, _judged(end.failure, folder), version)
+    refused = with_source(end.failure, login if end.login is None else end.login)
+    outcome = _outcome(turn, end, collector, before, _judged(refused, folder), version)
     untold = stays is not None and end.untold
     return FinishedTurn(outcome, end.text, end.interrupted, untold, end.vendor_session, tuple(collector.events))
 

@@ -18,6 +18,7 @@ from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind
 from teamchat.runners.base import EventParser, Job, Runner, Verdict
 from teamchat.runners.environment import environment
 from teamchat.runners.live import LiveAgent
+from teamchat.runners.logins import login_variables, with_source
 from teamchat.runners.process import Process, launch
 from teamchat.runners.removal import remove
 from teamchat.runners.running import Launch, SpawnFailed
@@ -151,7 +152,9 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
         stopped = None
         if watch.hangs and isinstance(process, Process):
             stopped = await _stop(process.pid, turn, stopper, watch.hangs)
-    return Observed(turn.result(), tuple(events), tuple(witness.names), stopped)
+    login = login_variables(watch.runner, job.cwd, env, job.args)
+    end = replace(turn.result(), failure=with_source(turn.result().failure, login))
+    return Observed(end, tuple(events), tuple(witness.names), stopped)
 
 
 async def _stop(
