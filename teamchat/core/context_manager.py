@@ -1,6 +1,6 @@
-"""The single source of truth for a conversation's messages and task, and of what an agent is told (seed 000).
+"""The single source of truth for a conversation's messages and task, and of what an agent is told.
 
-Messages stay in the log as they were said. Markers are stripped once, when a context is built (seed 004, 6.2), so that
+Messages stay in the log as they were said. Markers are stripped once, when a context is built, so that
 assemblers get clean text. Nothing here knows who is asked or why: that is the coordinator's business.
 """
 
@@ -73,7 +73,7 @@ class ContextManager:
         self._summaries = summaries
 
     def add_message(self, message: NewMessage) -> ConversationMessage:
-        """Stores the message and gives it back with its id; `TypeError` if it lacks a part (seed 000, 4.1)."""
+        """Store the message and return it with its id. Raises `TypeError` if it lacks a part."""
         _check(message)
         stored = self._messages.append(replace(message, content=well_formed(message.content)))
         _log.debug("[ContextManager] Message added: %s", stored.id)
@@ -114,7 +114,7 @@ class ContextManager:
         return self._messages.place(one) > self._messages.place(other)
 
     def set_team_task(self, task: str) -> None:
-        """Sets the task, cut to 5 KB on a character boundary with a logged warning (seed 000, 4.4)."""
+        """Set the task, cut to 5 KB on a character boundary with a logged warning."""
         self._messages.team_task = _limited(well_formed(task))
         self._tell_task()
 
@@ -123,7 +123,7 @@ class ContextManager:
 
     def get_context_for_agent(
         self,
-        agent_id: str,  # noqa: ARG002 (the seed's signature, so that a member may get a window of its own: 004, D5)
+        agent_id: str,  # noqa: ARG002 (so that a member may get a window of its own)
         agent_type: str,  # noqa: ARG002 (likewise)
         *,
         window_size_override: int | None = None,

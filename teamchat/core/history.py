@@ -1,4 +1,4 @@
-"""A conversation as prompts show it: messages that have text, their markers removed (seed 000, 4.6 and 4.7).
+"""A conversation as prompts show it: messages that have text, their markers removed.
 
 It is read backwards from the current message, a window at a time, so the cost does not grow with the conversation.
 """

@@ -21,7 +21,7 @@ class MessageLog(Protocol):
     team_task: str | None
 
     def append(self, draft: NewMessage) -> ConversationMessage:
-        """Stores the message under the next id: `msg-1`, `msg-2`, ... (seed 000, 4.1)."""
+        """Store the message under the next id: `msg-1`, `msg-2`, ..."""
         ...
 
     def latest(self, up_to: str | None = None) -> ConversationMessage | None:

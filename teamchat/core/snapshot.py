@@ -20,10 +20,11 @@ from pydantic.alias_generators import to_camel
 from teamchat.core.message_log import free_number, next_number
 from teamchat.core.messages import ConversationMessage, Routing, Speaker, SpeakerType, now_ms, well_formed
 
-MOST_MS = 2**53  # JavaScript's numbers skip milliseconds beyond it
+MOST_MS = 2**63 - 1  # a store holds no more
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())  # for programs that want it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def _renamed(messages: Sequence[ConversationMessage]) -> Iterator[ConversationMe
         if message.id in used:
             number = free_number(number, taken.__contains__)
             taken.add(f"msg-{number}")
-            _log.warning("[ContextManager] Message id %r is empty or taken, renamed to msg-%d", message.id, number)
+            _log.warning("[ContextManager] Message id %.80r is empty or taken, renamed to msg-%d", message.id, number)
             yield replace(message, id=f"msg-{number}")
         else:
             used.add(message.id)

@@ -153,6 +153,18 @@ def test_the_first_message_of_an_id_keeps_it_and_others_get_free_ones(caplog: py
     ]
 
 
+def test_a_long_id_is_cut_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    from_json(SNAPSHOT | {"messages": [MESSAGE | {"id": "x" * 5000}] * 2})
+
+    assert caplog.messages == [f"[ContextManager] Message id '{'x' * 79} is empty or taken, renamed to msg-1"]
+
+
+def test_a_message_of_any_time_that_a_store_holds_is_exported() -> None:
+    late = (ConversationMessage("Hi", Speaker("u1", "Kai", type="human"), timestamp=2**63 - 1, id="msg-1"),)
+
+    assert from_json(to_json(late, None)).messages == late
+
+
 def test_a_new_id_is_none_that_a_later_message_has() -> None:
     edge = [f"msg-{number}" for number in (10**18 - 1, 10**18 - 1, 10**18, 10**18 + 1)]
 
@@ -166,7 +178,7 @@ def optional(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 
 
 moments = st.datetimes(timezones=st.sampled_from([None, UTC, timezone(timedelta(hours=-9.5))])).map(datetime.isoformat)
-times = st.integers(-(2**53), 2**53) | st.floats(-1e15, 1e15) | moments
+times = st.integers(-(2**63) + 1, 2**63 - 1) | st.floats(-1e15, 1e15) | moments
 named = st.sampled_from(["msg-1", "msg-2", "msg-" + "9" * 18, "msg-1" + "0" * 18, "m1", ""])
 long_ids = st.builds(lambda digit, count: f"msg-{digit * count}", st.sampled_from("0179"), st.integers(1, 6000))
 loose_texts = st.text(st.characters())
