@@ -25,7 +25,7 @@ from teamchat.core.store.sessions import (
 )
 from teamchat.core.team import Team
 from teamchat.core.team.file import find_team_file, resolve_team
-from teamchat.core.team.trust import TrustStore, needs, require
+from teamchat.core.team.trust import Standing, TrustStore, needs, require
 from teamchat.core.typed import saying
 
 
@@ -120,18 +120,21 @@ def trust_store() -> TrustStore:
 def need_trust(team: Team, *, give: bool) -> None:
     """Raises `NotTrusted` unless the team is trusted: already, by `--trust`, or by an answer at the terminal."""
     store = trust_store()
-    if give or (not store.is_trusted(team) and _confirmed(team)):
+    if give or _confirmed(team, store.standing(team)):
         store.grant(team)
     require(team, store)
 
 
-def _confirmed(team: Team) -> bool:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+def _confirmed(team: Team, standing: Standing) -> bool:
+    """Whether a person at the terminal trusts the team, having read what changed, or all that it wants."""
+    if standing.trusted or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     from teamchat.core.printable import printable
 
-    print(f"{printable(str(team.path))} asks for more than read access:", file=sys.stderr)
-    for need in needs(team):
-        print(f"  {need.line}", file=sys.stderr)
+    told = [standing.text] if standing.before else []
+    told += [] if standing.changes else ["asks for more than read access"]
+    print(f"{printable(str(team.path))} {' and '.join(told)}:", file=sys.stderr)
+    for line in standing.changes or [need.line for need in needs(team)]:
+        print(f"  {line}", file=sys.stderr)
     print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -16,13 +16,15 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     from teamchat.core.team.trust import trust_command
 
     found = find_team(team)
-    trusted = trust_store().is_trusted(found)
+    standing = trust_store().standing(found)
     rows = [describe(found, member) for member in found.members]
     if as_json:
-        write("team", name=found.name, file=str(found.path) if found.path else None, trusted=trusted, members=rows)
+        file = str(found.path) if found.path else None
+        write("team", name=found.name, file=file, trusted=standing.trusted, members=rows)
         return
     origin = str(found.path) if found.path else "no team file: the installed CLIs are the team"
-    print(printable(f"{found.name} ({origin})" + ("" if trusted else f", not trusted yet: {trust_command(found)}")))
+    asks = "" if standing.trusted else f", {standing.text.partition(' ')[2]}: {trust_command(found)}"
+    print(printable(f"{found.name} ({origin}){asks}"))
     for row in rows:
         print()
         for line in lines(row):

@@ -11,8 +11,9 @@ def trust(team: TeamOption = None) -> None:
     from teamchat.core.team.trust import needs
 
     found = find_team(team)
-    wanted = needs(found)
-    trust_store().grant(found)
-    for need in wanted:
-        note(need.line)
+    wanted, store = needs(found), trust_store()
+    changes = store.standing(found).changes
+    store.grant(found)
+    for line in (*(f"since you trusted it: {change}" for change in changes), *(need.line for need in wanted)):
+        note(line)
     note(f"{printable(str(found.path))} is trusted" if wanted else "this team needs no trust: its members only read")

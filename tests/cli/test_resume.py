@@ -171,7 +171,7 @@ def test_a_team_file_that_changed_must_be_trusted_again(made: Crew) -> None:
     )
     ran = run_here("resume")
     assert ran.code == 5
-    assert ran.err.startswith(f"teamchat: {made.file} is not trusted yet; with it\n")
+    assert ran.err.startswith(f"teamchat: {made.file} has changed since you trusted it: added command of new: runs ")
     assert run_here("resume", "--trust").code == 0
 
 

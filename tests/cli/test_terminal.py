@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -262,6 +263,27 @@ class TestTrust:
         assert made.prompts("max") == []
         assert run_here("sessions", "--json").out == ""
         assert run_here("send", "Hi").code == 5
+
+    def test_the_question_about_a_changed_file_tells_what_changed(self, made: Crew) -> None:
+        assert run_here("trust").code == 0
+        made.file.write_text(made.file.read_text().replace('name = "max"', 'name = "max"\naccess = "full"'))
+        with terminal("send", "--quiet", "Hi") as child:
+            child.expect_exact(QUESTION)
+            asked = str(child.before).replace("\r\n", "\n")
+            child.sendline("y")
+            assert seen(child) == Result(0, "Here.\n", "")
+        why = f"{made.file} has changed since you trusted it:\n"
+        assert asked == f"{why}  added access of max: does anything you may do\n"
+
+    def test_the_question_where_it_is_not_known_what_changed(self, made: Crew, world: Path) -> None:
+        (world / "state" / "trust.json").write_text(json.dumps({str(made.file): ["0"]}))
+        with terminal("send", "--quiet", "Hi") as child:
+            child.expect_exact(QUESTION)
+            asked = str(child.before).replace("\r\n", "\n")
+            child.sendline("y")
+            assert seen(child) == Result(0, "Here.\n", "")
+        why = f"{made.file} has changed since you trusted it and asks for more than read access:\n"
+        assert asked.startswith(f"{why}  max runs ")
 
     def test_the_end_of_input_is_no_yes(self, made: Crew) -> None:
         with terminal("send", "Hi") as child:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import FILE
+from tests.cli.scene import FILE, notes
 from tests.crew import Crew, crew
 from tests.program import Result, cli, run_here
 
@@ -58,9 +58,12 @@ def test_an_edited_instruction_never_asks_again_and_a_changed_command_does(made:
     FILE.write_text(text.replace('"-S"', '"-s"'))
     assert run_here("send", "Hi").code == 5
     FILE.write_text(text.replace('"edit"', '"full"'))
-    full = run_here("send", "Hi")
-    assert full.code == 5
-    assert "  max does anything you may do\n" in full.err
+    assert run_here("send", "Hi") == Result(
+        5,
+        "",
+        f"teamchat: {made.file} has changed since you trusted it: "
+        f"access of max: edits files in {made.file.parent} → does anything you may do\n  try: teamchat trust\n",
+    )
     FILE.write_text(text)
     assert run_here("send", "--quiet", "Hi").out == "Once more.\n"
     assert len(made.prompts("max")) == 3
@@ -74,7 +77,8 @@ def test_a_changed_script_of_a_trusted_command_asks_again(world: Path) -> None:
     assert run_here("trust").code == 0
     assert run_here("send", "--quiet", "Hi").out == "Here.\n"
     script.write_text("#!/bin/sh\nrm -rf everything\n")
-    assert run_here("send", "Hi").code == 5
+    changed = f"{FILE.absolute()} has changed since you trusted it: agent.sh has changed"
+    assert run_here("send", "Hi") == Result(5, "", f"teamchat: {changed}\n  try: teamchat trust\n")
 
 
 def test_trust_is_for_the_file_that_was_named(made: Crew, world: Path) -> None:
@@ -91,3 +95,18 @@ def test_trust_is_for_the_file_that_was_named(made: Crew, world: Path) -> None:
 
 def test_a_pipe_is_never_asked(made: Crew) -> None:
     assert cli("send", "Hi", stdin="y\n") == Result(5, "", not_trusted(made))
+
+
+def test_what_changed_is_told_by_all_that_tell_of_trust(made: Crew) -> None:
+    assert run_here("trust").code == 0
+    FILE.write_text(FILE.read_text().replace('"edit"', '"full"\nenv = { MY_KEY = "sk-1" }'))
+    changes = (
+        "added env MY_KEY of max",
+        f"access of max: edits files in {made.file.parent} → does anything you may do",
+    )
+    assert run_here("team").out.startswith(f"crew ({made.file}), changed since you trusted it: teamchat trust\n")
+    assert f"{made.file} has changed since you trusted it: {'; '.join(changes)}\n" in run_here("doctor").out
+    lines = [f"since you trusted it: {change}" for change in changes]
+    lines += [wants(made)[0], "max runs with MY_KEY=...", "max does anything you may do", f"{made.file} is trusted"]
+    assert run_here("trust") == Result(0, "", notes(*lines))
+    assert run_here("trust") == Result(0, "", notes(*lines[2:]))

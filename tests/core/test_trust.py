@@ -11,7 +11,8 @@ import pytest
 from teamchat.core.errors import ExitCode, NotTrusted, StoreError
 from teamchat.core.folders import WRITABLE
 from teamchat.core.team.file import installed_team, load, resolve_team
-from teamchat.core.team.trust import TrustStore, fingerprint, needs, require
+from teamchat.core.team.trust import REMEMBERED, Standing, TrustStore, fingerprint, needs, require
+from teamchat.core.team.trust_changes import LARGEST_KEPT, LONGEST_LINE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -278,7 +279,8 @@ def test_trust_is_remembered_once_and_for_the_user_alone(proj: Path, store: Trus
     team = team_of(proj, HEAD + 'access = "full"')
     store.grant(team)
     store.grant(team)
-    assert json.loads(store.file.read_text()) == {str(team.path): [fingerprint(team)]}
+    (given,) = json.loads(store.file.read_text())[str(team.path)]
+    assert given["fingerprint"] == fingerprint(team)
     assert store.file.stat().st_mode & 0o777 == 0o600
     assert sorted(file.name for file in store.file.parent.iterdir()) == ["trust.json", "trust.json.lock"]
 
@@ -288,7 +290,23 @@ def test_what_needs_no_trust_is_not_remembered(proj: Path, store: TrustStore) ->
     assert not store.file.exists()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"a": 1}', "\udcff"])
+DAMAGED = [
+    "",
+    "{",
+    "[]",
+    '{"a": 1}',
+    '{"a": [1]}',
+    '{"a": [{}]}',
+    '{"a": [{"fingerprint": "x", "values": [], "files": []}]}',
+    '{"a": [{"fingerprint": "x", "values": [7], "files": {}}]}',
+    '{"a": [{"fingerprint": "x", "values": [["max", "access"]], "files": {}}]}',
+    '{"a": [{"fingerprint": "x", "values": [["max", "access", "", "line", 7]], "files": {}}]}',
+    '{"a": [{"fingerprint": "x", "values": [], "files": {"b": 7}}]}',
+    "\udcff",
+]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_file_trusts_nobody_and_is_not_overwritten(content: str, proj: Path, store: TrustStore) -> None:
     store.file.parent.mkdir()
     store.file.write_bytes(os.fsencode(content))
@@ -328,3 +346,176 @@ def test_two_processes_may_grant_at_once(store: TrustStore) -> None:
     running = [subprocess.Popen([sys.executable, "-c", program, name, str(store.file)]) for name in ("a", "b")]
     assert [process.wait(60) for process in running] == [0, 0]
     assert len(json.loads(store.file.read_text())) == 100
+
+
+# --- what changed since it was trusted
+
+
+SECRETS = 'env = { MY_KEY = "sk-old", PATH = "/old" }'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"),
+    [
+        (OWN + 'command = ["x"]', OWN + 'command = ["x", "a b"]', ["command of al: runs x → runs x 'a b'"]),
+        (
+            OWN + 'command = ["x"]' + ON_TERMINAL,
+            OWN + 'command = ["x"]' + ON_TERMINAL + 'submit = "; rm x"',
+            ["command of al: runs x on a terminal, in a part that is not shown"],
+        ),
+        (
+            HEAD + 'args = ["-a"]',
+            HEAD + 'args = ["-b"]',
+            ["args of max: runs claude with -a → runs claude with -b"],
+        ),
+        (
+            HEAD + SECRETS,
+            HEAD + 'env = { MY_KEY = "sk-new", PATH = "/new" }',
+            ["env MY_KEY of max: another value", "env PATH of max: now /new"],
+        ),
+        (
+            HEAD + SECRETS,
+            HEAD + 'env = { A_TOKEN = "sk-new", HOME = "/new" }',
+            [
+                "added env A_TOKEN of max",
+                "added env HOME of max: /new",
+                "removed env MY_KEY of max",
+                "removed env PATH of max",
+            ],
+        ),
+        (
+            HEAD + 'env_keep = ["A"]',
+            HEAD + 'env_keep = ["A", "B"]',
+            ["env_keep of max: sees the keys A → sees the keys A, B"],
+        ),
+        (
+            HEAD + 'access = "full"',
+            HEAD + "project_settings = true",
+            [
+                "added project_settings of max: runs the project's own hooks and MCP commands",
+                "removed access of max: does anything you may do",
+            ],
+        ),
+        (
+            HEAD + 'access = "edit"\nallow = ["a"]',
+            HEAD + 'access = "edit"\nallow = ["a", "curl *"]',
+            ["access of max: edits files in {proj} and runs a → edits files in {proj} and runs a, curl *"],
+        ),
+        (HEAD + 'cwd = ".."', HEAD + 'cwd = "../.."', ["cwd of max: works in {up} → works in {upper}"]),
+        (
+            HEAD + 'instruction_file = "../one"',
+            HEAD + 'instruction_file = "../two"',
+            ["instruction_file of max: is told the text of {up}/one → is told the text of {up}/two"],
+        ),
+        (
+            HEAD + 'knowledge = ["../one"]',
+            HEAD + 'knowledge = ["../one", "../two"]',
+            ["added knowledge of max: is told what is in {up}/two"],
+        ),
+        (
+            HEAD + 'access = "full"',
+            HEAD.replace("max", "eve") + 'access = "full"',
+            ["added access of eve: does anything you may do", "removed access of max: does anything you may do"],
+        ),
+        (
+            OWN + 'command = ["x"]',
+            OWN + 'command = ["x", "\\u001b[2K"]',
+            ["command of al: runs x → runs x '\\x1b[2K'"],
+        ),
+    ],
+)
+def test_what_changed_is_told_key_by_key(
+    before: str, after: str, changes: list[str], proj: Path, store: TrustStore
+) -> None:
+    for name in ("one", "two"):
+        (proj.parent / name).write_text(name)
+    store.grant(team_of(proj, before))
+    assert "sk-old" not in store.file.read_text()
+    assert "/old" not in store.file.read_text()
+    told = tuple(line.format(proj=proj, up=proj.parent, upper=proj.parent.parent) for line in changes)
+    assert store.standing(team_of(proj, after)) == Standing(trusted=False, before=True, changes=told)
+
+
+def test_a_changed_program_is_told(proj: Path, store: TrustStore) -> None:
+    (proj / "agents").mkdir()
+    tool, notes, outside = proj / "agents" / "builder.py", proj / "notes", proj.parent / "mcp.json"
+    for file in (tool, outside):
+        file.write_text("one")
+    team = team_of(proj, OWN + f'command = ["./agents/builder.py", "notes", "--with={outside}"]')
+    store.grant(team)
+    tool.write_text("two")
+    assert store.standing(team).changes == ("agents/builder.py has changed",)
+    notes.write_text("now a file")
+    outside.write_text("two")
+    tool.unlink()
+    assert sorted(store.standing(team).changes) == [
+        f"{outside} has changed",
+        "added file notes",
+        "removed file agents/builder.py",
+    ]
+
+
+def test_an_error_names_the_first_changes_and_counts_the_others(proj: Path, store: TrustStore) -> None:
+    store.grant(team_of(proj, HEAD + 'args = ["-a"]'))
+    text = HEAD + 'args = ["-b"]\nenv_keep = ["A"]\naccess = "full"\nproject_settings = true\ncwd = ".."\n'
+    with pytest.raises(NotTrusted) as refused:
+        require(team_of(proj, text), store)
+    assert str(refused.value) == (
+        f"{proj}/teamchat.toml has changed since you trusted it: "
+        "args of max: runs claude with -a → runs claude with -b; added env_keep of max: sees the keys A; "
+        "added project_settings of max: runs the project's own hooks and MCP commands; "
+        "and 2 more, which `teamchat doctor` shows"
+    )
+    assert refused.value.hint == "teamchat trust"
+
+
+def test_it_is_compared_with_what_was_trusted_last(proj: Path, store: TrustStore) -> None:
+    one, two, three = (team_of(proj, HEAD + f'args = ["{name}"]') for name in ("-1", "-2", "-3"))
+    for team in (one, two, one):
+        store.grant(team)
+    assert store.standing(three).changes == ("args of max: runs claude with -1 → runs claude with -3",)
+    assert store.is_trusted(two)
+
+
+def test_of_an_older_file_only_that_it_changed_is_known(proj: Path, store: TrustStore) -> None:
+    team = team_of(proj, HEAD + 'access = "edit"')
+    store.file.parent.mkdir()
+    store.file.write_text(json.dumps({str(team.path): [fingerprint(team)]}))
+    assert store.is_trusted(team)
+    changed = team_of(proj, HEAD + 'access = "full"')
+    assert store.standing(changed) == Standing(trusted=False, before=True)
+    with pytest.raises(NotTrusted) as refused:
+        require(changed, store)
+    assert str(refused.value) == (
+        f"{proj}/teamchat.toml has changed since you trusted it; with it\n  max does anything you may do"
+    )
+    store.grant(team)
+    assert store.standing(changed).changes == (f"access of max: edits files in {proj} → does anything you may do",)
+
+
+def test_a_long_line_is_kept_in_part(proj: Path, store: TrustStore) -> None:
+    store.grant(team_of(proj, HEAD + f'args = ["{"x" * 3000}a"]'))
+    store.grant(team_of(proj, HEAD + 'access = "edit"'))
+    store.grant(team_of(proj, HEAD + f'args = ["{"x" * 3000}a"]'))
+    start = "runs claude with "
+    kept = start + "x" * (LONGEST_LINE - len(start)) + "…"
+    changed = team_of(proj, HEAD + f'args = ["{"x" * 3000}b"]')
+    assert store.standing(changed).changes == (f"args of max: {kept} → {start}{'x' * 3000}b",)
+
+
+def test_of_a_content_that_is_too_large_only_that_it_changed_is_known(proj: Path, store: TrustStore) -> None:
+    many = "".join(HEAD.replace("max", f"m{n}") + f'args = ["{"x" * 2000}"]\n' for n in range(40))
+    team = team_of(proj, many)
+    store.grant(team)
+    assert store.is_trusted(team)
+    assert store.file.stat().st_size < LARGEST_KEPT
+    assert store.standing(team_of(proj, HEAD + 'access = "full"')) == Standing(trusted=False, before=True)
+
+
+def test_only_of_the_files_trusted_last_more_than_a_fingerprint_is_kept(tmp_path: Path, store: TrustStore) -> None:
+    for n in range(REMEMBERED + 1):
+        (tmp_path / str(n)).mkdir()
+        store.grant(team_of(tmp_path / str(n), HEAD + 'access = "edit"'))
+    first, second = (team_of(tmp_path / name, HEAD + 'access = "full"') for name in ("0", "1"))
+    assert store.standing(first) == Standing(trusted=False, before=True)
+    assert len(store.standing(second).changes) == 1

@@ -62,13 +62,14 @@ def _file(team: Team) -> Check:
         return Check(None, "team", "note", text, hint="teamchat init")
     path = str(team.path)
     try:
-        trusted = TrustStore(state_path() / TRUST_NAME).is_trusted(team)
+        standing = TrustStore(state_path() / TRUST_NAME).standing(team)
     except StoreError as error:
         return failed("team", error)
-    wanted = "; ".join(need.line for need in needs(team))
-    if trusted:
+    wanted = [need.line for need in needs(team)]
+    if standing.trusted:
         return Check(None, "team", "ok", f"{path}, {'trusted' if wanted else 'needs no trust'}", path)
-    return Check(None, "team", "warning", f"{path} is not trusted yet: {wanted}", path, trust_command(team))
+    told = f"{path} {standing.text}: {'; '.join(standing.changes or wanted)}"
+    return Check(None, "team", "warning", told, path, trust_command(team))
 
 
 def _store(root: Path) -> Check:

@@ -1,35 +1,64 @@
-"""Trust: a team file comes with a project and can make teamchat run what its author likes (design section 4).
+"""Trust: a team file comes with a project and can make teamchat run what its author likes.
 
 It is given once, and remembered by the file's absolute path and by what `trust_needs.py` names: editing an instruction
-never asks again, while a changed command, or a changed script that a command names, does.
+never asks again, while a changed command, or a changed script that a command names, does, and then says what changed.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teamchat.core.errors import NotTrusted, StoreError
 from teamchat.core.folders import WRITABLE
 from teamchat.core.printable import printable
+from teamchat.core.team.trust_changes import Trusted, changes
 from teamchat.core.team.trust_needs import Need, fingerprint, needs
 from teamchat.core.whole_files import locked_beside, put_in_place, read_regular, write_private
 
 if TYPE_CHECKING:
     from teamchat.core.team import Team
 
-__all__ = ["Need", "TrustStore", "fingerprint", "needs", "require", "trust_command"]
+__all__ = ["Need", "Standing", "TrustStore", "fingerprint", "needs", "require", "trust_command"]
 LARGEST = 1 << 24  # bytes; thousands of team files
+REMEMBERED = 100  # team files, those trusted last, of which more than the fingerprint is kept
+FIRST = 3  # changes that an error names
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether a team is trusted; if not, whether it was (`before`), and each change since then where that is known."""
+
+    trusted: bool
+    before: bool = False
+    changes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What stands behind the path of the team file."""
+        if self.trusted:
+            return "is trusted"
+        return "has changed since you trusted it" if self.before else "is not trusted yet"
 
 
 def require(team: Team, store: TrustStore) -> None:
-    """Raises `NotTrusted`, with what would have run, unless the team is trusted."""
-    if store.is_trusted(team):
+    """Raises `NotTrusted`, with what changed or what would have run, unless the team is trusted."""
+    standing = store.standing(team)
+    if standing.trusted:
         return
+    why = f"{printable(str(team.path))} {standing.text}"
     lines = "\n".join(f"  {need.line}" for need in needs(team))
-    raise NotTrusted(f"{printable(str(team.path))} is not trusted yet; with it\n{lines}", trust_command(team))
+    told = f"{why}: {_first(team, standing.changes)}" if standing.changes else f"{why}; with it\n{lines}"
+    raise NotTrusted(told, trust_command(team))
+
+
+def _first(team: Team, found: tuple[str, ...]) -> str:
+    more = len(found) - FIRST
+    rest = (f"and {more} more, which `teamchat doctor{team.typed}` shows",) if more > 0 else ()
+    return "; ".join((*found[:FIRST], *rest))
 
 
 def trust_command(team: Team) -> str:
@@ -38,7 +67,9 @@ def trust_command(team: Team) -> str:
 
 
 class TrustStore:
-    """The trusted fingerprints of every team file, by its path; several of one file, as of a project's branches.
+    """The trusted contents of every team file, by its path; several of one file, as of a project's branches.
+
+    Each is a fingerprint; of the one that was trusted last, its lines and files are kept too, to tell what changed.
 
     Safe with several processes at once: a writer holds a lock beside the file and replaces it whole.
     """
@@ -48,7 +79,17 @@ class TrustStore:
 
     def is_trusted(self, team: Team) -> bool:
         """Whether the team needs no trust, or was given it as it is now. Raises `StoreError`."""
-        return not needs(team) or fingerprint(team) in self._read().get(str(team.path), [])
+        return self.standing(team).trusted
+
+    def standing(self, team: Team) -> Standing:
+        """Whether the team is trusted, and what changed since it was last given trust. Raises `StoreError`."""
+        if not needs(team):
+            return Standing(trusted=True)
+        known = self._read().get(str(team.path), [])
+        now = fingerprint(team)
+        if any(given.fingerprint == now for given in known):
+            return Standing(trusted=True)
+        return Standing(trusted=False, before=bool(known), changes=changes(known[-1], team) if known else ())
 
     def grant(self, team: Team) -> None:
         """Remember that the user trusts the team as it is now; on the disk when this returns. Raises `StoreError`."""
@@ -57,27 +98,47 @@ class TrustStore:
         try:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked_beside(self.file) as new:
-                trusted = self._read()
-                known = trusted.setdefault(str(team.path), [])
-                if (given := fingerprint(team)) not in known:
-                    known.append(given)
-                    write_private(new, json.dumps(trusted, indent=1).encode())
+                old = self._read()
+                trusted = _with(old, str(team.path), Trusted.of(team))
+                if _kept(trusted) != _kept(old):
+                    write_private(new, json.dumps(_kept(trusted), indent=1).encode())
                     put_in_place(new, self.file)
         except OSError as error:
             raise StoreError(f"{self.file} cannot be written: {error.strerror}; {WRITABLE}") from error
 
-    def _read(self) -> dict[str, list[str]]:
+    def _read(self) -> dict[str, list[Trusted]]:
         try:
             content = json.loads(read_regular(self.file, LARGEST))
+            return {path: [Trusted.read(kept) for kept in known] for path, known in _object(content).items()}
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise StoreError(f"{self.file} cannot be read: {error.strerror}; {WRITABLE}") from error
-        except (ValueError, RecursionError):
-            content = None
-        if not isinstance(content, dict) or not all(isinstance(known, list) for known in content.values()):
+        except (ValueError, TypeError, RecursionError) as error:
             raise StoreError(
                 f"{self.file} is damaged; without it every team file asks for trust once more",
                 f"rm {shlex.quote(str(self.file))}",
-            )
-        return content
+            ) from error
+
+
+def _with(trusted: dict[str, list[Trusted]], path: str, now: Trusted) -> dict[str, list[Trusted]]:
+    """With `now` as what was given last, to the file that was trusted last."""
+    others = {other: known for other, known in trusted.items() if other != path}
+    return others | {path: [*(given for given in trusted.get(path, []) if given.fingerprint != now.fingerprint), now]}
+
+
+def _kept(trusted: dict[str, list[Trusted]]) -> dict[str, list[object]]:
+    lasting = [*trusted][-REMEMBERED:]
+    return {
+        path: [
+            *(given.fingerprint for given in known[:-1]),
+            *(given.kept() if path in lasting else given.fingerprint for given in known[-1:]),
+        ]
+        for path, known in trusted.items()
+    }
+
+
+def _object(content: object) -> dict[str, list[object]]:
+    if not isinstance(content, dict) or not all(isinstance(known, list) for known in content.values()):
+        raise ValueError(content)
+    return content

@@ -1,4 +1,4 @@
-"""What of a team file needs trust, and the fingerprint of exactly that (design section 4)."""
+"""What of a team file needs trust, and the fingerprint of exactly that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _LARGE = 16 * 1024 * 1024
 
 
@@ -41,8 +41,13 @@ def needs(team: Team) -> tuple[Need, ...]:
 def fingerprint(team: Team) -> str:
     """sha256 over the file's path, the keys that need trust, and the files that their commands name."""
     asked = sorted([need.member, need.key, *need.value] for need in needs(team))
-    files = sorted([str(file), _state(file)] for file in _files(team))
+    files = sorted([str(file), state] for file, state in file_states(team).items())
     return hashlib.sha256(json.dumps([str(team.path), asked, files]).encode()).hexdigest()
+
+
+def file_states(team: Team) -> dict[Path, str]:
+    """The files whose content decides what the team's commands do, each with its digest; "none" for a missing one."""
+    return {file: _state(file) for file in _files(team)}
 
 
 def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
@@ -52,7 +57,7 @@ def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
     if member.args:
         yield _need(member, "args", f"runs {spec.name} with {shlex.join(member.args)}", member.args)
     if member.env:
-        pairs = [f"{name}={'...' if _SECRET.search(name) else value}" for name, value in member.env.items()]
+        pairs = [f"{name}={'...' if SECRET.search(name) else value}" for name, value in member.env.items()]
         values = (f"{name}={value}" for name, value in sorted(member.env.items()))
         yield _need(member, "env", f"runs with {shlex.join(pairs)}", values)
     if member.env_keep:
