@@ -24,7 +24,10 @@ def read_within(stream: BinaryIO, most: int, why: str, what: str) -> bytes:
     """
     pieces: list[bytes] = []
     size = 0
-    while size <= COUNTED and (piece := stream.read(PIECE)):
+    ended = False
+    while not ended and size <= COUNTED:
+        piece = stream.read(PIECE)
+        ended = len(piece) < PIECE  # another read would wait for a second Ctrl-D at a terminal
         size += len(piece)
         if size <= most:
             pieces.append(piece)

@@ -36,7 +36,7 @@ def show(
     from teamchat.cli.output.prompt_diff import prompt_diff
     from teamchat.cli.output.receipt import receipt_fields
     from teamchat.cli.place import find_root, open_store
-    from teamchat.cli.turn_called import turn_called
+    from teamchat.cli.turn_called import check_name, turn_called
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.summaries import summary_of
@@ -44,6 +44,7 @@ def show(
 
     if prompt + system + diff + reply + as_json > 1:
         raise UsageError("--prompt, --system, --diff, --reply and --json exclude each other")
+    check_name(turn)
     with open_store(find_root(team)) as db:
         chosen = need_session(db, session)
         found = turn_called(db, chosen, turn)

@@ -13,15 +13,17 @@ from teamchat.core.store.turns import Turn, find_turn, get_turn
 MOST_DIGITS = 100  # Python reads no number of more than 4,300
 
 
-def turn_called(db: Database, session: Session, name: str | None) -> Turn:
-    """The turn of that number, or the one whose reply has that id; None is the last one.
+def check_name(name: str | None) -> None:
+    """Raises `UsageError` for what is neither the number of a turn nor the id of a message."""
+    if name is None or name.startswith("msg-") or (name.isdecimal() and len(name) <= MOST_DIGITS):
+        return
+    raise UsageError(f"expected the number of a turn or a reply such as msg-2, got {quoted(name)}", "teamchat log")
 
-    Raises `UsageError` for what is neither, and `UnknownName`.
-    """
+
+def turn_called(db: Database, session: Session, name: str | None) -> Turn:
+    """The turn of that number, or the one whose reply has that id; None is the last one. Raises `UnknownName`."""
     if name is not None and name.startswith("msg-"):
         return _turn_of_message(db, session, name)
-    if name is not None and not (name.isdecimal() and len(name) <= MOST_DIGITS):
-        raise UsageError(f"expected the number of a turn or a reply such as msg-2, got {quoted(name)}", "teamchat log")
     found = find_turn(db, session.id, None if name is None else int(name))
     if found is None:
         which = "turn yet" if name is None else f"turn {name}"

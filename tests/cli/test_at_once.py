@@ -112,6 +112,9 @@ def test_an_agent_is_refused_at_once_in_its_own_conversation_and_not_in_others(w
     ran = ended(process)
     refusal = (
         f"teamchat: you are inside this conversation: process {process.pid} (teamchat send --trust --to carol Go) "
-        "waits for your turn to end; a NEXT marker in your reply calls another member\n  try: teamchat log\n"
+        "waits for your turn to end; a NEXT marker in your reply calls another member\n  try: teamchat log"
     )
-    assert (ran.code, ran.out) == (0, f"carol:\n{refusal * 2}msg-1 kailai -> carol:\nGo\n\nMe.\n\n"), ran.err
+    assert (ran.code, ran.out) == (
+        0,
+        f"carol:\n{refusal} --session s1\n{refusal}\nmsg-1 kailai -> carol:\nGo\n\nMe.\n\n",
+    ), ran.err

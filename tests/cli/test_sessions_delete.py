@@ -12,12 +12,11 @@ import pytest
 
 from teamchat.cli.conversation import lock_file
 from teamchat.cli.place import store_file
-from teamchat.core.deleting import delete_session
-from teamchat.core.lock import session_lock
 from teamchat.core.store.database import Database
-from teamchat.core.store.sessions import BEFORE_MESSAGES, need_session
+from teamchat.core.store.sessions import BEFORE_MESSAGES, need_session, remove_session
 from tests.cli.scene import notes, queue, refused, rows
 from tests.crew import Crew, crew
+from tests.holder import holder
 from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
 
 
@@ -80,7 +79,11 @@ def test_all_of_it_goes_and_all_of_others_stays(made: Crew) -> None:
 def test_no_table_of_a_session_is_forgotten(db: Database) -> None:
     tables = [str(row["name"]) for row in db.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
     parents = {name: [row["table"] for row in db.rows(f"PRAGMA foreign_key_list({name})")] for name in tables}
-    assert {name for name in tables if "sessions" in parents[name]} == {*BEFORE_MESSAGES, "messages", "turns"}
+    assert {name for name in tables if {"sessions", "messages"} & {*parents[name]}} == {
+        *BEFORE_MESSAGES,
+        "messages",
+        "turns",
+    }
 
 
 @said
@@ -134,8 +137,9 @@ def test_a_person_is_asked(answer: str, there: bool) -> None:
 @said
 def test_a_conversation_that_runs_is_not_deleted() -> None:
     before = rows()
-    with session_lock(lock_file(Path.cwd(), 1), "teamchat send Hi"):
+    with holder(lock_file(Path.cwd(), 1)) as other:
         ran = cli("sessions", "delete", "s1", "--yes")
+        other.communicate(b"\n")
     assert ran.code == 13
     assert "is being run by process" in refused(ran)
     assert rows() == before
@@ -143,12 +147,13 @@ def test_a_conversation_that_runs_is_not_deleted() -> None:
 
 @said
 def test_who_waited_for_it_is_told_that_it_is_gone(db: Database) -> None:
-    with session_lock(lock_file(Path.cwd(), 1), "a test"):
+    with holder(lock_file(Path.cwd(), 1)) as other:
         waiting = start("send", "--session", "s1", "--to", "max", "Hi")
         assert waiting.stderr
         while "waiting for" not in waiting.stderr.readline().decode():
             pass
-        delete_session(db, need_session(db, "s1"))
+        remove_session(db, need_session(db, "s1").id)
+        other.communicate(b"\n")
     done = ended(waiting)
     assert (done.code, done.out) == (4, "")
     assert "teamchat: session s1 was deleted meanwhile\n" in done.err

@@ -93,8 +93,15 @@ def test_a_call_of_who_has_left_says_how_to_go_on(made: Crew) -> None:
     assert run_here("resume", "--skip").code == 0
 
 
-@pytest.mark.parametrize("place", ["nothing", "a file", "a link to itself"])
-def test_a_folder_that_is_gone_stops_its_member_alone(made: Crew, world: Path, place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("nothing", "does not exist; create it, or change cwd in the team file"),
+        ("a file", "is not a folder; change cwd in the team file"),
+        ("a link to itself", "is not a folder; change cwd in the team file"),
+    ],
+)
+def test_a_folder_that_is_gone_stops_its_member_alone(made: Crew, world: Path, place: str, told: str) -> None:
     if place == "a file":
         Path("gone").touch()
     elif place == "a link to itself":
@@ -103,5 +110,5 @@ def test_a_folder_that_is_gone_stops_its_member_alone(made: Crew, world: Path, p
     run_here("trust")
     ran = run_here("send", "I think so")
     assert (ran.code, ran.out) == (2, "max:\nThanks.\n\n")
-    assert f"failed: sarah's folder {world}/work/gone does not exist; held: sarah\n" in ran.err
+    assert f"failed: sarah's folder {world}/work/gone {told}; held: sarah\n" in ran.err
     assert run_here("resume", "--skip").code == 0

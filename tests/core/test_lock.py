@@ -6,24 +6,14 @@ import os
 import shlex
 import signal
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from teamchat.core.errors import ExitCode, SessionBusy, StoreError
 from teamchat.core.lock import holder_of, session_lock
-from tests.program import ROOT
+from tests.holder import HOLDER, holder
 
-HOLDER = """
-import sys
-from pathlib import Path
-from teamchat.core.lock import session_lock
-with session_lock(Path(sys.argv[1]), "teamchat send 'a very long command'"):
-    print("held", flush=True)
-    sys.stdin.readline()
-"""
 FORKS = "    os.fork() or os._exit(time.sleep(0.5) or 0)\n"
 STARTING = "import os\nimport time\n" + HOLDER.replace("    print(", FORKS + "    print(")
 
@@ -31,16 +21,6 @@ STARTING = "import os\nimport time\n" + HOLDER.replace("    print(", FORKS + "  
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "session-1.lock"
-
-
-def holder(path: Path, program: str = HOLDER) -> subprocess.Popen[bytes]:
-    """Another process that has the lock."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
-    )
-    assert process.stdout
-    assert process.stdout.readline() == b"held\n"
-    return process
 
 
 def test_the_second_one_is_refused_and_told_who_has_it(path: Path) -> None:

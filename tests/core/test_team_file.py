@@ -253,13 +253,12 @@ def test_the_installed_clis_are_fenced_and_redact(tmp_path: Path) -> None:
 def test_with_nothing_installed_the_error_says_how_to_install(tmp_path: Path) -> None:
     with pytest.raises(AgentMissing) as missing:
         installed_team(tmp_path, which=lambda _: None)
-    assert str(missing.value) == "no team file here, and no agent CLI is installed"
+    assert str(missing.value) == "no team file here, and no agent CLI is installed; install one, or go on without"
     assert missing.value.hint == (
-        "install one of them, or go on without:\n"
-        "  npm install -g @anthropic-ai/claude-code\n"
-        "  npm install -g @openai/codex\n"
-        "  npm install -g @google/gemini-cli\n"
-        "  teamchat init --template offline"
+        "npm install -g @anthropic-ai/claude-code\n"
+        "npm install -g @openai/codex\n"
+        "npm install -g @google/gemini-cli\n"
+        "teamchat init --template offline"
     )
     assert missing.value.code is ExitCode.AGENT_UNAVAILABLE
 

@@ -52,8 +52,11 @@ def check_runnable(turn: ReadyTurn) -> None:
 def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:
     """Where the member's program is. Raises `UsageError` (no such folder to run it in) and `AgentMissing`."""
     if not member.has_folder:
+        folder = f"{member.name}'s folder {member.cwd}"
+        if os.path.lexists(member.cwd):
+            raise UsageError(f"{folder} is not a folder; change cwd in the team file")
         raise UsageError(
-            f"{member.name}'s folder {member.cwd} does not exist; create it, or change cwd in the team file",
+            f"{folder} does not exist; create it, or change cwd in the team file",
             f"mkdir -p {shlex.quote(str(member.cwd))}",
         )
     found = find_program(program, env)
