@@ -37,6 +37,23 @@ def test_every_command_explains_itself_within_the_width_of_a_terminal(command: s
     assert run_here(command, "-h") == ran
 
 
+@pytest.mark.parametrize(
+    ("usage", "what"),
+    [
+        ("resume [OPTIONS]", "Continue a conversation that failed, was paused, interrupted or killed."),
+        ("compact [OPTIONS]", "Summarise the conversation. Later prompts get the summary instead of the old messages."),
+        (
+            "open [OPTIONS] {MEMBER}",
+            "Open a member's session in its own CLI. Only that member will remember what you say there.",
+        ),
+        ("log [OPTIONS]", "Print the conversation, and what is waiting or paused."),
+    ],
+)
+def test_a_command_says_first_what_it_does(usage: str, what: str) -> None:
+    words = " ".join(run_here(usage.split(maxsplit=1)[0], "--help").out.split())
+    assert words.startswith(f"Usage: teamchat {usage} {what} ")
+
+
 def test_the_version_is_that_of_the_distribution() -> None:
     assert run_here("--version") == Result(0, f"teamchat {version('teamchat-cli')}\n", "")
 
