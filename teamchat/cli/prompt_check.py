@@ -57,7 +57,9 @@ class Checked:
 
 def cassettes_in(where: Path) -> Sequence[Path]:
     """The cassettes of a folder and of those below it, by name; a file is itself one. Raises `UsageError`."""
-    if where.is_file():
+    if not where.is_dir():
+        if where.suffix != ".cassette" and not os.path.lexists(where):
+            raise UsageError(f"there is no folder {printable(str(where))}")
         read_cassette(where)  # one that was named must be one
         return [where]
     found = sorted(where.rglob("*.cassette"))

@@ -83,6 +83,8 @@ def change(db: Database, session: Session, action: Action, words: list[str], by:
         noted = note_todos(db, session.id, adding(words) if action is Action.ADD else finishing(words), by)
     for problem in noted.problems if noted.changes and not noted.unknown else ():
         note(problem)
+    for number in noted.already:
+        note(f"todo {number} is done already")
     for done in noted.changes:
         if as_json:
             write(f"todo_{done.what}", **todo_fields(done))
@@ -90,7 +92,7 @@ def change(db: Database, session: Session, action: Action, words: list[str], by:
             note(todo_line(done))
     if noted.unknown:
         raise UnknownName("; ".join(noted.problems), LIST)
-    if not noted.changes:
+    if not (noted.changes or noted.already):
         raise UsageError("; ".join(noted.problems), LIST)
 
 

@@ -106,20 +106,21 @@ def read(changes: Iterable[Change]) -> TodoList:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What wishes come to: the changes to store, and what was not done, in words for the user.
+    """The changes to store for some wishes, and what was not done, in words for the user.
 
-    `unknown` are the numbers that are not on the list.
+    `unknown` are the numbers that are not on the list, `already` those that a command need not close again.
     """
 
     changes: tuple[Change, ...] = ()
     unknown: tuple[int, ...] = ()
     problems: tuple[str, ...] = ()
+    already: tuple[int, ...] = ()
 
 
 def note(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, message: str | None = None) -> Noted:
     """The wishes of one message, or of a command, one after the other; none of them fails.
 
-    What is done already may be closed again: it then stays so when the one who said it first is taken back.
+    A message may close again what is done already: it then stays so when the one who said it first is taken back.
     """
     items = {number: item.added.text for number, item in todos.items.items()}
     left = {item.number for item in todos.open}
@@ -127,6 +128,7 @@ def note(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, message: s
     changes: list[Change] = []
     unknown: dict[int, None] = {}
     closed: set[int] = set()
+    already: dict[int, None] = {}
     for wish in wishes:
         match wish:
             case Add() if len(left) >= MOST_OPEN:
@@ -139,13 +141,15 @@ def note(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, message: s
                 changes.append(Change(last, "added", items[last], by, at, message))
             case Finish(number=number) if number not in items:
                 unknown[number] = None
+            case Finish(number=number) if message is None and number not in left | closed:
+                already[number] = None
             case Finish(number=number) if number not in closed:
                 left.discard(number)
                 closed.add(number)
                 changes.append(Change(number, "done", items[number], by, at, message))
             case _:
                 pass
-    return Noted(tuple(changes), tuple(unknown), tuple(_problems(cut, full, unknown, left)))
+    return Noted(tuple(changes), tuple(unknown), tuple(_problems(cut, full, unknown, left)), tuple(already))
 
 
 def _problems(cut: list[int], full: int, unknown: Iterable[int], left: Iterable[int]) -> Iterable[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.scene import objects, refused
 from tests.crew import crew
-from tests.program import cli, run_here
+from tests.program import Result, cli, run_here
 
 REPLIES = {"max": ["Plan.\n[NEXT: sarah]", "Thanks."], "sarah": ["Done.\n[NEXT: max]"]}
 TAPE = Path("tapes/deep/talk.cassette")
@@ -109,8 +109,25 @@ def test_a_turn_that_nobody_asks_for_now_is_a_change(world: Path) -> None:
 
 
 def test_a_folder_without_cassettes_is_an_error() -> None:
-    assert refused(run_here("test", "nowhere")) == "there is no *.cassette in nowhere"
-    assert run_here("test", "nowhere").code == 2
+    Path("empty").mkdir()
+    assert run_here("test", "empty") == Result(
+        2,
+        "",
+        "teamchat: there is no *.cassette in empty\n"
+        "  try: teamchat send --new --record empty/session.cassette 'Your message'\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ("nowhere", "there is no folder nowhere"),
+        ("no.cassette", "the cassette no.cassette cannot be read: No such file or directory"),
+        ("/dev/null", "the cassette /dev/null cannot be read: it is not a file"),
+    ],
+)
+def test_what_is_neither_a_folder_nor_a_cassette_is_told_in_one_line(where: str, error: str) -> None:
+    assert run_here("test", where) == Result(2, "", f"teamchat: {error}\n")
 
 
 def test_a_single_file_may_be_named_whatever_it_is() -> None:

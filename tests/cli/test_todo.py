@@ -60,6 +60,28 @@ def test_several_are_done_at_once_and_an_unknown_one_is_named() -> None:
 
 
 @pytest.mark.usefixtures("made")
+def test_what_is_done_already_is_not_done_again() -> None:
+    for command in (["add", "a"], ["add", "b"], ["done", "1"]):
+        assert run_here("todo", *command).code == 0
+    assert run_here("todo", "done", "1", "--as", "mia") == Result(0, "", notes("todo 1 is done already"))
+    assert run_here("todo", "done", "1", "1", "--json") == Result(0, "", notes("todo 1 is done already"))
+    assert run_here("todo", "done", "1", "2") == Result(
+        0, "", notes("todo 1 is done already", "todo 2 done by kailai: b")
+    )
+    assert run_here("todo", "done", "1", "7") == Result(
+        4,
+        "",
+        notes("todo 1 is done already") + "teamchat: there is no todo 7 (open: none)\n  try: teamchat todo\n",
+    )
+    assert [line.split("  ")[1] for line in run_here("todo", "--history").out.splitlines()] == [
+        "todo 1 added by kailai: a",
+        "todo 2 added by kailai: b",
+        "todo 1 done by kailai: a",
+        "todo 2 done by kailai: b",
+    ]
+
+
+@pytest.mark.usefixtures("made")
 def test_the_history_says_who_changed_what_and_when() -> None:
     assert run_here("send", "Go [TODO: a] [TODO: b]").code == 0
     assert run_here("todo", "done", "2", "--as", "mia").code == 0
