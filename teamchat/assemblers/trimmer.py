@@ -1,10 +1,10 @@
 """The one byte budget of all formats (design: budget; seed 003, 5.2; seed 004, D4).
 
 UTF-8 bytes of everything sent count: headings, fences, separators and the system text beside the prompt. System text,
-task and turn note are never cut. What they leave goes first to the request, then to the current message, then to the
-newest history; so the oldest history is lost first and the request last. Layers come after all of the history:
-knowledge is dropped first, then experience, then the todo list; only the summary, which stands for older history, comes
-before it. No text is measured more than a few times: the cost is linear.
+task and turn note are never cut. What they leave goes first to the current message, then to the request, then to the
+newest history; so the oldest history is lost first and the message that is to be answered last. Layers come after all
+of the history: knowledge is dropped first, then experience, then the todo list; only the summary, which stands for
+older history, comes before it. No text is measured more than a few times: the cost is linear.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[
     prompt without its message would be no prompt.
     """
     spare = _spare(parts, max_bytes)
-    request, request_cut, spare = _cut(parts.request, spare)
     message, message_cut, spare = _cut(parts.message, spare)
+    request, request_cut, spare = _cut(parts.request, spare)
     summary, spare = _fitting((COMPRESSION,), parts, spare)
     over = max(max_bytes - target_bytes, 0) if target_bytes is not None else 0
     around = _around(Section(parts.history_heading, ""))

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from teamchat.assemblers.truncation import byte_length
 from teamchat.core.conclusion import PAUSE_CODES, Tally
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.cooldowns import Cooldowns
@@ -36,6 +37,7 @@ from teamchat.core.errors import (
     UnknownName,
 )
 from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.history import text_of
 from teamchat.core.kept import free, keep
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.living import Living
@@ -291,7 +293,10 @@ def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) 
     for message, gone in ((prompt.answers, trimmed.message_bytes), (request, trimmed.request_bytes)):
         if gone:
             whose = f"{message.speaker.role_name}'s message {message.id}"
-            yield f"{turn.member} is told {whose} without {gone:,} bytes of its middle (max_bytes)"
+            if gone < byte_length(text_of(message).strip()):
+                yield f"{turn.member} is told {whose} without {gone:,} bytes of its middle (max_bytes)"
+            else:
+                yield f"{turn.member} is told nothing of {whose}: its {gone:,} bytes are left out (max_bytes)"
 
 
 def new_turn(session: int, route: int | None, prepared: ReadyTurn, folder: Path) -> NewTurn:

@@ -137,8 +137,8 @@ def test_pieces_stay_whole_or_are_cut_in_order_of_their_worth(
         assert not kept.layers
     worth = [name for name in (TODO, EXPERIENCE, KNOWLEDGE) if name in parts.layers]
     assert [name for name in worth if name in kept.layers] == worth[: len(set(worth) & set(kept.layers))]
-    if trimmed.request_bytes and len(parts.message.body.encode()) > least_bytes(parts.message.body):
-        assert len(kept.message.body.encode()) == least_bytes(parts.message.body)
+    if trimmed.message_bytes and len(parts.request.body.encode()) > least_bytes(parts.request.body):
+        assert len(kept.request.body.encode()) == least_bytes(parts.request.body)
 
 
 def summary_of(parts: Parts) -> dict[str, Section]:
@@ -193,7 +193,8 @@ class TestEachAssembler:
         assert bare == size(assembler.assemble(replace(LONG, context_messages=()))) + 2 * len(
             "<said-0123abcd>\n\n</said-0123abcd>"
         )
-        assert output.prompt.endswith("<said-0123abcd>\n…102 tokens truncated…\n</said-0123abcd>")
+        assert "<said-0123abcd>\n…102 tokens truncated…\n</said-0123abcd>" in output.prompt
+        assert output.prompt.endswith("mend\n</said-0123abcd>")
         assert (output.prompt.count("<said-"), output.prompt.count("</said-")) == (2, 2)
         assert size(output) == bare - 500
 
@@ -221,29 +222,30 @@ class TestEachAssembler:
         assert "message 4" in assembler.assemble(replace(LONG, max_bytes=alone)).prompt
         assert "message 4" not in assembler.assemble(replace(LONG, max_bytes=alone - 1)).prompt
 
-    def test_without_history_the_message_is_cut_in_its_middle(self, assembler: Assembler) -> None:
+    def test_without_history_the_request_is_cut_in_its_middle(self, assembler: Assembler) -> None:
         bare = size(assembler.assemble(replace(LONG, context_messages=())))
 
         output = assembler.assemble(replace(LONG, max_bytes=bare - 100))
 
-        message = output.prompt[output.message_at :]
-        assert output.trimmed == Trimmed(history_messages=5, message_bytes=125)
-        assert message.startswith("beginm")
-        assert "m…31 tokens truncated…m" in message
-        assert message.endswith("mend")
-        assert str(LONG.request) in output.prompt
+        assert output.trimmed == Trimmed(history_messages=5, request_bytes=125)
+        assert "firstr" in output.prompt
+        assert "r…31 tokens truncated…r" in output.prompt
+        assert "rlast" in output.prompt
+        assert output.prompt[output.message_at :] == LONG.current_message
         assert size(output) == bare - 100
 
-    def test_the_request_is_cut_only_when_nothing_of_the_message_is_left(self, assembler: Assembler) -> None:
+    def test_the_message_is_cut_only_when_nothing_of_the_request_is_left(self, assembler: Assembler) -> None:
         bare = size(assembler.assemble(replace(LONG, context_messages=())))
 
         output = assembler.assemble(replace(LONG, max_bytes=bare - 500))
 
-        assert output.prompt[output.message_at :] == "…102 tokens truncated…"
-        assert "firstr" in output.prompt
-        assert "rlast" in output.prompt
-        assert output.trimmed.message_bytes == 408
-        assert output.trimmed.request_bytes > 0
+        message = output.prompt[output.message_at :]
+        assert "firstr" not in output.prompt
+        assert output.prompt.count("…102 tokens truncated…") == 1
+        assert output.trimmed.request_bytes == 409
+        assert message.startswith("beginm")
+        assert message.endswith("mend")
+        assert len(message.encode()) + output.trimmed.message_bytes > 408
         assert size(output) == bare - 500
 
     def test_task_system_text_framework_and_note_are_never_cut(self, assembler: Assembler) -> None:

@@ -61,7 +61,23 @@ def test_the_message_of_an_agent_and_the_request_that_are_cut_are_told(world: Pa
     ran = run_here("send", "--quiet", "--to", "max", "r" * 3500)
     assert (ran.code, ran.out) == (0, "Fine.\n")
     assert re.fullmatch(
-        r"· sarah is told max's message msg-2 without [\d,]+ bytes of its middle \(max_bytes\)\n", ran.err
+        r"· sarah is told max's message msg-2 without [\d,]+ bytes of its middle \(max_bytes\)\n"
+        r"· sarah is told nothing of kailai's message msg-1: its 3,500 bytes are left out \(max_bytes\)\n",
+        ran.err,
+    )
+
+
+def test_a_short_reply_stays_whole_beside_a_long_request(world: Path) -> None:
+    made = crew(world, {"max": ["All is well. [NEXT: sarah]"], "sarah": ["Fine."]}, team={"max_bytes": 100_000})
+    ran = cli("send", "--cut", "--quiet", "--to", "max", "Find bugs", stdin=LONG)
+    assert (ran.code, ran.out) == (0, "Fine.\n")
+    (prompt,) = made.prompts("sarah")
+    assert "All is well." in prompt[prompt.rindex("line 29999") :]
+    assert prompt.count("tokens truncated…") == 1
+    assert re.fullmatch(
+        r"· max is told kailai's message msg-1 without [\d,]+ bytes of its middle \(max_bytes\)\n"
+        r"· sarah is told kailai's message msg-1 without [\d,]+ bytes of its middle \(max_bytes\)\n",
+        ran.err,
     )
 
 
