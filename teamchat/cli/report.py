@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 import typer
 from typer.exceptions import TyperException
 
-from teamchat.cli.retyped import behind_dashes, placed
+from teamchat.cli.retyped import behind_dashes, placed, retyped
 from teamchat.cli.streams import OutputLost, silence
-from teamchat.core.errors import ExitCode, TeamchatError
+from teamchat.core.errors import ExitCode, TeamchatError, UnknownPerson
 from teamchat.core.printable import printable
+from teamchat.core.typed import saying
 
 HINTS = {errno.EMFILE: "ulimit -n 1024"}
 IN_OUR_WORDS = (  # what Typer says for programmers
@@ -34,7 +35,7 @@ def report(command: Callable[[], object], args: Sequence[str] = ()) -> int:  # n
         result = command()
         sys.stdout.flush()
     except TeamchatError as error:
-        return complain(str(error), error.hint and placed(error.hint, args), error.code)
+        return complain(str(error), _hint(error, args), error.code)
     except TyperException as error:
         return misused(error, args)
     except (KeyboardInterrupt, typer.Abort):
@@ -55,6 +56,13 @@ def report(command: Callable[[], object], args: Sequence[str] = ()) -> int:  # n
         place = f": {error.filename}" if error.filename else ""
         return complain(f"{error.strerror or error}{place}", HINTS.get(error.errno or 0), ExitCode.STORE)
     return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _hint(error: TeamchatError, args: Sequence[str]) -> str | None:
+    """What to type, for the team, the session and, where another one was typed, the person."""
+    if isinstance(error, UnknownPerson):
+        return retyped("--as", error.person, args) or placed(saying("--as", error.person), args)
+    return error.hint and placed(error.hint, args)
 
 
 def misused(error: TyperException, args: Sequence[str]) -> int:

@@ -6,6 +6,7 @@ import contextlib
 import shlex
 from collections.abc import Iterator, Sequence
 
+LONGEST = 1000  # characters of a command that anybody would paste
 LONGEST_TEXT = 200  # characters of a text that is repeated
 IN_SESSION = ("compact", "learn", "log", "open", "resume", "send", "show", "stop", "task", "todo", "usage")
 TAKERS = {"--team": (*IN_SESSION, "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
@@ -54,6 +55,18 @@ def _value(option: str, args: Sequence[str]) -> str | None:
         if word.startswith(f"{option}="):
             return word.removeprefix(f"{option}=")
     return None
+
+
+def retyped(option: str, value: str, args: Sequence[str]) -> str | None:
+    """What was typed, with this value of `option`; None where it was not typed, or for one that is too long a line."""
+    words = list(args)
+    for place, word in enumerate(args):
+        if word == option:
+            words[place + 1 : place + 2] = [value]
+        elif word.startswith(f"{option}="):
+            words[place] = f"{option}={value}"
+    line = shlex.join(["teamchat", *words])
+    return line if has(option, args) and len(line) <= LONGEST and line.isprintable() else None
 
 
 def behind_dashes(args: Sequence[str]) -> str:

@@ -8,13 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from teamchat.cli.retyped import has, placed
+from teamchat.cli.retyped import LONGEST, has, placed
 from teamchat.core.errors import NearMiss, NoRoom
 
 if TYPE_CHECKING:
     from teamchat.cli.piped import Message
-
-LONGEST = 1000  # characters of a command that anybody would paste
 
 TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from teamchat.core.engine.decide import default_target
+from teamchat.core.engine.decide import asker_gone, default_target
 from teamchat.core.engine.state import State
-from teamchat.core.errors import NearMiss, UnknownName, UsageError
+from teamchat.core.errors import NearMiss, UnknownName, UnknownPerson, UsageError
 from teamchat.core.messages import well_formed
-from teamchat.core.names import fold
+from teamchat.core.names import Unknown, fold, match
 from teamchat.core.routing.hints import Hint, hints, in_words
 from teamchat.core.routing.markers import Marker, MarkerKind, scan, strip_markers
 from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
@@ -69,8 +69,9 @@ def address(
     """What a person's message asks for; `speaker` is `--as`, `to` is `--to`, and before one that `opens` nobody spoke.
 
     Raises `UsageError` for a message without anything in it or anything to answer, or that calls its speaker alone, and
-    `UnknownName` for a speaker that is no human, an ambiguous title, or when nobody it names is known: then nothing is
-    stored. `NearMiss` is raised where it calls nobody and the first `typed` characters have what was meant to.
+    `UnknownPerson` for a speaker that is no human, `UnknownName` for an ambiguous title or when nobody it names is
+    known: then nothing is stored. `NearMiss` is raised where it calls nobody and the first `typed` characters have what
+    was meant to, or where any is typed and answers an agent that has left the team.
     """
     text = well_formed(text)
     if not text.strip():
@@ -89,6 +90,7 @@ def address(
         raise UsageError("you cannot call yourself; nobody was called")
     near_misses = _near_misses(text, markers, team, who, resolution, mentions=not named)
     wordless = not strip_markers(text, author="human").strip()
+    astray = None
     if opens and wordless and requests:
         names = ", ".join(request.target for request in requests)
         raise UsageError(
@@ -98,6 +100,7 @@ def address(
     if not requests and not named and not wordless:
         target = default_target(state, who.name)
         _refuse_near_misses([hint for hint in near_misses if hint.position < typed], team, target)
+        astray = _astray(state, who, team, target, refuse=typed > 0)
         requests = (RouteRequest(target),) if target else ()
     return Addressed(
         text=text,
@@ -110,6 +113,7 @@ def address(
         problems=(
             *few(problem.message for problem in resolution.problems),
             *(["you cannot call yourself: ignored"] if calls_self else []),
+            *([astray] if astray else []),
             *in_words(near_misses),
         ),
         wordless=wordless,
@@ -142,6 +146,22 @@ def _refuse_near_misses(found: Sequence[Hint], team: Team, target: str | None) -
         raise NearMiss(f"{words} (--anyway sends it as it is)", ", ".join(hint.calls for hint in calls if hint.calls))
 
 
+def _astray(state: State, speaker: Member, team: Team, target: str | None, *, refuse: bool) -> str | None:
+    """What a person is told whose answer goes to `target` since who asked has left the team; None where it does not.
+
+    Raises `NearMiss` instead to `refuse` it: who asked may have another name now.
+    """
+    asker = asker_gone(state, speaker.name)
+    if asker is None or target is None:
+        return None
+    gone = f"{asker}, who asked you, is no longer in the team"
+    if not refuse:
+        return f"{gone}; your answer goes to {target}"
+    found = match(asker, team.ai_members)
+    perhaps = found.closest if isinstance(found, Unknown) else None
+    raise NearMiss(f"{gone} (--anyway sends your answer to {target})", perhaps or target)
+
+
 def _names_anyone(markers: tuple[Marker, ...]) -> bool:
     return any(marker.kind is MarkerKind.NEXT and marker.counts and marker.targets for marker in markers)
 
@@ -161,18 +181,27 @@ def _refuse_unknown(resolution: Resolution, requests: tuple[RouteRequest, ...], 
 
 def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
     """Who speaks: `--as`, else the FROM marker, else the team's first human."""
-    if resolution.from_name and option and team.member(option).name != resolution.from_name:
+    if resolution.from_name and option is not None and person(team, option).name != resolution.from_name:
         raise UsageError(f"--as says {option}, and the message says it is from {resolution.from_name}")
     return person(team, resolution.from_name or option)
 
 
 def person(team: Team, name: str | None) -> Member:
-    """The human of that name, or without one the team's first. Raises `UnknownName`, also for an agent's name."""
-    member = team.humans[0] if name is None else team.member(name)
-    if member.type != "human":
-        people = " or ".join(human.name for human in team.humans)
-        raise UnknownName(f"{member.name} is an agent; only people send messages: --as {people}")
-    return member
+    """The human of that name, or without one the team's first. Raises `UnknownPerson`, also for an agent's name."""
+    if name is None:
+        return team.humans[0]
+    member = next((member for member in team.members if fold(member.name) == fold(name)), None)
+    if member and member.type == "human":
+        return member
+    people = [human.name for human in team.humans]
+    if member:
+        text = f"{member.name} is an agent; only people send messages: --as {' or '.join(people)}"
+        raise UnknownPerson(text, people[0])
+    found = match(name, team.humans)
+    closest = found.closest if isinstance(found, Unknown) else None
+    guess = f": did you mean {closest}?" if closest else ""
+    text = f"no person {name!r} in team {team.name!r} (there are: {', '.join(people)}){guess}"
+    raise UnknownPerson(text, closest or people[0])
 
 
 def address_reply(text: str, team: Team, member: Member) -> AddressedReply:

@@ -5,7 +5,8 @@
     │   ├── TeamFileError      2   the team file is wrong
     │   └── NothingToResume    2   `resume` found no route that waits
     ├── UnknownName            4   no such team, member or session; an ambiguous name
-    │   └── NearMiss           4   what looks like a call and is none
+    │   ├── NearMiss           4   what looks like a call and is none
+    │   └── UnknownPerson      4   a speaker that is no person of the team
     ├── NotTrusted             5   the team file asks for something that was not trusted
     ├── GuardReached           7   a limit lets nobody try it again or elsewhere
     │   └── BudgetUsedUp       8   no budget is left to do so
@@ -84,6 +85,14 @@ class NearMiss(UnknownName):
     def __init__(self, message: str, names: str) -> None:
         super().__init__(message)
         self.names = names
+
+
+class UnknownPerson(UnknownName):
+    """A speaker that is no person of the team; `person` is one, perhaps the one that was meant."""
+
+    def __init__(self, message: str, person: str) -> None:
+        super().__init__(message)
+        self.person = person
 
 
 class NotTrusted(TeamchatError):

@@ -18,6 +18,8 @@ from tests.runners.processes import Pids
 BEGINS = "session s1 begins"
 MEMBER = '[[members]]\nname = "z"\nagent = "{}"'
 PEOPLE = "teamchat team"
+THERE_ARE = "in team 'crew' (there are: kailai, mia)"
+AGENT = "max is an agent; only people send messages: --as kailai or mia"
 
 NAMELESS = (
     "invalid value for '--session' (env var: 'TEAMCHAT_SESSION'): expected a name of printable characters, got {}\n"
@@ -78,10 +80,15 @@ class TestBeforeAnythingBegins:
                 f"'Architect' is the title of several members: max or sarah?\n  try: {PEOPLE}",
             ),
             (["--to", " , +", "Hi"], 2, "--to names nobody\n  try: teamchat send --to max 'Your message'"),
-            (["--as", "", "Hi"], 4, "no member '' in team 'crew' (there are: kailai, mia, max, sarah)"),
-            (["--as", "bob", "Hi"], 4, "no member 'bob' in team 'crew' (there are: kailai, mia, max, sarah)"),
-            (["--as", "max", "Hi"], 4, "max is an agent; only people send messages: --as kailai or mia"),
-            (["[FROM: max] Hi"], 4, "max is an agent; only people send messages: --as kailai or mia"),
+            (["--as", "", "Hi"], 4, f"no person '' {THERE_ARE}\n  try: teamchat send --as kailai Hi"),
+            (["--as", "bob", "Hi"], 4, f"no person 'bob' {THERE_ARE}\n  try: teamchat send --as kailai Hi"),
+            (
+                ["--as=mai", "Hi"],
+                4,
+                f"no person 'mai' {THERE_ARE}: did you mean mia?\n  try: teamchat send --as=mia Hi",
+            ),
+            (["--as", "max", "Hi"], 4, f"{AGENT}\n  try: teamchat send --as kailai Hi"),
+            (["[FROM: max] Hi"], 4, f"{AGENT}\n  try: teamchat send --as kailai 'Your message'"),
             (["--as", "mia", "[FROM: kailai] Hi"], 2, "--as says mia, and the message says it is from kailai"),
             (
                 ["--timeout", "soon", "Hi"],

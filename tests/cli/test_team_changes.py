@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import notes, queue, steady, turn
+from tests.cli.scene import notes, queue, rows, steady, turn
 from tests.crew import Crew, crew
 from tests.program import Result, run_here
 
@@ -112,3 +112,36 @@ def test_a_folder_that_is_gone_stops_its_member_alone(made: Crew, world: Path, p
     assert (ran.code, ran.out) == (2, "max:\nThanks.\n\n")
     assert f"failed: sarah's folder {world}/work/gone {told}; held: sarah\n" in ran.err
     assert run_here("resume", "--skip").code == 0
+
+
+GONE = "max, who asked you, is no longer in the team"
+
+
+def test_an_answer_to_an_agent_that_has_left_is_refused_and_kept_to_be_sent(made: Crew) -> None:
+    becomes(made, 'name = "max"', 'name = "maxim"')
+    before = rows()
+    ran = run_here("send", "I think so", "--trust")
+    sentence = f"teamchat: {GONE} (--anyway sends your answer to maxim)\n"
+    assert (ran.code, ran.err) == (4, f"{sentence}  try: teamchat send --to maxim 'I think so' --trust\n")
+    assert rows() == before
+    assert run_here("send", "--to", "maxim", "I think so", "--trust").out == "maxim:\nThanks.\n\nsarah:\nFine.\n\n"
+
+
+def test_the_one_who_has_another_name_is_meant_rather_than_the_lead(made: Crew) -> None:
+    becomes(made, "[team]\n", '[team]\nlead = "sarah"\n')
+    becomes(made, 'name = "max"', 'name = "maxim"')
+    ran = run_here("send", "I think so", "--trust")
+    assert "  try: teamchat send --to maxim 'I think so' --trust\n" in ran.err
+
+
+def test_an_answer_that_is_sent_anyway_says_to_whom_it_goes(made: Crew) -> None:
+    becomes(made, 'name = "max"', 'name = "zoe"')
+    made.say("max", "", "Thanks.")
+    ran = run_here("send", "--anyway", "I think so", "--trust")
+    assert ran.code == 0
+    assert f"· {GONE}; your answer goes to zoe\n" in ran.err
+
+
+def test_who_asked_is_answered_when_only_the_spelling_of_its_name_changes(made: Crew) -> None:
+    becomes(made, 'name = "max"', 'name = "Max"')
+    assert run_here("send", "I think so", "--trust").out == "Max:\nThanks.\n\nsarah:\nFine.\n\n"

@@ -9,7 +9,7 @@ import pytest
 from teamchat.core.addressing import address, address_reply
 from teamchat.core.engine.route import Route, Status
 from teamchat.core.engine.state import Rules, State
-from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UsageError
+from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UnknownPerson, UsageError
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.team import Member, Team
 
@@ -163,13 +163,13 @@ def test_who_speaks(text: str, options: dict[str, Any], speaker: str) -> None:
         ("[NEXT: zzz, yyy] Hi", {}, "nobody is called 'zzz'; nobody is called 'yyy'", UnknownName),
         ("[NEXT: Tester] Hi", {}, "'Tester' is the title of several members: sarah or carol?", UnknownName),
         ("[NEXT: max, Tester] Hi", {}, "'Tester' is the title of several members: sarah or carol?", UnknownName),
-        ("Hi", {"speaker": "max"}, "max is an agent; only people send messages: --as kailai or bob", UnknownName),
-        ("[FROM: max] Hi", {}, "max is an agent; only people send messages: --as kailai or bob", UnknownName),
+        ("Hi", {"speaker": "max"}, "max is an agent; only people send messages: --as kailai or bob", UnknownPerson),
+        ("[FROM: max] Hi", {}, "max is an agent; only people send messages: --as kailai or bob", UnknownPerson),
         (
             "Hi",
             {"speaker": "zed"},
-            "no member 'zed' in team 'crew' (there are: kailai, bob, max, sarah, carol)",
-            UnknownName,
+            "no person 'zed' in team 'crew' (there are: kailai, bob)",
+            UnknownPerson,
         ),
         ("[FROM: bob] Hi", {"speaker": "kailai"}, "--as says kailai, and the message says it is from bob", UsageError),
     ],

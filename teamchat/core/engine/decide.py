@@ -30,7 +30,7 @@ from teamchat.core.engine.guards import granted
 from teamchat.core.engine.replies import group_delivered, group_ran, turn_ended
 from teamchat.core.engine.route import Route, Status
 from teamchat.core.engine.state import State
-from teamchat.core.engine.team_changes import fit
+from teamchat.core.engine.team_changes import fit, now_called
 
 
 def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
@@ -64,8 +64,15 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
 def default_target(state: State, speaker: str) -> str | None:
     """Who answers a human message that names nobody: whoever asked, the lead, the last AI, the first (section 5)."""
     answered = state.answered_by(speaker)
-    candidates = (answered.by if answered else None, state.rules.lead, state.last_ai, *state.rules.ai)
+    asker = now_called(answered.by, state.rules) if answered else None
+    candidates = (asker, state.rules.lead, state.last_ai, *state.rules.ai)
     return next((name for name in candidates if name in state.rules.ai), None)  # the team may have changed since
+
+
+def asker_gone(state: State, speaker: str) -> str | None:
+    """Who asked this person and has left the team since; None where nobody asked, or who did is still there."""
+    answered = state.answered_by(speaker)
+    return answered.by if answered and now_called(answered.by, state.rules) is None else None
 
 
 def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered) -> None:

@@ -32,12 +32,12 @@ def fit(draft: Draft) -> None:
 
 def _gone(draft: Draft, rules: Rules) -> Iterator[Route]:
     for route in draft.state.queue:
-        if route.status is Status.ASKED and _now(route.target, rules) is None and len(rules.humans) != 1:
+        if route.status is Status.ASKED and now_called(route.target, rules) is None and len(rules.humans) != 1:
             yield route
 
 
 def _fitted(route: Route, rules: Rules) -> Route:
-    target = _now(route.target, rules)
+    target = now_called(route.target, rules)
     if route.status is not Status.ASKED:
         return route if target in (None, route.target) else replace(route, target=target or "")
     if target is None:
@@ -45,6 +45,6 @@ def _fitted(route: Route, rules: Rules) -> Route:
     return replace(route, target=target, status=Status.ASKED if target in rules.humans else Status.WAITING)
 
 
-def _now(name: str, rules: Rules) -> str | None:
+def now_called(name: str, rules: Rules) -> str | None:
     """How the member of that name is spelled now; None if it has left."""
     return next((now for now in (*rules.ai, *rules.humans) if now == name or fold(now) == fold(name)), None)
