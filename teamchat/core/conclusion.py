@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from teamchat.core.engine.actions import Action, Asked, GroupFailed, Paused, PauseKind, TurnFailed
 from teamchat.core.engine.route import Route
 from teamchat.core.engine.state import State
-from teamchat.core.errors import ExitCode, StoreGone, TeamchatError
+from teamchat.core.errors import AgentMissing, ExitCode, StoreGone, TeamchatError
 from teamchat.core.events import Conclusion
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
@@ -27,11 +27,12 @@ PAUSE_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Why a route has no reply."""
+    """Why a route has no reply. `repeats`: it has none again until a person has mended what the reason says."""
 
     code: ExitCode
     reason: str
     hint: str | None
+    repeats: bool = False
 
 
 @dataclass(slots=True)
@@ -49,7 +50,7 @@ class Tally:
 
     def fail(self, route: Route, error: TeamchatError) -> None:
         """A turn that could not even begin."""
-        self.failures[route.number] = Failed(error.code, str(error), error.hint)
+        self.failures[route.number] = Failed(error.code, str(error), error.hint, repeats=_repeats(error))
 
     def add(self, turn: Turn, outcome: Outcome) -> None:
         if outcome.failure and turn.route is not None:
@@ -136,13 +137,19 @@ def conclude_failures(
         return conclude_pause(tally, state, PauseKind.INTERRUPTED, reason)
     code = failures[0].code if alone else ExitCode.MEMBER_FAILED if all_of_it else ExitCode.GROUP_PARTLY_FAILED
     hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
-    return tally.conclusion(state, code, reason, _advice(*hints))
+    repeats = bool(failures) and all(failure.repeats for failure in failures)
+    return tally.conclusion(state, code, reason, None if repeats else _advice(*hints))
 
 
 def conclude_error(tally: Tally, state: State, error: TeamchatError) -> Conclusion:
     """It could not go on; what ran and what waited is held."""
     hint = error.hint if isinstance(error, StoreGone) else _advice(*filter(None, (error.hint,)))
     return tally.conclusion(state, error.code, str(error), hint)
+
+
+def _repeats(error: TeamchatError) -> bool:
+    """Whether to go on would end the same: no command installs or repairs the program."""
+    return isinstance(error, AgentMissing) and error.hint is None
 
 
 def _advice(*hints: str) -> str:

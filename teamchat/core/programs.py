@@ -13,6 +13,7 @@ from pathlib import Path
 from teamchat.core.team import INSTALL
 
 LONGEST_FIRST_LINE = 256  # bytes that Linux reads of it
+BINARY = (b"\x7fELF", b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF and Mach-O
 OTHERWISE = "install it, or change its command in the team file"
 
 
@@ -28,8 +29,8 @@ def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
     """Where a program is, or why it cannot be run with the variables `env`."""
     search = env.get("PATH", os.defpath)
     if found := shutil.which(program, path=search):
-        missing = _missing_interpreter(found, search)
-        return Unusable(f"cannot run: its first line names {missing!r}, which is not there") if missing else found
+        wrong = _wrong_beginning(found, search)
+        return Unusable(wrong) if wrong else found
     there = _at(program, search)
     if there is None:
         install = INSTALL.get(Path(program).name)
@@ -37,7 +38,7 @@ def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
     if there.is_dir():
         return Unusable(f"is a folder; {OTHERWISE}")
     if not there.exists():
-        return Unusable(f"is a link to nothing: {there}")
+        return Unusable(f"is a link to nothing: {there}; {OTHERWISE}")
     return Unusable("is not executable", f"chmod +x {shlex.quote(str(there))}")
 
 
@@ -49,15 +50,23 @@ def _at(program: str, search: str) -> Path | None:
     return next((path for path in found if os.path.lexists(path) and not path.is_dir()), None)
 
 
-def _missing_interpreter(program: str, search: str) -> str | None:
-    """What the `#!` line of a script names, where that is not there."""
+def _wrong_beginning(program: str, search: str) -> str | None:
+    """Why a file with this beginning cannot be run."""
     try:
         with Path(program).open("rb") as file:
-            line = file.read(LONGEST_FIRST_LINE).partition(b"\n")[0]
+            beginning = file.read(LONGEST_FIRST_LINE)
     except OSError:  # one that may be run and not be read
         return None
-    if not line.startswith(b"#!"):
-        return None
+    if beginning.startswith(b"#!"):
+        missing = _missing_interpreter(beginning.partition(b"\n")[0], search)
+        change = "install that, or change the line"
+        return f"cannot run: its first line names {missing!r}, which is not there; {change}" if missing else None
+    is_text = b"\0" not in beginning and not beginning.startswith(BINARY)
+    return "has no #! line; begin the file with one, such as #!/bin/sh" if is_text else None
+
+
+def _missing_interpreter(line: bytes, search: str) -> str | None:
+    """What the `#!` line of a script names, where that is not there."""
     interpreter, *words = [*re.split(r"[ \t]+", os.fsdecode(line[2:]).strip(" \t")), ""]
     if Path(interpreter).is_absolute() and not os.access(interpreter, os.X_OK):
         return interpreter

@@ -234,8 +234,22 @@ class TestTheAgent:
         ran = run_here("send", "--quiet", "--trust", "Hi")
         assert ran.code == 11
         why = "is not installed; install it, or change its command in the team file; held: max\n"
-        assert f"failed: max's program {str(world / 'work' / 'agent.sh')!r} {why}" in ran.err
-        assert ran.err.endswith("· try: teamchat resume\n")
+        assert ran.err.endswith(f"· failed: max's program {str(world / 'work' / 'agent.sh')!r} {why}")
+
+    def test_a_script_that_cannot_be_run_says_what_to_mend(self, world: Path) -> None:
+        program = world / "work" / "agent.sh"
+        program.write_text("echo Hi\n")
+        FILE.write_text('[[members]]\nname = "max"\nagent = "own"\n[agents.own]\ncommand = ["./agent.sh"]')
+        program.chmod(0o644)
+        ran = run_here("send", "--quiet", "--trust", "Hi")
+        assert ran.err.endswith(f"is not executable; held: max\n· try: chmod +x {program} && teamchat resume\n")
+        program.chmod(0o755)
+        why = f"{str(program)!r} has no #! line; begin the file with one, such as #!/bin/sh"
+        told = notes(f"failed: max's program {why}; held: max")
+        assert run_here("resume", "--quiet", "--trust") == Result(11, "", told)
+        assert f"program {why}\n" in run_here("doctor").out
+        program.write_text("#!/bin/sh\necho Hi\n")
+        assert run_here("resume", "--quiet", "--trust").out == "Hi\n"
 
     def test_a_program_that_can_not_be_started(self, world: Path) -> None:
         program = world / "work" / "agent.sh"

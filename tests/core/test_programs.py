@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from teamchat.core.programs import OTHERWISE, Unusable, find_program
+from teamchat.core.programs import BINARY, OTHERWISE, Unusable, find_program
 
 
 def program(folder: Path, name: str = "tool", text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:
@@ -45,7 +46,9 @@ def test_a_folder_is_none(tmp_path: Path) -> None:
 
 def test_a_link_to_nothing_is_named(tmp_path: Path) -> None:
     (tmp_path / "tool").symlink_to("gone")
-    assert find_program("tool", {"PATH": str(tmp_path)}) == Unusable(f"is a link to nothing: {tmp_path}/tool")
+    assert find_program("tool", {"PATH": str(tmp_path)}) == Unusable(
+        f"is a link to nothing: {tmp_path}/tool; {OTHERWISE}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,11 +64,28 @@ def test_a_link_to_nothing_is_named(tmp_path: Path) -> None:
 def test_an_interpreter_that_is_not_there_is_named(tmp_path: Path, line: str, missing: str) -> None:
     path = program(tmp_path, text=f"{line}\n")
     assert find_program(str(path), {"PATH": "/bin"}) == Unusable(
-        f"cannot run: its first line names {missing}, which is not there"
+        f"cannot run: its first line names {missing}, which is not there; install that, or change the line"
     )
 
 
-@pytest.mark.parametrize("text", ["", "#!\n", "#!/bin/sh -e\n", "#!/usr/bin/env sh\n", "#!/usr/bin/env\n", "\x7fELF"])
+@pytest.mark.parametrize("text", ["", "\n", "echo hi\n", "#comment\n", " #!/bin/sh\n", "\ufeff#!/bin/sh\n", "x" * 500])
+def test_a_text_without_an_interpreter_is_told_what_to_begin_with(tmp_path: Path, text: str) -> None:
+    path = program(tmp_path, text=text)
+    assert find_program(str(path), {}) == Unusable("has no #! line; begin the file with one, such as #!/bin/sh")
+    with pytest.raises(OSError, match="Exec format error"):
+        subprocess.run([path], check=False)
+
+
+@pytest.mark.parametrize("magic", BINARY)
+def test_a_binary_program_needs_none(tmp_path: Path, magic: bytes) -> None:
+    path = program(tmp_path)
+    path.write_bytes(magic)
+    assert find_program(str(path), {}) == str(path)
+    path.write_bytes(b"MZ\0")
+    assert find_program(str(path), {}) == str(path)
+
+
+@pytest.mark.parametrize("text", ["#!\n", "#!/bin/sh -e\n", "#!/usr/bin/env sh\n", "#!/usr/bin/env\n"])
 def test_any_other_first_line_is_let_be(tmp_path: Path, text: str) -> None:
     path = program(tmp_path, text=text)
     assert find_program(str(path), {"PATH": "/bin:/usr/bin"}) == str(path)
