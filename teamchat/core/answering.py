@@ -255,6 +255,7 @@ class Answering:
         except StoreGone as error:
             self.tally.text = answer.finished.text
             self.emit(Warned(f"what {answer.member.name} said is not stored: {error}\n{answer.finished.text}"))
+            self.remove(answer.scratch, answer.turn.folder)  # no store is left that reminds the next command of them
             raise
         except StoreError as error:
             if not keep(folder, answer.finished):
