@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import sqlite3
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from tests.cli.scene import objects, refused, said
 from tests.crew import crew
 from tests.program import Result, run_here
 
-STAMP = re.compile(r"-\d{8}-\d{6}\.backup")
+STAMP = re.compile(r"-\d{8}-\d{6}\.(backup|damaged)")
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def store(world: Path) -> Path:
 
 def looked() -> Result:
     ran = run_here("doctor", "--store")
-    return Result(ran.code, STAMP.sub("-WHEN.backup", ran.out), ran.err)
+    return Result(ran.code, STAMP.sub(r"-WHEN.\1", ran.out), ran.err)
 
 
 def damage(store: Path, sql: str) -> None:
@@ -71,7 +73,10 @@ def test_of_a_damaged_one_the_rest_is_rescued_and_goes_on_by_what_is_to_be_typed
     assert lines[0].startswith(f"✗  store   the store {store} is damaged: turn 1 is about a message that is missing")
     folder = store.parent
     typed = f"mv {folder} {folder}.damaged && mv {folder}.rescued {folder}"
-    assert lines[-2:] == [f"✓  rescued 2 sessions, 5 messages, 3 turns, in {folder}.rescued", f"  try: {typed}"]
+    assert lines[-2:] == [
+        f"!  rescued 2 sessions, 5 messages, 3 turns, in {folder}.rescued; lost: 1 turn",
+        f"  try: {typed}",
+    ]
     subprocess.run(["sh", "-c", typed], check=True)
     assert looked().code == 0
     assert said() == [("kailai", "Again"), ("max", "More.")]
@@ -83,20 +88,14 @@ def test_what_needs_a_lost_row_is_lost_or_goes_on_without_it(store: Path) -> Non
     damage(store, "DELETE FROM texts")
     damage(store, "DELETE FROM sessions WHERE id = 1")
     lines = looked().out.splitlines()
-    assert lines[-2] == f"✓  rescued 2 sessions, 5 messages, 0 turns, in {store.parent}.rescued"
+    assert lines[-2] == (f"!  rescued 2 sessions, 5 messages, 0 turns, in {store.parent}.rescued; lost: 4 turns")
     with contextlib.closing(Database(Path(f"{store.parent}.rescued") / store.name)) as db:
         assert list(problems(db)) == []
         assert [row["name"] for row in db.rows("SELECT name FROM sessions ORDER BY id")] == ["rescued-1", "s2"]
 
 
 def test_both_ends_of_a_table_with_a_damaged_page_are_rescued(store: Path) -> None:
-    damage(
-        store,
-        """WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
-        INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_type, routing,
-        timestamp) SELECT 1, 'msg-' || i, i, 'x' || hex(zeroblob(100)), 'a', 'a', 'ai', '[[], []]', 1 FROM n""",
-    )
-    damage(store, "PRAGMA wal_checkpoint(TRUNCATE)")
+    grown(store)
     content = store.read_bytes()
     middle = content.index(b"msg-200")
     store.write_bytes(content[: middle // 4096 * 4096] + bytes(4096) + content[middle // 4096 * 4096 + 4096 :])
@@ -110,13 +109,96 @@ def test_of_a_store_of_which_nothing_can_be_read_a_copy_is_kept_and_how_to_begin
     ran = looked()
     assert ran.code == 13
     assert ran.out.splitlines()[1:] == [
-        "  try: teamchat doctor --store",
-        f"✓  backup  {store.parent}/teamchat-WHEN.backup",
+        f"·  copy    {store.parent}/teamchat-WHEN.damaged, a copy of the damaged file",
         "✗  rescued nothing can be read",
         f"  try: mv {store.parent} {store.parent}.damaged",
     ]
-    (backup,) = store.parent.glob("*.backup")
-    assert backup.read_bytes() == store.read_bytes()
+    assert [copy.read_bytes() for copy in store.parent.glob("*.damaged")] == [store.read_bytes()]
+    assert not list(store.parent.glob("*.backup"))
+
+
+def grown(store: Path) -> None:
+    """400 messages more, all of them in the file."""
+    damage(
+        store,
+        """WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+        INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_type, routing,
+        timestamp) SELECT 1, 'msg-' || i, i, 'x' || hex(zeroblob(100)), 'a', 'a', 'ai', '[[], []]', 1 FROM n""",
+    )
+    damage(store, "PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def cut(store: Path, pages: int = 1) -> bytes:
+    """What is left of a store without its last pages."""
+    os.truncate(store, store.stat().st_size - 4096 * pages)
+    return store.read_bytes()
+
+
+@pytest.mark.parametrize("pages", [1, 6])
+def test_of_one_without_its_last_pages_the_rest_is_rescued_and_its_file_stays_as_it_is(store: Path, pages: int) -> None:
+    grown(store)
+    left = cut(store, pages)
+    ran = looked()
+    rescued = re.compile(r"^(.)  rescued 2 sessions, (\d+) messages, 4 turns, in [^\s;]+(; lost: .*)?$", re.MULTILINE)
+    found = rescued.search(ran.out)
+    assert found, ran.out
+    if pages == 1:  # it is one of an index
+        assert found.groups() == ("✓", "396", None)
+    else:
+        assert 100 < int(found[2]) < 396
+        assert (found[1], found[3]) == ("!", f"; lost: {396 - int(found[2])} messages")
+    assert "teamchat doctor --store" not in ran.out
+    assert (ran.code, store.read_bytes()) == (13, left)
+
+
+def test_where_neither_table_nor_index_can_be_counted_the_number_is_unknown(store: Path) -> None:
+    grown(store)
+    with contextlib.closing(sqlite3.connect(store)) as db:
+        roots = db.execute("SELECT rootpage FROM sqlite_master WHERE tbl_name = 'messages' AND rootpage > 0").fetchall()
+    with store.open("r+b") as file:
+        for (page,) in roots:
+            file.seek(4096 * (page - 1))
+            file.write(bytes(4096))
+    (rescued,) = [line for line in looked().out.splitlines() if " rescued " in line]
+    assert rescued.startswith("!  rescued 2 sessions, 0 messages, 0 turns, in ")
+    assert "; lost: 4 turns, an unknown number of messages" in rescued
+
+
+@pytest.mark.parametrize("harm", [cut, Path.unlink, lambda store: store.write_bytes(b"nothing of a store" * 1000)])
+def test_the_newest_whole_backup_is_named_and_put_back_by_what_is_to_be_typed(
+    store: Path, harm: Callable[[Path], object]
+) -> None:
+    grown(store)
+    assert looked().code == 0
+    (store.parent / "teamchat-99990101-000000.backup").write_bytes(b"no store")  # newer, and not whole
+    harm(store)
+    ran = looked()
+    folder = store.parent
+    put_back = f"mv {folder} {folder}.damaged && mkdir -m 700 {folder} && cp {folder}.damaged/"
+    *_, named, last = ran.out.splitlines()
+    backup = f"{folder}/teamchat-WHEN.backup"
+    assert named.split() == f"· backup {backup}, the newest whole one: 2 sessions, 396 messages, 4 turns".split()
+    assert last == f"  try: {put_back}teamchat-WHEN.backup {store}"
+    assert ran.out.count("try:") == 1
+    typed = run_here("doctor", "--store").out.splitlines()[-1].removeprefix("  try: ")
+    subprocess.run(["sh", "-c", typed], check=True)
+    assert looked().code == 0
+    assert said() == [("kailai", "Again"), ("max", "More.")]
+
+
+def test_what_a_backup_does_not_have_is_not_given_up_for_it(store: Path) -> None:
+    assert looked().code == 0
+    grown(store)
+    damage(store, "UPDATE turns SET setup = '{}' WHERE id = 1")
+    lines = looked().out.splitlines()
+    folder = store.parent
+    typed = f"mv {folder} {folder}.damaged && mv {folder}.rescued {folder}"
+    rescued = f"!  rescued 2 sessions, 396 messages, 3 turns, in {folder}.rescued; lost: 1 turn"
+    assert lines[-4].startswith(rescued)
+    assert lines[-3] == f"  try: {typed}"  # it has more messages, and the backup more turns
+    backup = f"{folder}/teamchat-WHEN.backup"
+    assert lines[-2] == f"·  backup  {backup}, the newest whole one: 2 sessions, 5 messages, 4 turns"
+    assert lines[-1].startswith(f"  try: mv {folder} ")
 
 
 def test_a_store_that_is_gone_is_told_with_how_to_begin_anew(store: Path) -> None:
@@ -135,7 +217,7 @@ def test_as_json_each_finding_is_an_object(store: Path) -> None:
     damage(store, "UPDATE sessions SET created_at = 1e300")
     *found, result = objects(run_here("doctor", "--store", "--json"))
     assert [(line["what"], line["state"]) for line in found] == [
-        ("store", "failed"), ("store", "failed"), ("backup", "ok"), ("rescued", "ok"),
+        ("store", "failed"), ("store", "failed"), ("copy", "note"), ("rescued", "ok"),
     ]  # fmt: skip
     assert result["code"] == 13
 

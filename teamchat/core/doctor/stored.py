@@ -6,16 +6,18 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
 from shlex import quote
 
+from teamchat.core.doctor.backups import Backup, newest_whole
 from teamchat.core.doctor.checks import Check, failed
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.folders import STORE_NAME, workspace_path
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database, was_there
-from teamchat.core.store.rescue import rescue
+from teamchat.core.store.rescue import lost, rescue
 from teamchat.runners.removal import remove
 
 MOST_PROBLEMS = 10
@@ -28,7 +30,10 @@ def examine_store(root: Path) -> Iterator[Check]:
     if file.exists():
         yield from _examine(file)
     elif was_there(file):
-        yield failed("store", StoreError(f"the store {file} is damaged: {GONE}", _away(file.parent)))
+        whole = newest_whole(file)
+        yield failed("store", StoreError(f"the store {file} is damaged: {GONE}", None if whole else _away(file.parent)))
+        if whole:
+            yield _earlier(whole, file, better=True)
     else:
         yield Check(None, "store", "ok", f"{file}, made by the first message", str(file))
 
@@ -46,14 +51,15 @@ def _examine(file: Path) -> Iterator[Check]:
                 return
             wrong = list(islice(problems(db), MOST_PROBLEMS))
             for problem in wrong:
-                yield failed("store", db.damaged(problem))
-            if not wrong:
-                yield Check(None, "store", "ok", f"{file}, every page, reference and row", str(file))
-            yield backup
+                yield replace(failed("store", db.damaged(problem)), hint=None)  # its hint is this very command
             if wrong:
-                yield _rescued(db)
+                yield _of_damaged(backup)
+                yield from _rescued(db)
+            else:
+                yield Check(None, "store", "ok", f"{file}, every page, reference and row", str(file))
+                yield backup
     except StoreError as error:
-        yield failed("store", error)
+        yield replace(failed("store", error), hint=None)
 
 
 def _backup(db: Database) -> Check:
@@ -71,23 +77,68 @@ def _backup(db: Database) -> Check:
     return Check(None, "backup", "ok", str(to), str(to))
 
 
-def _rescued(db: Database) -> Check:
-    folder = _free(db.path.parent.with_name(f"{db.path.parent.name}.rescued"))
+def _of_damaged(backup: Check) -> Check:
+    """The copy of a damaged file, under a name that no backup has."""
+    if backup.value is None:  # it could not be written
+        return backup
+    file = Path(backup.value)
+    to = file.rename(_free(file.with_suffix(".damaged")))
+    return Check(None, "copy", "note", f"{to}, a copy of the damaged file", str(to))
+
+
+def _rescued(db: Database) -> Iterator[Check]:
+    """What could be rescued, and the newest whole backup; the command is of the one that has no less than the other."""
+    file, whole = db.path, newest_whole(db.path)
+    folder = _free(file.parent.with_name(f"{file.parent.name}.rescued"))
     try:
         found = rescue(db, folder / STORE_NAME)
     except StoreError as error:
-        return failed("rescued", error)
-    counts = ", ".join(f"{found[noun]} {noun}{'' if found[noun] == 1 else 's'}" for noun in TOLD)
+        yield replace(failed("rescued", error), hint=None)
+        found = {}
+    else:
+        yield _of_rescue(db, folder, found, better=not (whole and _has_all(whole.numbers, found)))
+    if whole:
+        yield _earlier(whole, file, better=_has_all(whole.numbers, found) or not _has_all(found, whole.numbers))
+
+
+def _of_rescue(db: Database, folder: Path, found: dict[str, int], *, better: bool) -> Check:
+    away = _away(db.path.parent)
     if not any(found.values()):
         remove(folder)
-        return failed("rescued", StoreError("nothing can be read", _away(db.path.parent)))
-    hint = f"{_away(db.path.parent)} && mv {quote(str(folder))} {quote(str(db.path.parent))}"
-    return Check(None, "rescued", "ok", f"{counts}, in {folder}", str(folder), hint)
+        return failed("rescued", StoreError("nothing can be read", away if better else None))
+    gone = ", ".join(_number(number, noun) for noun, number in lost(db, found).items())
+    text = f"{_told(found)}, in {folder}{f'; lost: {gone}' if gone else ''}"
+    hint = f"{away} && mv {quote(str(folder))} {quote(str(db.path.parent))}"
+    return Check(None, "rescued", "warning" if gone else "ok", text, str(folder), hint if better else None)
+
+
+def _earlier(whole: Backup, store: Path, *, better: bool) -> Check:
+    hint = whole.put_back(store, _aside(store.parent)) if better else None
+    text = f"{whole.file}, the newest whole one: {_told(whole.numbers)}"
+    return Check(None, "backup", "note", text, str(whole.file), hint)
+
+
+def _has_all(numbers: dict[str, int], others: dict[str, int]) -> bool:
+    """Whether there are as many rows of each kind as in the other store."""
+    return all(numbers.get(noun, 0) >= number for noun, number in others.items())
+
+
+def _told(numbers: dict[str, int]) -> str:
+    return ", ".join(_number(numbers[noun], noun) for noun in TOLD)
+
+
+def _number(number: int | None, noun: str) -> str:
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"an unknown number of {many}" if number is None else f"{number} {noun if number == 1 else many}"
+
+
+def _aside(folder: Path) -> Path:
+    return _free(folder.with_name(f"{folder.name}.damaged"))
 
 
 def _away(folder: Path) -> str:
     """What to type to begin anew: the whole folder goes, for a write-ahead log must not get into the next store."""
-    return f"mv {quote(str(folder))} {quote(str(_free(folder.with_name(f'{folder.name}.damaged'))))}"
+    return f"mv {quote(str(folder))} {quote(str(_aside(folder)))}"
 
 
 def _free(path: Path) -> Path:

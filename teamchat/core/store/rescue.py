@@ -53,6 +53,8 @@ def rescue(damaged: Database, to: Path) -> dict[str, int]:
 
     Raises `StoreError` where the new store cannot be written.
     """
+    # with it SQLite reads a file that is shorter than its header says, but for the pages that are cut off
+    damaged.execute("PRAGMA writable_schema = ON")
     new = Database(to)
     try:
         new.execute("PRAGMA foreign_keys = OFF")
@@ -63,9 +65,31 @@ def rescue(damaged: Database, to: Path) -> dict[str, int]:
                 new.execute(sql, *(secrets.token_hex(16), time.time())[: 2 * ("?1" in sql)])
             for lesson in new.values(a_lesson, "SELECT * FROM lessons"):
                 new.execute("INSERT INTO lesson_words (rowid, body) VALUES (?, ?)", lesson.number, spaced(lesson.text))
-        return {kind.noun: new.the(_count, f"SELECT COUNT(*) AS many FROM {kind.table}") for kind in KINDS}  # noqa: S608
+        return numbers(new)
     finally:
         new.close()
+
+
+def numbers(db: Database) -> dict[str, int]:
+    """How many rows of each kind a whole store has."""
+    return {kind.noun: db.the(_count, _counting(kind)) for kind in KINDS}
+
+
+def lost(damaged: Database, kept: dict[str, int]) -> dict[str, int | None]:
+    """How many rows a damaged store has beyond those that were `kept`, of kinds that lost any; None is unknown."""
+    missing = {kind.noun: _missing(damaged, kind, kept[kind.noun]) for kind in KINDS}
+    return {noun: number for noun, number in missing.items() if number != 0}
+
+
+def _missing(damaged: Database, kind: Kind, kept: int) -> int | None:
+    for index in ("NOT INDEXED", ""):  # where rows cannot be read, an index may still have all of them
+        with contextlib.suppress(DamagedStore):
+            return max(0, damaged.the(_count, _counting(kind, index)) - kept)
+    return None
+
+
+def _counting(kind: Kind, index: str = "") -> str:
+    return f"SELECT COUNT(*) AS many FROM {kind.table} {index}"  # noqa: S608 (our own names)
 
 
 def _count(row: Row) -> int:

@@ -1,0 +1,43 @@
+"""The backups that earlier checks left beside a store: the newest whole one, and the command that puts it back."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from tempfile import TemporaryDirectory
+
+from teamchat.core.errors import StoreError
+from teamchat.core.store.checking import problems
+from teamchat.core.store.database import Database
+from teamchat.core.store.rescue import numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A whole store in a file, and how many rows of each kind it has."""
+
+    file: Path
+    numbers: dict[str, int]
+
+    def put_back(self, store: Path, away: Path) -> str:
+        """The command for it; the folder of `store` goes to `away`: its write-ahead log must not get into the next."""
+        folder, kept = quote(str(store.parent)), quote(str(away / self.file.name))
+        return f"mv {folder} {quote(str(away))} && mkdir -m 700 {folder} && cp {kept} {quote(str(store))}"
+
+
+def newest_whole(store: Path) -> Backup | None:
+    """The newest backup of `store` in which nothing is wrong; each is looked at in a copy, updated to this version."""
+    for file in sorted(store.parent.glob(f"{store.stem}-*.backup*"), reverse=True):
+        with TemporaryDirectory() as folder:
+            copy = Path(folder) / store.name
+            try:
+                shutil.copyfile(file, copy)
+                with closing(Database(copy)) as db:
+                    if not any(problems(db)):
+                        return Backup(file, numbers(db))
+            except (OSError, StoreError):
+                continue
+    return None
