@@ -196,6 +196,26 @@ def test_a_hint_is_for_the_team_and_the_session_that_were_typed() -> None:
     assert placed("teamchat send 'about --session x'", ["--session", "s1"]).endswith("' --session s1")
 
 
+@pytest.mark.parametrize(
+    ("hint", "typed", "again"),
+    [
+        ("--new", "--no-wait --session s1 --to max 'a b'", "--new --no-wait --to max 'a b'"),
+        ("--new", "--session=s1 --team b.toml Hi -- --session x", "--new --team b.toml Hi -- --session x"),
+        ("--session s1", "--new --session s1 --to echo hi", "--session s1 --to echo hi"),
+        ("--new --record b", "--to max --record a hi", "--new --record b --to max hi"),
+        ("--new --record b", "--record=a --new hi", "--new --record b hi"),
+        ("--to max", "--to , hi", "--to max 'Your message'"),
+    ],
+)
+def test_a_message_that_is_refused_in_one_place_is_given_whole_for_another(hint: str, typed: str, again: str) -> None:
+    assert placed(f"teamchat send {hint} 'Your message'", ["send", *shlex.split(typed)]) == f"teamchat send {again}"
+
+
+def test_a_message_that_is_too_long_for_a_line_is_not_given_as_an_example() -> None:
+    for text in ("x" * 1000, "two\nlines"):
+        assert placed("teamchat stop\nteamchat send --new 'Your message'", ["send", text]) == "teamchat stop"
+
+
 @pytest.mark.parametrize("option", TAKERS)
 def test_the_commands_that_take_where_they_work_are_known(option: str) -> None:
     group = LazyGroup(name="teamchat")

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+
+from teamchat.core.typed import EXAMPLE
 
 LONGEST = 1000  # characters of a command that anybody would paste
 LONGEST_TEXT = 200  # characters of a text that is repeated
 IN_SESSION = ("compact", "learn", "log", "open", "resume", "send", "show", "stop", "task", "todo", "usage")
 TAKERS = {"--team": (*IN_SESSION, "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
 """Which commands take the options that say where they work."""
+CONVERSATION = ("--new", "--session")
+ELSEWHERE = (*CONVERSATION, "--record")
+"""What a message that is refused in one place is sent with to another."""
 
 
 def placed(hint: str, args: Sequence[str]) -> str:
     """The commands of a hint for the team and the session that the typed `args` name."""
-    return "\n".join(" && ".join(_placed(command, args) for command in _commands(line)) for line in hint.split("\n"))
+    lines = (" && ".join(_placed(command, args) for command in _commands(line)) for line in hint.split("\n"))
+    return "\n".join(filter(None, lines))
 
 
 def _commands(line: str) -> Iterator[str]:
@@ -33,6 +39,8 @@ def _placed(command: str, args: Sequence[str]) -> str:
     program, *words = shlex.split(command)
     if program != "teamchat":
         return command
+    if words[-1] == EXAMPLE and args[:1] == words[:1] == ["send"] and _leads_elsewhere(words[1:-1]):
+        return _sent_again(words[1:-1], args[1:])
     wanted = [option for option, takers in TAKERS.items() if words[0] in takers and not has(option, words)]
     if "--new" in words and "--session" in wanted:
         wanted.remove("--session")  # another one is to begin
@@ -40,6 +48,38 @@ def _placed(command: str, args: Sequence[str]) -> str:
     begins = words[0] == "send" and "--new" in args and not (has("--new", words) or has("--session", words))
     options = [f"{option} {shlex.quote(value)}" for option, value in given if value is not None]
     return " ".join([command, *(["--new"] if begins else []), *options])
+
+
+def _leads_elsewhere(options: Sequence[str]) -> bool:
+    """Whether the options say where a message goes, and nothing else."""
+    return bool(options) and not list(_without(ELSEWHERE, options))
+
+
+def _sent_again(options: Sequence[str], typed: Sequence[str]) -> str:
+    """What was typed for `send`, with these options in place of its own; nothing where that is too long for a line."""
+    replaced = {option for option in ELSEWHERE if has(option, options)}
+    if replaced & {*CONVERSATION}:
+        replaced |= {*CONVERSATION}
+    return line_of("send", *options, *_without(replaced, typed)) or ""
+
+
+def _without(options: Collection[str], words: Sequence[str]) -> Iterator[str]:
+    """The words without these options and their values. What follows `--` is text."""
+    left = iter(words)
+    for word in left:
+        if word == "--":
+            yield from (word, *left)
+        elif word in options:
+            if word != "--new":  # it alone has no value
+                next(left, None)
+        elif word.partition("=")[0] not in options:
+            yield word
+
+
+def line_of(*words: str) -> str | None:
+    """The command of teamchat with these words; None for one that is too long for a line."""
+    line = shlex.join(["teamchat", *words])
+    return line if len(line) <= LONGEST and line.isprintable() else None
 
 
 def has(option: str, words: Sequence[str]) -> bool:
@@ -65,8 +105,7 @@ def retyped(option: str, value: str, args: Sequence[str]) -> str | None:
             words[place + 1 : place + 2] = [value]
         elif word.startswith(f"{option}="):
             words[place] = f"{option}={value}"
-    line = shlex.join(["teamchat", *words])
-    return line if has(option, args) and len(line) <= LONGEST and line.isprintable() else None
+    return line_of(*words) if has(option, args) else None
 
 
 def behind_dashes(args: Sequence[str]) -> str:

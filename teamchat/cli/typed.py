@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from teamchat.cli.retyped import LONGEST, has, placed
+from teamchat.cli.retyped import has, line_of, placed
 from teamchat.core.errors import NearMiss, NoRoom
 
 if TYPE_CHECKING:
@@ -20,8 +19,7 @@ TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
 def typed_with(*options: str) -> str | None:
     """The command with these options in front of its others; None for one that is too long for a line."""
     command, *rest = TYPED.get() or [""]
-    line = shlex.join(["teamchat", command, *options, *rest])
-    return line if len(line) <= LONGEST and line.isprintable() else None
+    return line_of(command, *options, *rest)
 
 
 @contextlib.contextmanager

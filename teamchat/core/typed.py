@@ -6,12 +6,13 @@ import os
 import shlex
 from pathlib import Path
 
+EXAMPLE = "Your message"
 LEARN = "teamchat learn 'Run make lint before you commit'"
 
 
 def saying(*options: str) -> str:
     """The command that sends a message with these options."""
-    return shlex.join(["teamchat", "send", *options, "Your message"])
+    return shlex.join(["teamchat", "send", *options, EXAMPLE])
 
 
 def unused(path: Path) -> Path:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,8 @@ def test_a_recording_that_can_not_go_on_is_refused_before_anything_is_said(casse
     before = run_here("log", "--json").out
     ran = run_here("send", "--record", cassette, "--to", "max", "More")
     assert (ran.code, run_here("log", "--json").out) == (2, before)
+    other = shlex.quote(str(cassette.with_stem("talk-2")))
+    assert ran.err.endswith(f"\n  try: teamchat send --new --record {other} --to max More\n")
     assert "does not end where this conversation stands" in ran.err
 
 

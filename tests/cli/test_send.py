@@ -179,7 +179,7 @@ class TestSessions:
         assert run_here("send", "--session", "login", "--new", "Hi") == Result(
             2,
             "",
-            "teamchat: there is a session 'login' already\n  try: teamchat send --session login 'Your message'\n",
+            "teamchat: there is a session 'login' already\n  try: teamchat send --session login Hi\n",
         )
         assert rows() == before
 

@@ -358,7 +358,11 @@ def test_a_second_process_on_the_session_is_refused_and_told_of_the_first(pids: 
     try:
         pids.await_count(1)
         before = rows()
-        for command in (("send", "Me, too"), ("resume",), ("send", "--json", "Me, too")):
+        for command, again in (
+            (("send", "Me, too"), "'Me, too' --no-wait"),
+            (("resume",), "'Your message'"),
+            (("send", "--json", "Me, too"), "--json 'Me, too' --no-wait"),
+        ):
             ran = run_here(*command, "--no-wait")
             assert (ran.code, ran.out) == (13, "")
             told = [line for line in ran.err.splitlines() if not line.startswith("· ")]
@@ -366,7 +370,7 @@ def test_a_second_process_on_the_session_is_refused_and_told_of_the_first(pids: 
             assert told == [
                 f"teamchat: this conversation is being run by {holder}; wait, stop it, or begin another one",
                 "  try: teamchat stop",
-                "  try: teamchat send --new 'Your message'",
+                f"  try: teamchat send --new {again}",
             ]
         assert {**rows(), "sessions": []} == {**before, "sessions": []}  # when it was used last has changed
         assert run_here("log").out.startswith("msg-1 kailai -> max:")
