@@ -7,6 +7,10 @@ import typer
 from teamchat.cli.options import JsonOption, SessionOption, TeamOption
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from teamchat.core.store.database import Database
     from teamchat.core.store.messages import SqliteLog
 
 
@@ -23,19 +27,19 @@ def log(
     from teamchat.cli.output.jsonl import message_fields, write
     from teamchat.cli.output.long import pieces_of, whole, write_block
     from teamchat.cli.output.long import write as write_pieces
-    from teamchat.cli.output.words import called, note
+    from teamchat.cli.output.words import note
     from teamchat.cli.place import find_root, open_store
     from teamchat.cli.typed import placed_here
     from teamchat.core.errors import UsageError
     from teamchat.core.history import name_of
     from teamchat.core.store.messages import SqliteLog
-    from teamchat.core.store.routes import open_routes
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import turn_numbers
 
     if full is not None and (as_json or number):
         raise UsageError("--full, --json and -n exclude each other")
-    with open_store(find_root(team)) as db:
+    root = find_root(team)
+    with open_store(root) as db:
         chosen = need_session(db, session)
         turns = turn_numbers(db, chosen.id)
         messages = SqliteLog(db, chosen.id)
@@ -55,8 +59,27 @@ def log(
                 head = f"{message.id} {name_of(message)}{to}" + (f" (turn {turn})" if turn else "")
                 write_block(head, message.content, placed_here(f"teamchat log --full {message.id}"))
         if not as_json:
-            for route in open_routes(db, chosen.id):
-                note(f"{route.status}: {called(route)}")
+            for line in queue_lines(root, db, chosen.id):
+                note(line)
+
+
+def queue_lines(root: Path, db: Database, session: int) -> Iterator[str]:
+    """Who runs and who waits; of what was left by a teamchat that was killed, that and what to type."""
+    from teamchat.cli.abandoned import abandoned
+    from teamchat.cli.output.words import called
+    from teamchat.cli.typed import placed_here
+    from teamchat.core.engine.route import Route, Status
+    from teamchat.core.recovery import REASON
+    from teamchat.core.store.routes import open_routes
+
+    def running() -> list[Route]:
+        return [route for route in open_routes(db, session) if route.status is Status.RUNNING]
+
+    left = abandoned(root, session, running)
+    for route in open_routes(db, session):
+        yield f"{REASON if route in left else route.status}: {called(route)}"
+    if left:
+        yield f"try: {placed_here('teamchat resume')}"
 
 
 def message_of(messages: SqliteLog, name: str) -> str:

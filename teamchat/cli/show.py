@@ -30,6 +30,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show the receipt of a turn: what went in, under which permissions, and what came of it."""
+    from teamchat.cli.abandoned import abandoned
     from teamchat.cli.output.jsonl import write
     from teamchat.cli.output.long import whole
     from teamchat.cli.output.long import write as write_pieces
@@ -40,17 +41,20 @@ def show(
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.summaries import summary_of
-    from teamchat.core.store.turns import partial_of, prompt_of, system_of
+    from teamchat.core.store.turns import partial_of, prompt_of, running_turns, system_of
 
     if prompt + system + diff + reply + as_json > 1:
         raise UsageError("--prompt, --system, --diff, --reply and --json exclude each other")
     check_name(turn)
-    with open_store(find_root(team)) as db:
+    root = find_root(team)
+    with open_store(root) as db:
         chosen = need_session(db, session)
         found = turn_called(db, chosen, turn)
+        left = found in abandoned(root, chosen.id, lambda: running_turns(db, chosen.id))
         if as_json:
             given = prompt_of(db, found), system_of(db, found)
-            write("turn", **receipt_fields(found, *given, partial_of(db, found), summary_of(db, found)))
+            fields = receipt_fields(found, *given, partial_of(db, found), summary_of(db, found), abandoned=left)
+            write("turn", **fields)
         elif diff:
             for line in prompt_diff(db, found):
                 print(line)
@@ -59,7 +63,7 @@ def show(
         elif prompt or system:
             print_given(db, found, prompt=prompt)
         else:
-            print_receipt(db, found)
+            print_receipt(db, found, abandoned=left)
 
 
 def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
@@ -79,7 +83,7 @@ def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
         note(line)
 
 
-def print_receipt(db: Database, turn: Turn) -> None:
+def print_receipt(db: Database, turn: Turn, *, abandoned: bool) -> None:
     from functools import partial
     from itertools import chain
 
@@ -89,7 +93,8 @@ def print_receipt(db: Database, turn: Turn) -> None:
     from teamchat.core.store.texts import pieces_of, size_of
     from teamchat.core.store.turns import events_of
 
-    for line in receipt_lines(turn, events_of(db, turn)):
+    resume = placed_here("teamchat resume") if abandoned else None
+    for line in receipt_lines(turn, events_of(db, turn), resume):
         print(line)
     for head, key in left_by(db, turn):
         whole = placed_here(f"teamchat show {turn.number} --reply")

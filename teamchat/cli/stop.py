@@ -12,21 +12,27 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     import signal
     import time
 
+    from teamchat.cli.abandoned import abandoned
     from teamchat.cli.conversation import lock_file
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_root, open_store, session_typed
     from teamchat.core.errors import TeamchatError
     from teamchat.core.lock import holder_of
+    from teamchat.core.recovery import REASON
     from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.turns import running_turns
 
     root = find_root(team)
     with open_store(root) as db:
         chosen = need_session(db, session)
         typed = session_typed(db, chosen)
+        left = abandoned(root, chosen.id, lambda: running_turns(db, chosen.id))
     lock = lock_file(root, chosen.id)
     holder = holder_of(lock)
     if holder is None:
         note(f"nobody runs session {chosen.name}")
+        for turn in left:
+            note(f"turn {turn.number} ({turn.member}) {REASON}; teamchat resume{typed} goes on")
         return
     with contextlib.suppress(ProcessLookupError):  # it has just ended
         os.kill(holder[0], signal.SIGTERM)

@@ -80,13 +80,14 @@ class Setup:
 class Outcome:
     """What came of a turn. None is unknown, never zero.
 
-    `version` is that of the CLI. `denied` are the actions that it refused the agent: None where none was told and its
-    version is not proven to tell of them. `left` names processes that outlived the agent and were ended.
+    `seconds` is unknown where teamchat was killed in the turn. `version` is that of the CLI. `denied` are the actions
+    that it refused the agent: None where none was told and its version is not proven to tell of them. `left` names
+    processes that outlived the agent and were ended.
     `failed_tools` counts the calls that failed, those that were refused included.
     """
 
     exit_code: int | None
-    seconds: float
+    seconds: float | None
     failure: Failure | None = None
     first_byte_s: float | None = None
     model: str | None = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -101,8 +100,7 @@ def _recover(db: Database, turn: Turn, folder: Path) -> list[str]:
     ours = _OURS.fullmatch(folder.name)
     verdict, events = _partial(turn, folder) if ours else (Verdict(""), [])
     failure = Failure(FailureKind.INTERRUPTED, REASON)
-    seconds = max(time.time() - turn.started_at, 0.0)
-    outcome = Outcome(exit_code=None, seconds=seconds, failure=failure, denied=None, usage=verdict.usage)
+    outcome = Outcome(exit_code=None, seconds=None, failure=failure, denied=None, usage=verdict.usage)
     _end(db, turn, FinishedTurn(outcome, verdict.text, events=tuple(events)), folder if ours else None)
     note = f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
     return [note, *filter(None, [_remove(folder) if ours else None])]

@@ -149,8 +149,8 @@ def test_the_system_text_is_shown_byte_for_byte() -> None:
 def test_the_receipt_as_json_is_whole(made: Crew) -> None:
     (turn,) = objects(run_here("show", "2", "--json"))
     assert sorted(turn) == [
-        "agent", "member", "outcome", "partial", "prompt", "route", "setup", "shown_through", "started_at", "status",
-        "summary", "system", "turn", "type", "v", "vendor_session",
+        "abandoned", "agent", "member", "outcome", "partial", "prompt", "route", "setup", "shown_through", "started_at",
+        "status", "summary", "system", "turn", "type", "v", "vendor_session",
     ]  # fmt: skip
     assert turn["prompt"] == made.prompts("sarah")[0]
     assert turn["partial"] == "half a \x1b[31mrep"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import actors, notes, queue, said, steady, turn
+from tests.cli.scene import actors, notes, objects, queue, said, steady, turn
 from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, run_here, start
 from tests.runners.processes import Pids, eventually, ignores, ignoring, kill_with_guardians
 
@@ -111,8 +112,14 @@ def test_kill_9_leaves_no_process_and_loses_nothing(pids: Pids) -> None:
     assert ended(process).code == -signal.SIGKILL
     assert eventually(lambda: pids.alive() == [])
     shown = cli("log")  # looking does not touch what was running
-    assert shown.err == notes("running: max, called by kailai in msg-1", "waiting: sarah, called by kailai in msg-1")
-    assert run_here("show").out.startswith("turn 1 · max (max-agent) · running\n")
+    was = "was running when teamchat was killed"
+    waits = "waiting: sarah, called by kailai in msg-1"
+    assert shown.err == notes(f"{was}: max, called by kailai in msg-1", waits, "try: teamchat resume")
+    assert run_here("show").out.startswith(f"turn 1 · max (max-agent) · {was}\n  try       teamchat resume\n")
+    (left,) = objects(run_here("show", "--json"))
+    assert (left["status"], left["abandoned"]) == ("running", True)
+    stopped = run_here("stop")
+    assert stopped == Result(0, "", notes("nobody runs session s1", f"turn 1 (max) {was}; teamchat resume goes on"))
     actors({"max": ["reply", "Whole."], "sarah": ["reply", "Me."]})
     killed = "turn 1 (max) was running when teamchat was killed; what it had said is in: teamchat show 1"
     ran = steady(run_here("resume"))
@@ -121,6 +128,10 @@ def test_kill_9_leaves_no_process_and_loses_nothing(pids: Pids) -> None:
     )
     receipt = run_here("show", "1").out
     assert receipt.startswith("turn 1 · max (max-agent) · interrupted\n")
+    assert "\n  took      unknown\n" in receipt
+    (as_json,) = objects(run_here("show", "1", "--json"))
+    assert as_json["abandoned"] is False
+    assert '"seconds": null' in json.dumps(as_json["outcome"])
     assert receipt.endswith("  partial text (never a message, never in a prompt):\n  | half\n")
     assert list(Path(os.environ["TMPDIR"]).iterdir()) == []
 

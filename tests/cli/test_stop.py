@@ -8,7 +8,7 @@ import pytest
 
 from teamchat.cli.conversation import lock_file
 from teamchat.core.lock import session_lock
-from tests.cli.scene import refused
+from tests.cli.scene import objects, refused
 from tests.crew import crew
 from tests.program import cli, ended, run_here, start
 from tests.runners.processes import eventually, state
@@ -29,6 +29,8 @@ def running() -> None:
 def test_stop_ends_a_conversation_of_another_terminal_and_keeps_the_queue() -> None:
     with start("send", "--to", "max,sarah", "Go") as first:
         running()
+        (receipt,) = objects(run_here("show", "--json"))
+        assert (receipt["status"], receipt["abandoned"]) == ("running", False)
         stopped = cli("stop")
         assert (stopped.code, stopped.out) == (0, "")
         assert f"stopped process {first.pid} (teamchat send --to max,sarah Go)" in stopped.err

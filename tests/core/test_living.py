@@ -147,6 +147,7 @@ def test_a_turn_is_interrupted_by_the_clis_own_request(stage: Stage) -> None:
     (turn,) = stage.turns
     assert turn.status == "interrupted"
     assert turn.outcome is not None
+    assert turn.outcome.seconds is not None
     assert turn.outcome.seconds < 10
 
 

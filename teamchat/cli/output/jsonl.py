@@ -188,7 +188,7 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "failure": failure and {"kind": failure.kind, "reason": failure.reason, "hint": failure.hint},
         "reply": outcome.reply,
         "exit_code": outcome.exit_code,
-        "seconds": round(outcome.seconds, 3),
+        "seconds": outcome.seconds and round(outcome.seconds, 3),
         "first_byte_s": outcome.first_byte_s and round(outcome.first_byte_s, 3),
         "model": outcome.model,
         "version": outcome.version,

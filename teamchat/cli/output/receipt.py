@@ -14,6 +14,7 @@ from teamchat.cli.output.words import duration, moment, part_name, plural
 from teamchat.core.clean import visible
 from teamchat.core.pairing import ABORTED, StoredEvent
 from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.recovery import REASON
 from teamchat.core.store.turns import Turn
 from teamchat.runners.agent_events import Usage
 from teamchat.runners.foreign import one_line
@@ -29,13 +30,16 @@ SHOWN = {
 }
 
 
-def receipt_fields(turn: Turn, prompt: bytes, system: str | None, partial: str, summary: str | None) -> dict[str, Any]:
+def receipt_fields(
+    turn: Turn, prompt: bytes, system: str | None, partial: str, summary: str | None, *, abandoned: bool
+) -> dict[str, Any]:
     return {
         "turn": turn.number,
         "member": turn.member,
         "route": turn.route,
         "agent": turn.agent,
         "status": turn.status,
+        "abandoned": abandoned,
         "started_at": turn.started_at,
         "shown_through": turn.shown_through,
         "vendor_session": turn.vendor_session,
@@ -48,8 +52,11 @@ def receipt_fields(turn: Turn, prompt: bytes, system: str | None, partial: str, 
     }
 
 
-def receipt_lines(turn: Turn, events: Sequence[StoredEvent]) -> Iterator[str]:
-    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {turn.status}"
+def receipt_lines(turn: Turn, events: Sequence[StoredEvent], resume: str | None = None) -> Iterator[str]:
+    """`resume` is what to type about a turn that teamchat was killed in; None for all others."""
+    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {REASON if resume else turn.status}"
+    if resume:
+        yield f"  {'try':<9} {resume}"
     for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome) if turn.outcome else ())):
         yield f"  {name:<9} {visible(value)}"
     calls: dict[object, str] = {}
@@ -159,7 +166,7 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
     elif turn.route is not None:
         yield "reply", outcome.reply or ""
     first = f", first byte after {duration(outcome.first_byte_s)}" if outcome.first_byte_s is not None else ""
-    yield "took", f"{duration(outcome.seconds)}{first}"
+    yield "took", f"{'unknown' if outcome.seconds is None else duration(outcome.seconds)}{first}"
     if outcome.model:
         yield "model", outcome.model
     if outcome.version:

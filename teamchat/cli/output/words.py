@@ -81,7 +81,7 @@ def turn_line(member: str, setup: Setup, outcome: Outcome) -> str:
 
     Secrets that were taken out of its prompt come last, if there were any.
     """
-    parts = [member, duration(outcome.seconds)]
+    parts = [member, "time unknown" if outcome.seconds is None else duration(outcome.seconds)]
     if outcome.files:
         parts.append(plural(len(outcome.files), "file"))
     parts.append(tokens(outcome.usage))
