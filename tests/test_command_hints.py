@@ -205,6 +205,7 @@ def test_a_hint_is_for_the_team_and_the_session_that_were_typed() -> None:
         ("--new --record b", "--to max --record a hi", "--new --record b --to max hi"),
         ("--new --record b", "--record=a --new hi", "--new --record b hi"),
         ("--to max", "--to , hi", "--to max 'Your message'"),
+        ("--new", "'two\n&& lines'", "--new 'two\n&& lines'"),
     ],
 )
 def test_a_message_that_is_refused_in_one_place_is_given_whole_for_another(hint: str, typed: str, again: str) -> None:
@@ -212,7 +213,7 @@ def test_a_message_that_is_refused_in_one_place_is_given_whole_for_another(hint:
 
 
 def test_a_message_that_is_too_long_for_a_line_is_not_given_as_an_example() -> None:
-    for text in ("x" * 1000, "two\nlines"):
+    for text in ("x" * 1000, "a\x1bb"):
         assert placed("teamchat stop\nteamchat send --new 'Your message'", ["send", text]) == "teamchat stop"
 
 

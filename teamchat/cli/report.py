@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import typer
 from typer.exceptions import TyperException
 
-from teamchat.cli.retyped import behind_dashes, placed, retyped
+from teamchat.cli.retyped import behind_dashes, commands, placed, retyped
 from teamchat.cli.streams import OutputLost, silence
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownPerson
 from teamchat.core.printable import printable
@@ -91,6 +91,6 @@ def output_lost(error: OSError) -> int:
 def complain(message: str, hint: str | None, code: int) -> int:
     """Say what is wrong, and what to type about it."""
     print(f"teamchat: {message}", file=sys.stderr)
-    for command in hint.split("\n") if hint else ():
-        print(f"  try: {printable(command)}", file=sys.stderr)
+    for command in commands(hint) if hint else ():
+        print("  try: " + "\n".join(map(printable, command.split("\n"))), file=sys.stderr)
     return code

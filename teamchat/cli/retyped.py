@@ -20,15 +20,15 @@ ELSEWHERE = (*CONVERSATION, "--record")
 
 def placed(hint: str, args: Sequence[str]) -> str:
     """The commands of a hint for the team and the session that the typed `args` name."""
-    lines = (" && ".join(_placed(command, args) for command in _commands(line)) for line in hint.split("\n"))
+    lines = (" && ".join(_placed(command, args) for command in commands(line, " && ")) for line in commands(hint))
     return "\n".join(filter(None, lines))
 
 
-def _commands(line: str) -> Iterator[str]:
-    """The commands of a line. What looks like their sign in a quoted text is none."""
+def commands(text: str, between: str = "\n") -> Iterator[str]:
+    """The commands of a text that stand with that `between` them, which in a quotation is a part of a command."""
     begun = ""
-    for part in line.split(" && "):
-        begun = f"{begun} && {part}" if begun else part
+    for part in text.split(between):
+        begun = f"{begun}{between}{part}" if begun else part
         with contextlib.suppress(ValueError):  # a quotation that is not closed yet
             shlex.split(begun)
             yield begun
@@ -77,9 +77,12 @@ def _without(options: Collection[str], words: Sequence[str]) -> Iterator[str]:
 
 
 def line_of(*words: str) -> str | None:
-    """The command of teamchat with these words; None for one that is too long for a line."""
+    """The command of teamchat with these words; None for one that is too long or has control characters.
+
+    A shell takes the line breaks of a quoted text as they are.
+    """
     line = shlex.join(["teamchat", *words])
-    return line if len(line) <= LONGEST and line.isprintable() else None
+    return line if len(line) <= LONGEST and line.replace("\n", "").isprintable() else None
 
 
 def has(option: str, words: Sequence[str]) -> bool:

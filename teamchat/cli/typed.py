@@ -17,7 +17,7 @@ TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
 
 
 def typed_with(*options: str) -> str | None:
-    """The command with these options in front of its others; None for one that is too long for a line."""
+    """The command with these options in front of its others; None for one that nobody would paste."""
     command, *rest = TYPED.get() or [""]
     return line_of(command, *options, *rest)
 
@@ -28,7 +28,7 @@ def saying_what_to_type(message: Message) -> Iterator[None]:
     try:
         yield
     except NearMiss as error:
-        error.hint = typed_with("--to", error.names) if error.names else typed_with("--anyway")
+        error.hint = typed_with("--to", error.names) if error.names else "teamchat team"
         raise
     except NoRoom as error:
         error.hint = typed_with("--cut") if len(message.text) == message.typed else None

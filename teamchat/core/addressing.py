@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from teamchat.core.engine.decide import asker_gone, default_target
 from teamchat.core.engine.state import State
 from teamchat.core.errors import NearMiss, UnknownName, UnknownPerson, UsageError
 from teamchat.core.messages import well_formed
-from teamchat.core.names import Unknown, fold, match
+from teamchat.core.names import Directory, Unknown, fold, match
 from teamchat.core.routing.hints import Hint, hints, in_words
 from teamchat.core.routing.markers import Marker, MarkerKind, scan, strip_markers
 from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
@@ -71,7 +71,7 @@ def address(
     Raises `UsageError` for a message without anything in it or anything to answer, or that calls its speaker alone, and
     `UnknownPerson` for a speaker that is no human, `UnknownName` for an ambiguous title or when nobody it names is
     known: then nothing is stored. `NearMiss` is raised where it calls nobody and the first `typed` characters have what
-    was meant to, or where any is typed and answers an agent that has left the team.
+    was meant to, also by a misspelt name, or where any is typed and answers an agent that has left the team.
     """
     text = well_formed(text)
     if not text.strip():
@@ -99,7 +99,8 @@ def address(
         )
     if not requests and not named and not wordless:
         target = default_target(state, who.name)
-        _refuse_near_misses([hint for hint in near_misses if hint.position < typed], team, target)
+        if typed:
+            _refuse_near_misses(_typed_near_misses(text[:typed], markers, team, who), team, target)
         astray = _astray(state, who, team, target, refuse=typed > 0)
         requests = (RouteRequest(target),) if target else ()
     return Addressed(
@@ -130,9 +131,24 @@ def _near_misses(
 ) -> tuple[Hint, ...]:
     """What was probably meant as a marker; nobody needs to be told of one for the speaker, or who is called anyway."""
     called = {speaker.name, *(request.target for request in resolution.requests)}
-    others = [member for member in team.members if member.name not in called]
-    names = [name for member in others for name in (member.name, member.title) if name]
-    return hints(text, markers, names, speaker.type, mentions=mentions)
+    return hints(text, markers, _names_without(called, team), speaker.type, mentions=mentions)
+
+
+def _names_without(called: Collection[str], team: Team) -> list[str]:
+    others = (member for member in team.members if member.name not in called)
+    return [name for member in others for name in (member.name, member.title) if name]
+
+
+def _typed_near_misses(typed: str, markers: Iterable[Marker], team: Team, speaker: Member) -> tuple[Hint, ...]:
+    """What was probably meant as a marker in a typed text that calls nobody, misspelt names among it."""
+    directory = Directory(team.members)
+
+    def closest(name: str) -> str | None:
+        found = directory.match(name)
+        return found.closest if isinstance(found, Unknown) and found.closest != speaker.name else None
+
+    own = [marker for marker in markers if marker.start < len(typed)]
+    return hints(typed, own, _names_without({speaker.name}, team), speaker.type, closest=closest)
 
 
 def _refuse_near_misses(found: Sequence[Hint], team: Team, target: str | None) -> None:

@@ -80,7 +80,10 @@ class UnknownName(TeamchatError):
 
 
 class NearMiss(UnknownName):
-    """A person's message that calls nobody and was probably meant to call `names`, as `--to` takes them."""
+    """A person's message that calls nobody and was probably meant to call `names`, as `--to` takes them.
+
+    They are empty where nobody is called that, or nearly that.
+    """
 
     def __init__(self, message: str, names: str) -> None:
         super().__init__(message)

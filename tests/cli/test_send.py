@@ -365,10 +365,20 @@ class TestNearMisses:
         ("text", "written", "meant", "typed"),
         [
             ("@sarah hi", "@sarah", "[NEXT: sarah]", "--to sarah '@sarah hi'"),
-            ("NEXT: sarah\nhi", "NEXT: sarah", "[NEXT: sarah]", None),
+            ("NEXT: sarah\nhi", "NEXT: sarah", "[NEXT: sarah]", "--to sarah 'NEXT: sarah\nhi'"),
+            ("@sarah it's\n\nx && y", "@sarah", "[NEXT: sarah]", "--to sarah '@sarah it'\"'\"'s\n\nx && y'"),
+            ("@sarah \x1b", "@sarah", "[NEXT: sarah]", None),
             ("[NEXT: sarah hi", "[NEXT: sarah hi", "[NEXT: sarah]", "--to sarah '[NEXT: sarah hi'"),
             ("[NEXT sarah] hi", "[NEXT sarah", "[NEXT: sarah]", "--to sarah '[NEXT sarah] hi'"),
-            ("[NEXT: bob hi", "[NEXT: bob hi", "[NEXT: ...]", "--anyway '[NEXT: bob hi'"),
+            ("@Sarha: hi", "@Sarha", "[NEXT: sarah]", "--to sarah '@Sarha: hi'"),
+            ("Hi\n@srah, @mxa look", "@srah, @mxa", "[NEXT: sarah, max]",
+             "--to 'sarah, max' 'Hi\n@srah, @mxa look'"),
+            ("NEXT: sarha", "NEXT: sarha", "[NEXT: sarah]", "--to sarah 'NEXT: sarha'"),
+            ("[NEXT: sarha", "[NEXT: sarha", "[NEXT: sarah]", "--to sarah '[NEXT: sarha'"),
+            ("[NEXT: sarha, max", "[NEXT: sarha, max", "[NEXT: sarah, max]", "--to 'sarah, max' '[NEXT: sarha, max'"),
+            ("[NEXT sarha] hi", "[NEXT sarha", "[NEXT: sarah]", "--to sarah '[NEXT sarha] hi'"),
+            ("\uff3bNEXT\uff1asarha\uff3d hi", "\uff3bNEXT\uff1asarha\uff3d", "[NEXT: sarah]",
+             "--to sarah '\uff3bNEXT\uff1asarha\uff3d hi'"),
             ("\uff3bNEXT\uff1asarah\uff3d hi", "\uff3bNEXT\uff1asarah\uff3d", "[NEXT: sarah]",
              "--to sarah '\uff3bNEXT\uff1asarah\uff3d hi'"),
         ],
@@ -388,6 +398,20 @@ class TestNearMisses:
         assert run_here(*shlex.split(hint)).out == "Me.\n"
         assert [name for name, _ in said()] == ["kailai", "sarah", "max"]
 
+    def test_where_nobody_is_close_the_command_shows_who_there_is(self) -> None:
+        assert run_here("send", "--new", "[NEXT: bob hi") == Result(
+            4,
+            "",
+            "teamchat: '[NEXT: bob hi' is no marker and does nothing: did you mean [NEXT: ...]?"
+            " (--anyway sends it as it is)\n  try: teamchat team\n",
+        )
+
+    def test_a_misspelt_name_is_looked_for_in_what_was_typed_alone(self) -> None:
+        assert cli("send", "--quiet", "Look", stdin="@sarha\nNEXT: sarha").out == "Me.\n"
+
+    def test_anyway_sends_a_misspelt_name_too(self) -> None:
+        assert run_here("send", "--quiet", "--anyway", "@sarha hi") == Result(0, "Me.\n", "")
+
     def test_anyway_sends_it_as_it_is_with_a_note(self) -> None:
         ran = run_here("send", "--anyway", "--quiet", "@sarah hi")
         assert (ran.code, ran.out) == (0, "Me.\n")
@@ -396,7 +420,9 @@ class TestNearMisses:
     @pytest.mark.parametrize(
         "args",
         [["[NEXT: max] @sarah hi"], ["--to", "max", "NEXT: sarah"], ["`NEXT: sarah` hi"], ["> @sarah\n\nhi"],
-         ["```\n[NEXT: sarah\n```\nhi"], ["@max hi"], ["ask @sarah"], ["[TODO: x\nhi"]],
+         ["```\n[NEXT: sarah\n```\nhi"], ["@max hi"], ["ask @sarah"], ["[TODO: x\nhi"],
+         ["@property is slow"], ["@example.org bounces"], ["bob@sarha.org bounces"], ["@mxa hi"], ["`@sarha` hi"],
+         ["@kailai hi"], ["@kaila hi"], ["@max, sarha is away"], ["[NEXT: max] @sarha hi"], ["NEXT: we deploy"]],
     )  # fmt: skip
     def test_it_is_sent_where_it_calls_somebody_who_is_called_or_is_prose(self, args: list[str]) -> None:
         assert run_here("send", "--quiet", *args).out == "Me.\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -35,6 +35,7 @@ _MENTION = re.compile(
     rf"(?!['’]s\b|{SPACE}++(?:said|says|wrote|writes|thought|thinks|suggested|suggests|is|was|has|had)\b)",
     re.IGNORECASE,
 )
+_MOST_GUESSED = 20  # names for which somebody is looked for who was perhaps meant: comparing costs much
 PIECE = 64 * 1024  # characters searched at once: no other thread runs meanwhile, and most pieces have no near miss
 _UNCLOSED_BODY = re.compile(rf"{SPACE}*+{_NAMES}")
 
@@ -70,14 +71,16 @@ def hints(
     author: Author = "human",
     *,
     mentions: bool = True,
+    closest: Callable[[str], str | None] | None = None,
 ) -> tuple[Hint, ...]:
     """The near misses in a text, in order, each once; `markers` are its markers as scanned. None is in code or quotes.
 
     Those without brackets or colon are only noticed when they name a member, and `@max` only at the start of a line and
-    with `mentions`: in a message that calls somebody by a marker it is prose. In a line longer than `PIECE` one that
+    with `mentions`: in a message that calls somebody by a marker it is prose. `closest` finds the member whose name was
+    misspelt; without it only exact names count. In a line longer than `PIECE` one that
     lies across two pieces is not noticed.
     """
-    names = _Names(member_names)
+    names = _Names(member_names, closest)
     with_next = tuple(_pieces_with(_NEXT, text))
     first: dict[tuple[str, str], Hint] = {}
     for hint in chain(
@@ -110,19 +113,31 @@ def _found(what: re.Pattern[str], text: str, pieces: Iterable[_Piece]) -> Iterat
 class _Names:
     """The names of members; `known` remembers what was written, since the same is written again and again."""
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], closest: Callable[[str], str | None] | None = None) -> None:
         self._folded = {fold(name) for name in names}
+        self._closest = closest
+        self._guessed = 0
         self.known = cache(self._known)
 
     def _known(self, written: str) -> str:
-        """What `written` has before the first name that is no member's, without `@`; empty when there is none."""
-        end = 0
+        """What `written` has before the first name that is no member's, without `@`; empty when there is none.
+
+        The member's name replaces a misspelt one, which in a mention needs an `@` of its own.
+        """
+        known, end = "", 0
         for found in _ONE_NAME.finditer(written):
             name = found[0].lstrip("@").rstrip(_PUNCTUATION)
-            if fold(name) not in self._folded:
+            is_call = not end or found[0].startswith("@") or not written.startswith("@")
+            meant = name if fold(name) in self._folded else self._guess(name) if is_call else None
+            if meant is None:
                 break
+            known += written[end : found.start()] + meant
             end = found.end()
-        return written[:end].replace("@", "").rstrip(_PUNCTUATION)
+        return known
+
+    def _guess(self, name: str) -> str | None:
+        self._guessed += 1
+        return self._closest(name) if self._closest and self._guessed <= _MOST_GUESSED else None
 
 
 def _not_closed(markers: Iterable[Marker], names: _Names) -> Iterator[Hint]:
@@ -138,8 +153,10 @@ def _full_width(text: str, author: Author, names: _Names) -> Iterator[Hint]:
     for found in _found(_FULL_WIDTH, text, _pieces_with(_FULL_WIDTH_BRACKET, text)):
         kind = found["kind"].upper()
         if author == "human" or kind not in HUMANS_ONLY:
-            calls = names.known(found["body"].strip()) if kind == MarkerKind.NEXT else None
-            yield Hint(found.start(), found[0], f"[{kind}: {found['body'].strip()}]", calls)
+            body = found["body"].strip()
+            calls = names.known(body) if kind == MarkerKind.NEXT else None
+            exact = not calls or body.replace("@", "").startswith(calls)
+            yield Hint(found.start(), found[0], f"[{kind}: {body if exact else calls}]", calls)
 
 
 def _naming(near_miss: re.Pattern[str], text: str, pieces: Iterable[_Piece], names: _Names) -> Iterator[Hint]:
