@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from teamchat.core.store.database import Database
     from teamchat.core.store.turns import Turn
 
+INVISIBLE = "(only invisible characters)"
+
 
 def show(
     turn: Annotated[
@@ -84,22 +86,32 @@ def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
 
 
 def print_receipt(db: Database, turn: Turn, *, abandoned: bool) -> None:
-    from functools import partial
     from itertools import chain
 
-    from teamchat.cli.output.long import as_shown, quoted, write
+    from teamchat.cli.output.long import quoted, write
     from teamchat.cli.output.receipt import receipt_lines
     from teamchat.cli.typed import placed_here
-    from teamchat.core.store.texts import pieces_of, size_of
     from teamchat.core.store.turns import events_of
 
     resume = placed_here("teamchat resume") if abandoned else None
     for line in receipt_lines(turn, events_of(db, turn), resume):
         print(line)
     for head, key in left_by(db, turn):
-        whole = placed_here(f"teamchat show {turn.number} --reply")
-        shown = as_shown(pieces_of(db, key), partial(size_of, db, key), whole)
-        write(chain((f"{head}\n",), quoted(shown)))
+        write(chain((f"{head}\n",), quoted(left_text(db, turn, key))))
+
+
+def left_text(db: Database, turn: Turn, key: str) -> Iterator[str]:
+    """The text of that key as a person is shown it, in pieces; of one without a visible character, that it is one."""
+    from functools import partial
+
+    from teamchat.cli.output.long import as_shown
+    from teamchat.cli.typed import placed_here
+    from teamchat.core.store.texts import pieces_of, size_of
+    from teamchat.runners.blank import is_blank
+
+    if all(is_blank(piece) for piece in pieces_of(db, key)):
+        return iter((INVISIBLE,))
+    return as_shown(pieces_of(db, key), partial(size_of, db, key), placed_here(f"teamchat show {turn.number} --reply"))
 
 
 def left_by(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:

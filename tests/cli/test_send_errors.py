@@ -179,6 +179,14 @@ class TestTheAgent:
         actors({"max": steps})
         failing(run_here("send", "Hi"), 1, reason, half="half" in steps)
 
+    def test_an_invisible_answer_is_told_to_be_one(self) -> None:
+        actors({"max": ["say", "\u200b\u2060\n"]})
+        ran = run_here("send", "Hi")
+        assert (ran.code, "failed: max finished without an answer" in ran.err) == (1, True)
+        assert "· what max had said is in: teamchat show 1\n" in ran.err
+        assert run_here("show").out.endswith("in a prompt):\n  | (only invisible characters)\n")
+        assert run_here("show", "--reply").out.strip() == "\u200b\u2060"
+
     @pytest.mark.usefixtures("_until_it_hangs")
     @pytest.mark.parametrize(
         ("keys", "options", "steps", "reason"),
