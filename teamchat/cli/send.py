@@ -49,10 +49,10 @@ def send(
         bool, typer.Option("--new", help="Begin another conversation, under the --session if given.")
     ] = False,
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Send a text that was probably meant to call somebody and calls nobody.")
+        bool, typer.Option("--anyway", help="Send a text that looks like a call but calls nobody.")
     ] = False,
     cut: Annotated[
-        bool, typer.Option("--cut", help="Send a text that no prompt has room for; its middle is left out there.")
+        bool, typer.Option("--cut", help="Send a text over the prompt limit; prompts leave out its middle.")
     ] = False,
     file: Annotated[
         list[str] | None,
