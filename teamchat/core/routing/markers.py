@@ -35,7 +35,8 @@ _MARKER = re.compile(
     rf"(?P<body>(?:[^\[\]\r\n]++|(?!{_BEGINS})\[)*+)(?P<close>\])?)",
     re.IGNORECASE | re.ASCII,
 )
-MOST_MARKERS = 100_000  # in one message; what comes behind them is text, so that none takes all memory
+MOST_MARKERS = 10_000  # in one message; what comes behind them is text, so that reading one takes no second
+LONGEST_NAMES = 10_000  # characters in one marker; a longer one is text, for the same reason
 
 
 class MarkerKind(StrEnum):
@@ -56,12 +57,14 @@ class WhyNot(StrEnum):
     ESCAPED = "escaped"
     HUMANS_ONLY = "for people only"
     NOT_CLOSED = "not closed on its line"
+    TOO_LONG = "too long"
     NOT_AT_LINE_START = "not at the start of a line"
 
 
 _KINDS = {written: kind for kind in MarkerKind for written in (kind.value, kind.value.lower())}  # as most are written
 _PLACES = {Place.FENCE: WhyNot.FENCE, Place.CODE: WhyNot.CODE, Place.QUOTE: WhyNot.QUOTE}
 HUMANS_ONLY = {MarkerKind.FROM, MarkerKind.TEAM_TASK}
+_OF_NAMES = {MarkerKind.NEXT, MarkerKind.FROM, MarkerKind.DROP, MarkerKind.DONE}
 
 
 class Marker(NamedTuple):
@@ -163,11 +166,11 @@ def _why_not(
         return WhyNot.ESCAPED
     if author == "ai" and kind in HUMANS_ONLY:
         return WhyNot.HUMANS_ONLY
+    if block:
+        return None if _begins_line(text[before:start], first=not before) else WhyNot.NOT_AT_LINE_START
     if not closed:
         return WhyNot.NOT_CLOSED
-    if block and not _begins_line(text[before:start], first=not before):
-        return WhyNot.NOT_AT_LINE_START
-    return None
+    return WhyNot.TOO_LONG if kind in _OF_NAMES and end - start > LONGEST_NAMES else None
 
 
 def _begins_line(gap: str, *, first: bool) -> bool:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from unicodedata import name as letter_name
 
 from teamchat.core.names import Ambiguous, Directory, Found, Named, Unknown, fold
-from teamchat.core.routing.markers import MOST_MARKERS, Author, Marker, MarkerKind
+from teamchat.core.routing.markers import LONGEST_NAMES, MOST_MARKERS, Author, Marker, MarkerKind, WhyNot
 from teamchat.core.routing.targets import Priority, Target, parse_targets
 from teamchat.core.todos import Add, Finish, Wish, todo_number
 
@@ -31,6 +31,7 @@ class ProblemKind(StrEnum):
     SELF = "self"
     EMPTY = "empty"
     NO_NUMBER = "no number"
+    TOO_LONG = "too long"
     TOO_MANY = "too many"
 
 
@@ -96,6 +97,9 @@ def resolve(
     for marker in markers:
         if marker.counts:
             reader.read(marker)
+        elif marker.why_not is WhyNot.TOO_LONG:
+            message = f"{quoted(marker.raw)} has more than {LONGEST_NAMES:,} characters: ignored"
+            reader.note(Problem(ProblemKind.TOO_LONG, message))
     return Resolution(
         requests=tuple(reader.requests()),
         drops=None if reader.drop_all else tuple(reader.drops),
