@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from teamchat.core.store.database import Database
-    from teamchat.core.store.messages import SqliteLog
 
 
 def log(
@@ -44,7 +43,7 @@ def log(
         turns = turn_numbers(db, chosen.id)
         messages = SqliteLog(db, chosen.id)
         if full is not None:
-            write_pieces(whole(pieces_of(message_of(messages, full))))
+            write_pieces(whole(pieces_of(messages.get(full).content)))
             return
         for message in messages.newest(number):
             turn = turns.get(message.turn_id or 0)
@@ -80,13 +79,3 @@ def queue_lines(root: Path, db: Database, session: int) -> Iterator[str]:
         yield f"{REASON if route in left else route.status}: {called(route)}"
     if left:
         yield f"try: {placed_here('teamchat resume')}"
-
-
-def message_of(messages: SqliteLog, name: str) -> str:
-    """The text of the message of that name. Raises `UnknownName`."""
-    from teamchat.core.errors import UnknownName
-
-    try:
-        return messages.get(name).content
-    except KeyError:
-        raise UnknownName(f"there is no message {name!r} here", "teamchat log") from None

@@ -60,6 +60,8 @@ def open_store(root: Path) -> Iterator[Database]:
     db = Database(store_file(root))
     try:
         yield db
+    except TeamchatError:  # a missing message is a KeyError, too
+        raise
     except (*NO_VALUE, AssertionError, AttributeError, RuntimeError) as error:
         from teamchat.core.store.checking import problems
 

@@ -32,10 +32,7 @@ def turn_called(db: Database, session: Session, name: str | None) -> Turn:
 
 
 def _turn_of_message(db: Database, session: Session, name: str) -> Turn:
-    try:
-        message = SqliteLog(db, session.id).get(name)
-    except KeyError:
-        raise UnknownName(f"session {session.name} has no message {name!r}", "teamchat log") from None
+    message = SqliteLog(db, session.id).get(name)
     if message.turn_id is None:
         raise UnknownName(f"{name} is from {name_of(message)}, and no turn made it", "teamchat log")
     return get_turn(db, message.turn_id)

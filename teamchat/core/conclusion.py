@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from teamchat.core.engine.actions import Action, Asked, GroupFailed, Paused, PauseKind, TurnFailed
 from teamchat.core.engine.route import Route
 from teamchat.core.engine.state import State
-from teamchat.core.errors import AgentMissing, ExitCode, StoreGone, TeamchatError
+from teamchat.core.errors import AgentMissing, ExitCode, NoMessage, StoreGone, TeamchatError
 from teamchat.core.events import Conclusion
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
@@ -15,6 +15,7 @@ from teamchat.core.store.turns import Turn
 from teamchat.runners.agent_events import Usage
 
 RESUME = "teamchat resume"
+SKIP = f"{RESUME} --skip"
 PAUSE_CODES = {
     PauseKind.TURNS: ExitCode.GUARD,
     PauseKind.TIME: ExitCode.GUARD,
@@ -50,7 +51,7 @@ class Tally:
 
     def fail(self, route: Route, error: TeamchatError) -> None:
         """A turn that could not even begin."""
-        self.failures[route.number] = Failed(error.code, str(error), error.hint, repeats=_repeats(error))
+        self.failures[route.number] = Failed(error.code, str(error), _mends(error), repeats=_repeats(error))
 
     def add(self, turn: Turn, outcome: Outcome) -> None:
         if outcome.failure and turn.route is not None:
@@ -143,8 +144,13 @@ def conclude_failures(
 
 def conclude_error(tally: Tally, state: State, error: TeamchatError) -> Conclusion:
     """It could not go on; what ran and what waited is held."""
-    hint = error.hint if isinstance(error, StoreGone) else _advice(*filter(None, (error.hint,)))
+    hint = error.hint if isinstance(error, StoreGone) else _advice(*filter(None, (_mends(error),)))
     return tally.conclusion(state, error.code, str(error), hint)
+
+
+def _mends(error: TeamchatError) -> str | None:
+    """What to type about it; nobody can answer a message that was taken back."""
+    return SKIP if isinstance(error, NoMessage) else error.hint
 
 
 def _repeats(error: TeamchatError) -> bool:

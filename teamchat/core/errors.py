@@ -6,6 +6,7 @@
     │   └── NothingToResume    2   `resume` found no route that waits
     ├── UnknownName            4   no such team, member or session; an ambiguous name
     │   ├── NearMiss           4   what looks like a call and is none
+    │   ├── NoMessage          4   no message of a conversation, or none any more, has that id
     │   └── UnknownPerson      4   a speaker that is no person of the team
     ├── NotTrusted             5   the team file asks for something that was not trusted
     ├── GuardReached           7   a limit lets nobody try it again or elsewhere
@@ -88,6 +89,12 @@ class NearMiss(UnknownName):
     def __init__(self, message: str, names: str) -> None:
         super().__init__(message)
         self.names = names
+
+
+class NoMessage(UnknownName, KeyError):
+    """No message of a stored conversation has that id, or the one that has it was taken back."""
+
+    __str__ = Exception.__str__  # a KeyError quotes its message
 
 
 class UnknownPerson(UnknownName):

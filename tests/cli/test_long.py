@@ -99,5 +99,5 @@ def test_show_has_all_that_a_turn_said(world: Path) -> None:
 def test_a_message_that_is_not_there_is_refused(world: Path) -> None:
     crew(world, {"max": ["Hi"]})
     run_here("send", "Hi")
-    assert refused(run_here("log", "--full", "msg-9")) == "there is no message 'msg-9' here"
+    assert refused(run_here("log", "--full", "msg-9")) == "session s1 has no message 'msg-9'"
     assert refused(run_here("log", "--full", "msg-1", "--json")) == "--full, --json and -n exclude each other"

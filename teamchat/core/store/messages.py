@@ -7,9 +7,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from teamchat.core.errors import UsageError
+from teamchat.core.errors import NoMessage, UsageError
 from teamchat.core.message_log import free_number, next_number
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
+from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import create_session, fence_key
@@ -90,8 +91,17 @@ class SqliteLog:
     def _found(self, make: Callable[[Row], T], message_id: str) -> T:
         found = self._db.value(make, f"{SHOWN} AND message = ?", self.session, message_id)
         if found is None:
-            raise KeyError(message_id)
+            raise self._no_message(message_id)
         return found
+
+    def _no_message(self, message_id: str) -> NoMessage:
+        session = self._db.the(_session, "SELECT name FROM sessions WHERE id = ?", self.session)
+        name = quoted(message_id)
+        taken_back = self._taken(message_id)
+        return NoMessage(
+            f"message {name} was taken back" if taken_back else f"session {session} has no message {name}",
+            "teamchat log",
+        )
 
     def all(self) -> list[ConversationMessage]:
         return list(self.newest(0))
@@ -166,6 +176,10 @@ def _task(row: Row) -> str | None:
 
 def _member(row: Row) -> str:
     return row.text("member")
+
+
+def _session(row: Row) -> str:
+    return row.text("name")
 
 
 def _team(row: Row) -> str:

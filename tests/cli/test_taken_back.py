@@ -1,0 +1,67 @@
+"""Commands over a conversation in which messages were taken back: their ids still stand in turns and in the queue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from teamchat.cli.place import open_store
+from tests.cli.scene import notes, refused
+from tests.crew import Crew, Table, crew
+from tests.program import run_here
+
+COMMANDS = (
+    "log", "log --json", "log --full msg-2", "show", "show 1", "show msg-2", "show 1 --reply", "show --prompt",
+    "show --diff", "show --json", "usage", "todo", "sessions", "stop", "doctor --store", "open max", "resume",
+    "resume --skip", "resume --drop", "send -q --dry-run Hi", "send -q Hi", "compact --member max",
+    "learn --from-session",
+)  # fmt: skip
+
+
+@pytest.fixture
+def made(world: Path) -> Crew:
+    """msg-2 is max's reply; max is held, for the turn that msg-3 called him to has failed."""
+    made = crew(world, {"max": ["Hi.", {"exit": 1}, "Hi again.", "Hi.", "Hi.", "Hi."]})
+    assert run_here("send", "Go").code == 0
+    assert run_here("send", "Go on").code == 1
+    return made
+
+
+def take_back(made: Crew, *messages: str) -> None:
+    with open_store(made.file.parent) as db:
+        for message in messages:
+            db.execute("UPDATE messages SET hidden = 1 WHERE message = ?", message)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_ends_in_a_traceback(made: Crew, command: str) -> None:
+    take_back(made, "msg-1", "msg-2", "msg-3")
+    run_here(*command.split())
+
+
+@pytest.mark.parametrize("command", ["show 1 --reply", "show msg-2", "log --full msg-2"])
+def test_a_reply_that_was_taken_back_is_said_to_be(made: Crew, command: str) -> None:
+    take_back(made, "msg-2")
+    ran = run_here(*command.split())
+    assert (ran.code, ran.out) == (4, "")
+    assert ran.err == "teamchat: message 'msg-2' was taken back\n  try: teamchat log\n"
+
+
+@pytest.mark.parametrize("command", ["show msg-9", "log --full msg-9"])
+def test_a_message_that_never_was_is_missing_in_the_same_words_everywhere(made: Crew, command: str) -> None:
+    del made
+    assert refused(run_here(*command.split())) == "session s1 has no message 'msg-9'"
+
+
+@pytest.mark.parametrize("compactor", [{}, {"compactor": "max", "compact_at_tokens": 1}])
+def test_what_waits_for_a_message_that_was_taken_back_can_be_skipped(world: Path, compactor: Table) -> None:
+    made = crew(world, {"max": [{"exit": 1}, "Hi.", "Hi."]}, team=compactor)
+    assert run_here("send", "Go").code == 1
+    take_back(made, "msg-1")
+    ran = run_here("resume")
+    assert (ran.code, ran.out) == (4, "")
+    assert ran.err == notes(
+        "session s1 goes on", "failed: message 'msg-1' was taken back; held: max", "try: teamchat resume --skip"
+    )
+    assert run_here("resume", "--skip").code == 0
