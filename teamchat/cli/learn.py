@@ -8,7 +8,11 @@ from teamchat.cli.complete import members
 from teamchat.cli.options import JsonOption, NoWaitOption, SessionOption, TeamOption, TimeoutOption, TrustOption
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from teamchat.core.store.lessons import Lesson
+
+LIST = "teamchat learn"
 
 
 def learn(
@@ -35,7 +39,7 @@ def learn(
     no_wait: NoWaitOption = False,
 ) -> int:
     """Keep a lesson of this workspace, which members are told where it fits."""
-    from teamchat.cli.options import joined
+    from teamchat.cli.bare_words import text_of
     from teamchat.cli.output.words import learned, note
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.errors import UnknownName, UsageError
@@ -43,7 +47,7 @@ def learn(
     from teamchat.core.store.sessions import last_session, need_session
     from teamchat.core.typed import LEARN
 
-    text = joined(words)
+    text = text_of(words, "lesson", forgetting)
     if from_session:
         from teamchat.cli.learning import learn_from_session
 
@@ -59,7 +63,7 @@ def learn(
     with open_store(find_root(team)) as db:
         if delete is not None:
             if delete_lesson(db, delete) is None:
-                raise UnknownName(f"there is no lesson {delete}", "teamchat learn")
+                raise UnknownName(f"there is no lesson {delete}", LIST)
             note(f"lesson {delete} is forgotten")
         elif text is not None:
             origin = need_session(db, session) if session else last_session(db)
@@ -72,6 +76,11 @@ def learn(
             for lesson in known:
                 show(lesson, as_json=as_json)
     return 0
+
+
+def forgetting(numbers: Sequence[int]) -> str:
+    """The commands that forget these lessons; without any, the one that lists them."""
+    return "\n".join(f"{LIST} --delete {number}" for number in numbers) or LIST
 
 
 def show(lesson: Lesson, *, as_json: bool) -> None:

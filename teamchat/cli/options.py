@@ -21,11 +21,6 @@ def session_name(name: str | None) -> str | None:
     return name
 
 
-def joined(words: list[str] | None) -> str | None:
-    """The text of several words, as they were typed; None without any."""
-    return " ".join(words) if words else None
-
-
 def finite(speed: float) -> float:
     if math.isnan(speed):
         raise typer.BadParameter("nan is not a number.")

@@ -6,6 +6,8 @@ import typer
 
 from teamchat.cli.options import SessionOption, TeamOption
 
+CLEAR = "teamchat task --clear"
+
 
 def task(
     words: Annotated[
@@ -17,7 +19,7 @@ def task(
     session: SessionOption = None,
 ) -> None:
     """Show or set the task that every member is told."""
-    from teamchat.cli.options import joined
+    from teamchat.cli.bare_words import text_of
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_root, open_store
     from teamchat.core.clean import visible
@@ -26,11 +28,11 @@ def task(
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import check_there, need_session
 
-    text = joined(words)
+    text = text_of(words, "task", lambda _: CLEAR)
     if text is not None and clear:
         raise UsageError("--clear takes no text")
     if text is not None and not text.strip():
-        raise UsageError("the task is empty", "teamchat task --clear")
+        raise UsageError("the task is empty", CLEAR)
     with open_store(find_root(team)) as db:
         chosen = need_session(db, session)
         log = SqliteLog(db, chosen.id)

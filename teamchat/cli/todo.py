@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LIST = "teamchat todo"
 ADD = "teamchat todo add 'Write the tests'"
+CLOSES = ("rm", "remove", "delete", "del", "close", "complete", "finish", "check")
 
 
 class Action(StrEnum):
@@ -26,9 +27,19 @@ class Action(StrEnum):
     CLEAR = "clear"
 
 
+def actions(incomplete: str) -> list[str]:
+    return [action for action in Action if action.startswith(incomplete)]
+
+
 def todo(
-    action: Annotated[
-        Action, typer.Argument(metavar="ACTION", show_default=False, help="What to do (default: list).")
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="ACTION",
+            show_default=False,
+            autocompletion=actions,
+            help="What to do: list (the default), add, done or clear.",
+        ),
     ] = Action.LIST,
     words: Annotated[
         list[str] | None,
@@ -50,6 +61,7 @@ def todo(
     from teamchat.core.store.sessions import need_session
 
     given = words or []
+    action = action_of(what, given)
     if (everything or history) and action is not Action.LIST:
         raise UsageError(f"--all and --history list; they do not go with {action}", "teamchat todo --all")
     if action in (Action.LIST, Action.CLEAR):
@@ -68,6 +80,28 @@ def todo(
             clear(db, chosen, by, as_json=as_json)
         else:
             change(db, chosen, action, given, by, as_json=as_json)
+
+
+def action_of(word: str, words: list[str]) -> Action:
+    """The action of that name. Raises `UsageError` with the command for what was probably meant."""
+    from difflib import get_close_matches
+
+    from teamchat.cli.bare_words import READS, numbers_of
+    from teamchat.cli.retyped import line_of
+    from teamchat.core.errors import UsageError
+    from teamchat.core.routing.requests import quoted
+
+    if word in (*Action, *READS):
+        return Action.LIST if word in READS else Action(word)
+    numbers = numbers_of(words)
+    hint: str | None = LIST
+    if close := get_close_matches(word.lower(), Action, n=1, cutoff=0.8):
+        hint = line_of("todo", close[0], *words)
+    elif word in CLOSES and numbers and None not in numbers.values():
+        hint = line_of("todo", "done", *words)
+    elif word not in CLOSES and None in numbers_of([word]).values():
+        hint = line_of("todo", "add", word, *words)
+    raise UsageError(f"todo has {', '.join([*Action][:-1])} and {[*Action][-1]}, not {quoted(word)}", hint)
 
 
 def change(db: Database, session: Session, action: Action, words: list[str], by: str, *, as_json: bool) -> None:
@@ -109,16 +143,16 @@ def adding(words: list[str]) -> tuple[Wish, ...]:
 
 def finishing(words: list[str]) -> tuple[Wish, ...]:
     """What `3 4`, `3,4` and `#3` mean."""
+    from teamchat.cli.bare_words import numbers_of
     from teamchat.core.errors import UsageError
     from teamchat.core.routing.requests import quoted
-    from teamchat.core.todos import Finish, todo_number
+    from teamchat.core.todos import Finish
 
-    written = [part for word in words for part in word.split(",") if part.strip()]
-    numbers = [todo_number(part) for part in written]
-    wrong = [part for part, number in zip(written, numbers, strict=True) if number is None]
-    if wrong or not written:
+    numbers = numbers_of(words)
+    wrong = [part for part, number in numbers.items() if number is None]
+    if wrong or not numbers:
         raise UsageError(f"{quoted(wrong[0] if wrong else words[0])} is not the number of a todo", LIST)
-    return tuple(Finish(number) for number in numbers if number is not None)
+    return tuple(Finish(number) for number in numbers.values() if number is not None)
 
 
 def clear(db: Database, session: Session, by: str, *, as_json: bool) -> None:

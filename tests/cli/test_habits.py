@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import refused
+from tests.cli.scene import notes, refused, rows
 from tests.crew import crew
-from tests.program import run_here
+from tests.program import Result, run_here
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,80 @@ def test_help_for_what_is_no_command_names_none(world: Path) -> None:
     del world
     ran = run_here("help", "sned")
     assert (ran.code, refused(ran)) == (2, "there is no command 'sned': did you mean send?")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("learn list", "learn"),
+        ("learn ls --json", "learn --json"),
+        ("learn --json show", "learn --json"),
+        ("task show", "task"),
+        ("task list", "task"),
+        ("todo show", "todo"),
+        ("todo --all ls", "todo --all"),
+    ],
+)
+def test_a_word_that_asks_for_what_is_kept_prints_it(world: Path, typed: str, meant: str) -> None:
+    crew(world, {"max": ["Hi."]})
+    for command in ("send Hi", "task Build it", "todo add Write it", "learn Run lint"):
+        assert run_here(*command.split()).code == 0
+    before = rows()
+    ran = run_here(*typed.split())
+    assert ran == run_here(*meant.split())
+    assert (ran.code, rows() == before) == (0, True)
+    assert ran.out
+
+
+@pytest.mark.parametrize(
+    ("typed", "error", "hints"),
+    [
+        ("learn rm 1", "'rm 1' is no lesson", ["teamchat learn --delete 1"]),
+        (
+            "learn delete #1,2 --session s1",
+            "'delete #1,2' is no lesson",
+            ["teamchat learn --delete 1 --session s1", "teamchat learn --delete 2 --session s1"],
+        ),
+        ("learn clear", "'clear' is no lesson", ["teamchat learn"]),
+        ("task clear", "'clear' is no task", ["teamchat task --clear"]),
+        ("task rm 1 --session s1", "'rm 1' is no task", ["teamchat task --clear --session s1"]),
+        ("todo rm 2", "todo has list, add, done and clear, not 'rm'", ["teamchat todo done 2"]),
+        ("todo close #2 3", "todo has list, add, done and clear, not 'close'", ["teamchat todo done '#2' 3"]),
+        ("todo rm all", "todo has list, add, done and clear, not 'rm'", ["teamchat todo"]),
+        ("todo ad lint", "todo has list, add, done and clear, not 'ad'", ["teamchat todo add lint"]),
+        ("todo Done 2", "todo has list, add, done and clear, not 'Done'", ["teamchat todo done 2"]),
+        ("todo 2", "todo has list, add, done and clear, not '2'", ["teamchat todo"]),
+        (
+            "todo Write the tests --as kailai",
+            "todo has list, add, done and clear, not 'Write'",
+            ["teamchat todo add Write the tests"],
+        ),
+    ],
+)
+def test_a_habit_that_changes_something_is_named_and_stores_nothing(
+    world: Path, typed: str, error: str, hints: list[str]
+) -> None:
+    crew(world, {"max": ["Hi."]})
+    run_here("send", "Hi")
+    before = rows()
+    told = f"teamchat: {error}\n" + "".join(f"  try: {hint}\n" for hint in hints)
+    assert run_here(*typed.split()) == Result(2, "", told)
+    assert rows() == before
+
+
+@pytest.mark.parametrize("command", ["learn", "task"])
+def test_what_a_habit_adds_is_stored_without_its_word(world: Path, command: str) -> None:
+    crew(world, {"max": ["Hi."]})
+    run_here("send", "Hi")
+    assert run_here(command, "add", "Run make lint").code == 0
+    assert "  Run make lint\n" in f"  {run_here(command).out}"
+
+
+@pytest.mark.parametrize(
+    "text", ["list the files first", "rm -f is never run", "show it", "add lint", "Delete nothing"]
+)
+def test_words_that_only_begin_like_a_habit_are_the_text(world: Path, text: str) -> None:
+    crew(world, {"max": ["Hi."]})
+    run_here("send", "Hi")
+    assert run_here("task", "--", *text.split()) == Result(0, "", notes("the task of session s1 is set"))
+    assert run_here("task").out == f"{text}\n"

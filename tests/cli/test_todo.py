@@ -152,7 +152,7 @@ def test_scripts_read_json() -> None:
         (["clear", "1"], 2, "clear takes no text"),
         (["add", "a", "--all"], 2, "--all and --history list; they do not go with add"),
         (["add", "a", "--as", "max"], 4, "max is an agent; only people send messages: --as kailai or mia"),
-        (["ad", "a"], 2, "invalid value for 'ACTION': 'ad' is not one of 'list', 'add', 'done', 'clear'"),
+        (["ad", "a"], 2, "todo has list, add, done and clear, not 'ad'"),
         (["--session", "none"], 4, "there is no session 'none' (sessions: s1)"),
     ],
 )
