@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -129,3 +132,48 @@ def test_a_recording_begins_with_a_new_conversation(tmp_path: Path, world: Path)
 def test_what_is_no_cassette_is_said_in_one_line(text: str) -> None:
     with pytest.raises(UsageError, match=r"^x is no cassette of this version: line [12]: [^\n]+$"):
         parse_cassette(text, "x")
+
+
+@contextlib.contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Every write beyond that many bytes of a file fails, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+class TestWhatCannotBeWritten:
+    def test_a_new_file_goes(self, tmp_path: Path, world: Path) -> None:
+        made = writer(tmp_path / "a.cassette", world)
+        with files_of_at_most(100), pytest.raises(UsageError):
+            made.begin(NEW)
+        assert not (tmp_path / "a.cassette").exists()
+
+    def test_a_line_that_has_no_end_goes(self, tmp_path: Path, world: Path) -> None:
+        path = tmp_path / "a.cassette"
+        made = writer(path, world)
+        made.begin(NEW)
+        before = path.read_bytes()
+        with files_of_at_most(len(before) + 10), pytest.raises(UsageError):
+            made.human("Hi", None, "max")
+        assert path.read_bytes() == before
+
+    def test_a_link_stays_and_what_was_made_behind_it_goes(self, tmp_path: Path, world: Path) -> None:
+        path, there = tmp_path / "a.cassette", tmp_path / "there"
+        path.symlink_to(there)
+        made = writer(path, world)
+        with files_of_at_most(100), pytest.raises(UsageError):
+            made.begin(NEW)
+        assert (path.is_symlink(), there.exists()) == (True, False)
+
+    @pytest.mark.parametrize("to", ["a.cassette", "missing/a.cassette"])
+    def test_a_link_that_leads_nowhere_stays(self, tmp_path: Path, world: Path, to: str) -> None:
+        path = tmp_path / "a.cassette"
+        path.symlink_to(tmp_path / to)
+        made = writer(path, world)
+        with pytest.raises(UsageError):
+            made.begin(NEW)
+        assert path.is_symlink()

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TextIO
 
 from teamchat.core.cassette import Entry, Header, Line, dump_line, read_cassette
 from teamchat.core.cassette.account import standing_of, well_formed_json
@@ -194,18 +194,32 @@ class CassetteWriter:
         return key if NAME.fullmatch(key) else self.redact(key)
 
     def _append(self, line: Line) -> None:
-        there = self.path.exists()
-        size = self.path.stat().st_size if there else 0
         try:
-            with self.path.open("a", encoding="utf-8") as file:
+            with _appending(self.path) as file:
                 file.write(dump_line(line))
         except OSError as error:
-            with contextlib.suppress(OSError):
-                if there:
-                    os.truncate(self.path, size)  # a line that has no end would hide the others
-                else:
-                    self.path.unlink()
             raise UsageError(f"the cassette {self.path} cannot be written: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _appending(path: Path) -> Iterator[TextIO]:
+    """The file at `path`, to be written at its end; after an error it is as it was, or gone if it was made here.
+
+    A line that has no end would hide the others.
+    """
+    path = Path(os.path.realpath(path))  # a link is somebody's own
+    made = False
+    with contextlib.suppress(FileExistsError):
+        path.open("x").close()
+        made = True
+    size = path.stat().st_size
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            yield file
+    except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink() if made else os.truncate(path, size)
+        raise
 
 
 def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
