@@ -18,9 +18,8 @@ KEYS: Mapping[str, frozenset[str]] = MappingProxyType(
         "gemini": frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
     }
 )
-USERS_OWN_WINS = frozenset(
-    {"CLAUDE_CODE_MAX_RETRIES", "GOOGLE_GEMINI_BASE_URL", "GEMINI_SYSTEM_MD"}
-)  # of what a command asks for
+USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # of what a command asks for
+BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS"})  # a command asks for them with the member's own value in them
 
 HIDDEN = "(hidden)"
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
@@ -38,13 +37,15 @@ def environment(
 ) -> dict[str, str]:
     """What an agent of `vendor` is started with; None is a pipe agent, which loses no key.
 
-    `keep` names keys of other vendors that it may see. `add` is the team file's, and rules over all but `CLAUDECODE`,
-    which always goes: with it an agent takes itself for the child of another one. No `tmpdir`: the user's own stays.
+    `keep` names keys of other vendors that it may see. `add` is the team file's, and rules over all but what a command
+    has built on it and `CLAUDECODE`, which always goes: with it an agent takes itself for the child of another one. No
+    `tmpdir`: the user's own stays.
     """
     others = frozenset().union(*(keys for name, keys in KEYS.items() if name != vendor)) if vendor else frozenset()
     result = {name: value for name, value in inherited.items() if name not in others or name in keep}
     result |= {name: value for name, value in command_env.items() if name not in USERS_OWN_WINS or name not in result}
     result |= {**({"TMPDIR": str(tmpdir)} if tmpdir else {}), **add}
+    result |= {name: value for name, value in command_env.items() if name in BUILT_ON_THE_MEMBERS}
     result.pop("CLAUDECODE", None)
     return result
 

@@ -20,7 +20,7 @@ from teamchat.runners.base import (
     StopRule,
     Vendor,
 )
-from teamchat.runners.gemini_env import silenced
+from teamchat.runners.gemini_env import without_project_files
 from teamchat.runners.gemini_events import GeminiEvents
 from teamchat.runners.logins import gemini_login
 from teamchat.runners.mentions import inert
@@ -95,7 +95,9 @@ class GeminiRunner:
         else:
             # both: --skip-trust alone runs the project's hooks where the user once trusted the folder
             argv.append("--skip-trust")
-            env |= {"GEMINI_CLI_TRUST_WORKSPACE": "false", **silenced(job.cwd, job.env)}
+            variables, modules = without_project_files(job.scratch, job.env)
+            env |= {"GEMINI_CLI_TRUST_WORKSPACE": "false", **variables}
+            files |= modules
         if job.model:
             argv += ("-m", job.model)
         if job.images:

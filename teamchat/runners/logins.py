@@ -83,11 +83,12 @@ def gemini_login(cwd: Path, env: Mapping[str, str]) -> Login:
         return replace(login, variables=None) if stored else login
     if stored:
         return _stored(stored)
-    folders = (cwd, *cwd.parents, home)
-    keys = [path for folder in folders for path in (folder / ".gemini" / ".env", folder / ".env")]
-    for file in (*keys, home / ".gemini" / "settings.json"):
+    for file in (home / ".gemini" / ".env", home / ".env", home / ".gemini" / "settings.json"):
         if _there(file):
             return Login(None, f"no GEMINI_API_KEY is set, but {file} may name a login")
+    of_project = (path for folder in (cwd, *cwd.parents) for path in (folder / ".gemini" / ".env", folder / ".env"))
+    if unread := next(filter(_there, of_project), None):
+        return Login(None, f"no GEMINI_API_KEY is set, and {unread} is read only with project_settings = true")
     hidden = " (GOOGLE_API_KEY is taken for Vertex AI only)" if env.get("GOOGLE_API_KEY") else ""
     return Login(False, f"no GEMINI_API_KEY is set{hidden}, and no login is in {home / '.gemini'}", "gemini")
 

@@ -61,9 +61,6 @@ def test_gemini_runs_nothing_of_the_project_and_keeps_its_key(user: World) -> No
     assert ran.code == 0, ran.err
     assert user.prompt("gemini").endswith("/evil")
     assert not sprung.exists()
-    env = user.receipt(1)["setup"]["env"]
-    assert env["BASH_ENV"] == ""
-    assert env["GEMINI_SYSTEM_MD"] == ""
 
 
 def test_codex_takes_no_configuration_of_the_project(user: World) -> None:

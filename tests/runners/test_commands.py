@@ -139,7 +139,7 @@ class TestGemini:
         assert GeminiRunner().command(job).argv == (*GEMINI, *flags, "--skip-trust")
 
     def test_read_brings_a_policy_that_denies_all_but_looking(self) -> None:
-        (policy,) = GeminiRunner().command(JOB).files.values()
+        policy = GeminiRunner().command(JOB).files[SCRATCH / "policy.toml"]
         deny, allow = sorted(tomllib.loads(policy.decode())["rule"], key=lambda rule: int(rule["priority"]))
         assert (deny["toolName"], deny["decision"], allow["decision"]) == ("*", "deny", "allow")
         assert {"read_file", "glob"} <= set(allow["toolName"])
@@ -147,7 +147,7 @@ class TestGemini:
 
     def test_edit_brings_a_policy_for_the_commands_it_allows(self) -> None:
         job = replace(JOB, access="edit", allow=('say "hi"', "npm test"))
-        (policy,) = GeminiRunner().command(job).files.values()
+        policy = GeminiRunner().command(job).files[SCRATCH / "policy.toml"]
         (rule,) = tomllib.loads(policy.decode())["rule"]
         assert (rule["toolName"], rule["commandPrefix"]) == ("run_shell_command", ['say "hi"', "npm test"])
         assert rule["decision"] == "allow"
@@ -155,7 +155,7 @@ class TestGemini:
     @pytest.mark.parametrize("access", ["edit", "full"])
     def test_what_needs_no_policy_brings_none(self, access: Access) -> None:
         command = GeminiRunner().command(replace(JOB, access=access))
-        assert command.files == {}
+        assert [path.name for path in command.files] == ["users-own-env.cjs"]
         assert "--admin-policy" not in command.argv
 
     def test_model_and_extra_arguments_come_last(self) -> None:
@@ -166,13 +166,14 @@ class TestGemini:
         command = GeminiRunner().command(replace(JOB, project_settings=True))
         assert "--skip-trust" not in command.argv
         assert command.env["GEMINI_CLI_TRUST_WORKSPACE"] == "true"
+        assert "NODE_OPTIONS" not in command.env
 
-    def test_the_environment_is_headless_and_keeps_the_project_out(self, tmp_path: Path) -> None:
-        (tmp_path / ".env").write_text("GOOGLE_GEMINI_BASE_URL=elsewhere\nMINE=1\n")
-        assert GeminiRunner().command(replace(JOB, cwd=tmp_path, env={"MINE": "2"})).env == {
+    def test_the_environment_is_headless_and_keeps_the_project_out(self) -> None:
+        command = GeminiRunner().command(replace(JOB, env={"NODE_OPTIONS": "--use-openssl-ca"}))
+        assert command.env == {
             "GEMINI_CLI_NO_RELAUNCH": "true",
             "GEMINI_CLI_TRUST_WORKSPACE": "false",
-            "GOOGLE_GEMINI_BASE_URL": "",
+            "NODE_OPTIONS": '--require "/scratch/users-own-env.cjs" --use-openssl-ca',
             "NO_COLOR": "1",
         }
 

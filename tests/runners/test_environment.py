@@ -83,11 +83,15 @@ def test_what_the_team_file_adds_rules() -> None:
     )
 
 
+def test_node_options_of_the_team_file_do_not_replace_those_that_a_command_has_built_on_them() -> None:
+    found = given("gemini", add={"NODE_OPTIONS": "--mine"}, command_env={"NODE_OPTIONS": "--require m --mine"})
+    assert found["NODE_OPTIONS"] == "--require m --mine"
+
+
 @pytest.mark.parametrize(
     ("name", "asked", "users", "found"),
     [
         ("CLAUDE_CODE_MAX_RETRIES", "3", "10", "10"),
-        ("GOOGLE_GEMINI_BASE_URL", "", "http://mine", "http://mine"),
         ("NO_COLOR", "1", "0", "1"),
     ],
 )

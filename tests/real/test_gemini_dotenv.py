@@ -1,0 +1,83 @@
+"""No `.env` of a project changes anything for Gemini; the user's own goes on counting."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from teamchat.core.scripted.reply import Reply, ToolUse
+from teamchat.runners.base import Access
+from tests.real.clis import run
+from tests.real.hostile_repository import SECRET, Planted, plant, spellings, variables
+from tests.real.world import World
+
+pytestmark = pytest.mark.real
+OWN_KEY = "the-users-own-key"
+
+
+def cloned(user: World, tmp_path: Path) -> tuple[Path, Planted]:
+    """The hostile repository, which a member works in by a link; the user's key is in `~/.env` only."""
+    user.env = {name: value for name, value in user.env.items() if name != "GEMINI_API_KEY"}
+    (Path(user.env["HOME"]) / ".env").write_text(f"GEMINI_API_KEY={OWN_KEY}\n")
+    repository = tmp_path / "clone" / "repository"
+    repository.parent.mkdir()
+    planted = plant(repository)
+    (user.cwd / "here").symlink_to(repository)
+    return repository, planted
+
+
+@contextmanager
+def rewritten(repository: Path) -> Iterator[None]:
+    """Another process writes the `.env` all the time: each spelling by itself, in several encodings, or none."""
+    enough = Event()
+
+    def write() -> None:
+        files = cycle(
+            [*(line.encode(coding) for line in spellings(repository) for coding in ("utf-8-sig", "utf-16")), b""]
+        )
+        while not enough.wait(0.002):
+            (repository / ".env").write_bytes(next(files))
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()
+
+
+def test_the_plain_cli_obeys_it(user: World, tmp_path: Path) -> None:
+    """What the next test plants is a danger indeed."""
+    repository, _ = cloned(user, tmp_path)
+    (repository / ".env").write_text(f"GEMINI_API_KEY={SECRET}\nGOOGLE_GEMINI_BASE_URL={user.server.url}\n")
+    shutil.rmtree(repository / ".gemini")
+    env = {name: value for name, value in user.env.items() if name != "GOOGLE_GEMINI_BASE_URL"}
+    run(["gemini", "--output-format", "stream-json", "--skip-trust"], b"Hi", repository, env)
+    assert user.last("gemini").headers["x-goog-api-key"] == SECRET
+
+
+@pytest.mark.parametrize("access", ["read", "edit", "full"])
+def test_no_spelling_of_it_reaches_the_model_or_a_tool(user: World, tmp_path: Path, access: Access) -> None:
+    repository, planted = cloned(user, tmp_path)
+    user.member("gemini", f'access = "{access}"\ncwd = "here"')
+    told = user.cwd / "environment"
+    asks = Reply(tools=(ToolUse("run_shell_command", {"command": f"env > '{told}'; bash -c true; node -e 1"}),))
+    user.server.script("gemini", [asks, Reply("I am done.")])
+    if access == "edit":
+        (repository / ".gemini" / "settings.json").write_text("{broken")
+    with rewritten(repository):
+        ran = user.json("send", "--trust", "Hi")
+    assert ran.code == 0, ran.err
+    assert {request.headers["x-goog-api-key"] for request in user.server.turns("gemini")} == {OWN_KEY}
+    assert not [request for request in user.server.requests if SECRET.encode() in request.raw]
+    assert planted.sprung == []
+    assert told.exists() == (access == "full")
+    seen = dict(line.partition("=")[::2] for line in told.read_text().splitlines()) if told.exists() else {}
+    assert not seen.keys() & variables(repository).keys() - {"GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"}
