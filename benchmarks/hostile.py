@@ -133,6 +133,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     "carriage returns": repeated("\r"),
     "windows lines": repeated("x\r\n"),
     "spaces before a line end": once("x", " ", "\nx"),
+    "letters and digits": repeated("0mey"),
     "rules": repeated("-=*_ "),
     "numbers": repeated("1"),
     "zero bytes": repeated("\0"),

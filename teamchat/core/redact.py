@@ -62,13 +62,17 @@ SHAPES: tuple[tuple[str, str], ...] = (
 Each is found by its beginning, as plain text; what follows is bounded, or read once: the cost is linear.
 """
 
+# A word begins too behind a line end as JSON writes it, and behind a colour. Each has a sign that no key has, or a run
+# of letters would be looked at again from each of its `0m`.
+_BEFORE_A_WORD = (r"\\[nrt]", r"\[m", *(rf"[\[;]{digits}m" for digits in (r"\d", r"\d\d", r"\d\d\d")))
+
 
 @cache  # compiled when it is first met
 def _word(start: str, rest: str) -> re.Pattern[str]:
     """`start` at the beginning of a word. A pattern that begins with plain text is looked for fast."""
     plain = re.escape(start)
-    # behind a line end as JSON writes it, or a colour, a word begins too
-    alone = rf"(?:(?<!\w{plain})|(?<=\\[nrt]{plain})|(?<=[\d\[]m{plain}))" if start[0].isalnum() else ""
+    behind = "|".join(rf"(?<={before}{plain})" for before in _BEFORE_A_WORD)
+    alone = rf"(?:(?<!\w{plain})|{behind})" if start[0].isalnum() else ""
     return re.compile(plain + alone + rest)
 
 

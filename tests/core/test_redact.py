@@ -148,6 +148,12 @@ def test_no_text_is_slow(piece: str) -> None:
     assert grows_linearly(redact_shapes, piece)
 
 
+@pytest.mark.parametrize("before", ["0m", "0;31m", "-", "_", "\\n", "@"])
+def test_no_text_of_the_beginnings_of_keys_is_slow(before: str) -> None:
+    slow = [start for start, _ in SHAPES if not grows_linearly(redact_shapes, f"{before}{start}")]
+    assert slow == []
+
+
 def test_values_of_secret_variables_are_taken_out_plain_and_as_json() -> None:
     secret = 'p"w\\d\u00e9\nx'
     redact = Redactor({"DB_PASSWORD": secret, "EDITOR": "vim-is-here", "A_TOKEN": "1"})
