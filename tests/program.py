@@ -54,14 +54,17 @@ def cli(
 
 
 def start(
-    *args: str | os.PathLike[str], env: Mapping[str, str] | None = None, program: Path | None = None
+    *args: str | os.PathLike[str],
+    env: Mapping[str, str] | None = None,
+    program: Path | None = None,
+    stderr: int = subprocess.PIPE,
 ) -> subprocess.Popen[bytes]:
     """Start the real program, or another one of Python, in a session of its own; the caller ends it."""
     return subprocess.Popen(
         argv(*args) if program is None else [sys.executable, str(program), *argv(*args)[3:]],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         env={**os.environ, **(env or {})},
         start_new_session=True,
     )
@@ -70,7 +73,7 @@ def start(
 def ended(process: subprocess.Popen[bytes]) -> Result:
     """Wait for a program that was started."""
     out, err = process.communicate(timeout=TIMEOUT_S)
-    return Result(process.returncode, _text(out), _text(err))
+    return Result(process.returncode, _text(out), _text(err or b""))
 
 
 def run_here(*args: str | os.PathLike[str]) -> Result:

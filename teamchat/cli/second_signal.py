@@ -2,7 +2,7 @@
 
 The event loop answers nothing meanwhile, and Python runs no signal handler inside a call of C code. But it writes the
 number of each signal to a pipe at once, and a thread waits there. Only a call that holds the interpreter's lock delays
-that thread, so large texts are searched in pieces.
+that thread, so large texts are decoded, searched and stored in pieces.
 """
 
 from __future__ import annotations
@@ -10,21 +10,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
+import time
 from collections.abc import Collection, Iterator, Mapping
 from io import RawIOBase
 from threading import Event, Thread
 
-PATIENCE_S = 0.5  # for the event loop to answer after the second signal
+NOTICE_S = 0.2  # of work, without an answer of the event loop, after the first signal; a slow disk is not told of
+PATIENCE_S = 0.5  # for the event loop to answer after the second
 LOOK_S = 0.05
+BUSY = "still busy; Ctrl-C now ends teamchat at once"
 
 
 @contextlib.contextmanager
 def ends_at_second(codes: Mapping[int, int]) -> Iterator[None]:
     """Exit with the first signal's code of `codes` once the running loop does not answer after a second one.
 
-    A loop that answers is left to end by itself: it waits for an agent that is being killed. The exit is a hard one:
-    the store keeps what was committed, and recovery finds the rest as after `kill -9`. For the main thread only.
+    Where it works on after the first one and does not answer, a line on stderr says so. A loop that answers is left to
+    end by itself: it waits for an agent that is being killed. The exit is a hard one: the store keeps what was
+    committed, and recovery finds the rest as after `kill -9`. For the main thread only.
     """
     read, write = os.pipe()
     os.set_blocking(write, False)
@@ -41,22 +46,44 @@ def ends_at_second(codes: Mapping[int, int]) -> Iterator[None]:
 
 def _watch(read: int, loop: asyncio.AbstractEventLoop, codes: Mapping[int, int], ended: Event) -> None:
     with os.fdopen(read, "rb", buffering=0) as pipe:  # open to the end: the interpreter complains of a broken pipe
-        asked = _first_two(pipe, codes)
-        while len(asked) == 2 and not ended.wait(LOOK_S):
-            if not _answers(loop) and not ended.is_set():
-                os._exit(codes[asked[0]])
+        first = _next(pipe, codes)
+        asked, told, again = _Asked(loop), False, False
+        while first is not None and not ended.wait(LOOK_S):
+            again = again or (_readable(pipe) and _next(pipe, codes) is not None)
+            if asked.answered.is_set():
+                asked = _Asked(loop)
+            elif again and time.monotonic() - asked.at > PATIENCE_S:
+                os._exit(codes[first])
+            elif not told and time.process_time() - asked.worked > NOTICE_S:
+                told = True
+                _tell(BUSY)
 
 
-def _first_two(pipe: RawIOBase, numbers: Collection[int]) -> list[int]:
-    """The first two signals, of `numbers` alone; fewer where the run has ended before."""
-    asked: list[int] = []
-    while len(asked) < 2 and (byte := pipe.read(1)):
-        asked += (number for number in byte if number in numbers)
-    return asked
+def _next(pipe: RawIOBase, numbers: Collection[int]) -> int | None:
+    """The next signal of `numbers`, waited for; None where the run has ended before."""
+    while byte := pipe.read(1):
+        if byte[0] in numbers:
+            return byte[0]
+    return None
 
 
-def _answers(loop: asyncio.AbstractEventLoop) -> bool:
-    answered = Event()
-    with contextlib.suppress(RuntimeError):  # it was closed: the run has ended
-        loop.call_soon_threadsafe(answered.set)
-    return answered.wait(PATIENCE_S)
+def _readable(pipe: RawIOBase) -> bool:
+    return bool(select.select((pipe,), (), (), 0)[0])
+
+
+class _Asked:
+    """That the loop was asked for a sign of life, `at` that time and after so many seconds of work."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.at, self.worked = time.monotonic(), time.process_time()
+        self.answered = Event()
+        with contextlib.suppress(RuntimeError):  # it was closed: the run has ended
+            loop.call_soon_threadsafe(self.answered.set)
+
+
+def _tell(line: str) -> None:
+    """A line on stderr, unless nobody takes it: the second signal must not wait for that."""
+    with contextlib.suppress(OSError):
+        if select.select((), (2,), (), 0)[1]:
+            before = "\n" if os.isatty(2) else ""  # the terminal has written ^C, perhaps in the middle of a line
+            os.write(2, f"{before}· {line}\n".encode())

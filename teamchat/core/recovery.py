@@ -31,7 +31,7 @@ from teamchat.core.turn.outside import scratch_of
 from teamchat.core.turn.run import FinishedTurn
 from teamchat.runners.agent_events import Failure, FailureKind, TextDelta
 from teamchat.runners.base import Verdict
-from teamchat.runners.framing import LineFramer
+from teamchat.runners.framing import framer_of
 from teamchat.runners.process import open_output, settle, sweep
 from teamchat.runners.removal import remove
 from teamchat.runners.running import BEGINS, LIVE, MAX_OUTPUT_BYTES
@@ -120,7 +120,7 @@ def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) 
 def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
     """What the agent had said, by its own parser over the file it wrote."""
     parser = AGENT_TYPES[turn.like].runner.parser()
-    framer = LineFramer(joined=parser.joins_lines)
+    framed = framer_of(parser)
     events: list[TimedEvent] = []
 
     def feed(lines: Iterable[bytes]) -> None:
@@ -134,10 +134,10 @@ def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
             left = MAX_OUTPUT_BYTES  # nobody stopped it there
             while data := file.read(min(left, 1 << 20)):
                 left -= len(data)
-                feed(framer.push(data))
+                feed(framed.push(data))
     except OSError:
         return Verdict(""), []  # it died before anything was written
-    feed(framer.flush())
+    feed(framed.flush())
     return parser.finish(-9, ""), events
 
 

@@ -34,18 +34,18 @@ class Verdict:
 class EventParser(Protocol):
     """Reads one process's output. `feed` and `finish` are total: no bytes make them raise.
 
-    `joins_lines` says that `feed` may be given several lines at once: a line means nothing by itself.
+    `by_lines` says that `feed` is given whole lines; without it, whatever bytes have come.
     """
 
-    joins_lines: bool
+    by_lines: bool
 
     @property
     def answered(self) -> bool:
         """Whether the model's answer is whole, so that nothing but the CLI's own terminal event should follow."""
         ...
 
-    def feed(self, line: bytes) -> Iterable[AgentEvent]:
-        """The events of one stdout line (without its newline); junk becomes a `Note`."""
+    def feed(self, line: bytes, /) -> Iterable[AgentEvent]:
+        """The events of one stdout line (without its newline), or of some bytes; junk becomes a `Note`."""
         ...
 
     def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:

@@ -6,17 +6,28 @@ and cost time linear in their bytes.
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from teamchat.runners.base import EventParser
+
+
+class Framer(Protocol):
+    """Cuts a stream into what a parser is given."""
+
+    def push(self, chunk: bytes) -> list[bytes]: ...
+
+    def flush(self) -> list[bytes]:
+        """What is left when the stream has ended."""
+        ...
+
 
 class LineFramer:
-    """`joined` gives all lines that one chunk completes as one piece, with the newlines between them."""
-
-    def __init__(self, *, joined: bool = False) -> None:
-        self._joined = joined
+    def __init__(self) -> None:
         self._open: list[bytes] = []
 
     def push(self, chunk: bytes) -> list[bytes]:
         """The lines that this chunk completes, without their newlines."""
-        *lines, rest = chunk.rsplit(b"\n", 1) if self._joined else chunk.split(b"\n")
+        *lines, rest = chunk.split(b"\n")
         if lines and self._open:
             lines[0] = b"".join((*self._open, lines[0]))
             self._open.clear()
@@ -29,3 +40,17 @@ class LineFramer:
         rest = b"".join(self._open)
         self._open.clear()
         return [rest] if rest else []
+
+
+class Unframed:
+    """The chunks as they come."""
+
+    def push(self, chunk: bytes) -> list[bytes]:
+        return [chunk]
+
+    def flush(self) -> list[bytes]:
+        return []
+
+
+def framer_of(parser: EventParser) -> Framer:
+    return LineFramer() if parser.by_lines else Unframed()

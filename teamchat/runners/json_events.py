@@ -34,7 +34,7 @@ _JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not drow
 
 
 class JsonEvents(ABC):
-    joins_lines = False
+    by_lines = True
     answered = False
 
     def __init__(self, voice: Voice) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -23,27 +24,37 @@ from teamchat.runners.base import (
 from teamchat.runners.blank import NO_ANSWER, is_blank
 from teamchat.runners.failures import Voice, ending, last_words
 from teamchat.runners.foreign import scalar
+from teamchat.runners.growing import GrowingText
 
 
 class PipeOutput:
     """Its output is its answer. Exit code 0 and text that says something are success: there is no other sign."""
 
-    joins_lines = True
+    by_lines = False
     answered = False
 
     def __init__(self) -> None:
-        self._output = bytearray()  # one block, which grows in place: a list of texts takes twice its size
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._text = GrowingText()
+        self._line_end = ""  # that the output ends in so far: the last one may not be the program's
 
-    def feed(self, line: bytes) -> Iterable[AgentEvent]:
-        self._output += line + b"\n"
-        return (TextDelta(line.decode("utf-8", "replace") + "\n"),)
+    def feed(self, data: bytes, /) -> Iterable[AgentEvent]:
+        piece = self._decoder.decode(data)
+        self._add(piece)
+        return (TextDelta(piece),) if piece else ()
+
+    def _add(self, piece: str) -> None:
+        if piece:
+            body = piece.removesuffix("\n")
+            self._text.add(self._line_end + body)
+            self._line_end = piece[len(body) :]
 
     def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:  # noqa: ARG002 (nothing is known of it)
         return ()
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
-        text = str(memoryview(self._output)[:-1], "utf-8", "replace")  # the last newline may not be the program's
-        self._output = bytearray()  # only one of the two is kept in memory
+        self._add(self._decoder.decode(b"", final=True))
+        text = self._text.take()
         if exit_code != 0:
             words = last_words(stderr_tail, Voice(login=""))
             return Verdict(text, Failure(FailureKind.AGENT, ending(exit_code) + (f": {words}" if words else "")))

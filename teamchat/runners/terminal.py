@@ -29,7 +29,7 @@ _KINDS = frozenset(FailureKind)
 class TerminalEvents:
     """What the typist tells. Its `answer` is success if it says something, however the program ended after it."""
 
-    joins_lines = False
+    by_lines = True
     answered = False
 
     def __init__(self) -> None:

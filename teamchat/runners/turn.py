@@ -36,7 +36,7 @@ from teamchat.runners.agent_events import (
 )
 from teamchat.runners.base import EventParser, Verdict
 from teamchat.runners.foreign import one_line
-from teamchat.runners.framing import LineFramer
+from teamchat.runners.framing import Framer, LineFramer, framer_of
 from teamchat.runners.running import Chunk, Cut, Running
 
 SILENT = "silent for"
@@ -169,7 +169,7 @@ class _Turn:
         self.retries: Counter[FailureKind] = Counter()
         self.process, self.parser, self.clocks, self.stopper, self.emit = process, parser, clocks, stopper, emit
         self.facts = _Facts()
-        self.framers = {"out": LineFramer(joined=parser.joins_lines), "err": LineFramer()}
+        self.framers: dict[str, Framer] = {"out": framer_of(parser), "err": LineFramer()}
         self.tail = b""
         self.started = self.alive = self.noted = time.monotonic()
         self.first_byte: float | None = None

@@ -159,7 +159,7 @@ WORDS: dict[bytes, AgentEvent] = {
 class WordParser:
     """Each line is a word of `WORDS`, or nothing at all (`thinking`), or else text."""
 
-    joins_lines = False
+    by_lines = True
     answered = False
 
     def __init__(self, own_failure: Failure | None = None) -> None:

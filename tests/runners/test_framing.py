@@ -3,7 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.runners.framing import LineFramer
+from teamchat.runners.framing import LineFramer, framer_of
+from teamchat.runners.pipe import PipeOutput
 
 CHUNKS = st.lists(st.binary() | st.sampled_from([b"\n", b"\r", "\u2028".encode(), b"a\nb"]))
 
@@ -17,12 +18,10 @@ def test_however_the_bytes_are_cut_the_lines_are_the_same(chunks: list[bytes]) -
 
 
 @given(CHUNKS)
-def test_joined_lines_are_the_same_in_fewer_pieces(chunks: list[bytes]) -> None:
-    framer, joined = LineFramer(), LineFramer(joined=True)
-    pieces = [joined.push(chunk) for chunk in chunks] + [joined.flush()]
-    assert all(len(piece) <= 1 for piece in pieces)
-    lines = [line for chunk in chunks for line in framer.push(chunk)] + framer.flush()
-    assert b"\n".join(line for piece in pieces for line in piece) == b"\n".join(lines)
+def test_a_parser_that_needs_no_lines_is_given_the_chunks(chunks: list[bytes]) -> None:
+    unframed = framer_of(PipeOutput())
+    assert [unframed.push(chunk) for chunk in chunks] == [[chunk] for chunk in chunks]
+    assert unframed.flush() == []
 
 
 def test_only_the_newline_byte_ends_a_line() -> None:

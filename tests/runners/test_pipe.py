@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,13 +11,24 @@ from teamchat.runners.pipe import PipeOutput
 from tests.runners.captures import play
 
 
-def test_what_it_prints_is_its_answer_line_by_line() -> None:
-    events, verdict = play(PipeOutput(), [b"one", b"", b"  two"], [b"loading..."], 0)
-    assert events == [TextDelta("one\n"), TextDelta("\n"), TextDelta("  two\n")]
+def test_what_it_prints_is_its_answer_as_it_comes() -> None:
+    events, verdict = play(PipeOutput(), [b"on", b"e\n\n", b"  t", b"wo"], [b"loading..."], 0)
+    assert events == [TextDelta("on"), TextDelta("e\n\n"), TextDelta("  t"), TextDelta("wo")]
     assert (verdict.text, verdict.failure) == ("one\n\n  two", None)
 
 
-@pytest.mark.parametrize("output", [[], [b""], [b" ", b"\t\r"]])
+@given(st.text() | st.binary(), st.lists(st.integers(0, 40)))
+def test_however_its_output_is_cut_its_answer_is_the_same(output: str | bytes, cuts: list[int]) -> None:
+    data = output if isinstance(output, bytes) else output.encode(errors="replace")
+    ends = [0, *sorted(cuts), len(data)]
+    events, verdict = play(PipeOutput(), [data[begin:end] for begin, end in pairwise(ends)], [], 0)
+    text = data.decode(errors="replace")
+    assert verdict.text == text.removesuffix("\n")
+    streamed = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert text in (streamed, f"{streamed}\ufffd")  # half a character at the end may still become a whole one
+
+
+@pytest.mark.parametrize("output", [[], [b""], [b" ", b"\t\r"], [b"\n"], [b"\n", b"\n"]])
 def test_exit_code_zero_without_text_is_no_success(output: list[bytes]) -> None:
     _, verdict = play(PipeOutput(), output, [], 0)
     assert verdict.failure is not None

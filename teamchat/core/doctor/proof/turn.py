@@ -65,7 +65,7 @@ class Observed:
 class _Witness:
     """A parser that notes what every event is called before another parser reads it."""
 
-    joins_lines = False
+    by_lines = True
 
     def __init__(self, parser: EventParser) -> None:
         self.parser = parser
