@@ -204,7 +204,9 @@ def test_a_hint_is_for_the_team_and_the_session_that_were_typed() -> None:
         ("--session s1", "--new --session s1 --to echo hi", "--session s1 --to echo hi"),
         ("--new --record b", "--to max --record a hi", "--new --record b --to max hi"),
         ("--new --record b", "--record=a --new hi", "--new --record b hi"),
-        ("--to max", "--to , hi", "--to max 'Your message'"),
+        ("--to max", "--to , hi", "--to max hi"),
+        ("--to max", "--session s1 --to=, hi", "--to max --session s1 hi"),
+        ("--to max", "--to ,", "--to max"),
         ("--new", "'two\n&& lines'", "--new 'two\n&& lines'"),
     ],
 )

@@ -14,8 +14,8 @@ IN_SESSION = ("compact", "learn", "log", "open", "resume", "send", "show", "stop
 TAKERS = {"--team": (*IN_SESSION, "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
 """Which commands take the options that say where they work."""
 CONVERSATION = ("--new", "--session")
-ELSEWHERE = (*CONVERSATION, "--record")
-"""What a message that is refused in one place is sent with to another."""
+ELSEWHERE = (*CONVERSATION, "--record", "--to")
+"""What a message that is refused as it is typed is sent with to another place, or to another member."""
 
 
 def placed(hint: str, args: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from teamchat.core.routing.markers import Marker, MarkerKind, scan, strip_marker
 from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
 from teamchat.core.team import Member, Team
 from teamchat.core.todos import Wish
-from teamchat.core.typed import saying
+from teamchat.core.typed import reading, saying
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def address(
         names = ", ".join(request.target for request in requests)
         raise UsageError(
             f"nothing was said yet that {names} could answer, and the message has only markers",
-            saying("--to", requests[0].target),
+            reading(requests[0].target),
         )
     if not requests and not named and not wordless:
         target = default_target(state, who.name)

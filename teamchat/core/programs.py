@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,11 @@ from pathlib import Path
 from teamchat.core.team import INSTALL
 
 LONGEST_FIRST_LINE = 256  # bytes that Linux reads of it
-BINARY = (b"\x7fELF", b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF and Mach-O
+ELF = b"\x7fELF"
+BINARY = (ELF, b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF and Mach-O
+SMALLER = {b"\x3e\0": b"\x03\0", b"\xb7\0": b"\x28\0"}  # x86-64 also runs programs for i386, AArch64 those for Arm
+FORMATS = Path("/proc/sys/fs/binfmt_misc")  # the kinds of program that this Linux was taught
+NO_FORMAT = {"register", "status"}  # the files there that are none
 OTHERWISE = "install it, or change its command in the team file"
 
 
@@ -61,8 +66,30 @@ def _wrong_beginning(program: str, search: str) -> str | None:
         missing = _missing_interpreter(beginning.partition(b"\n")[0], search)
         change = "install that, or change the line"
         return f"cannot run: its first line names {missing!r}, which is not there; {change}" if missing else None
-    is_text = b"\0" not in beginning and not beginning.startswith(BINARY)
-    return "has no #! line; begin the file with one, such as #!/bin/sh" if is_text else None
+    if b"\0" not in beginning and not beginning.startswith(BINARY):
+        return "has no #! line; begin the file with one, such as #!/bin/sh"
+    return f"is for another kind of machine; {OTHERWISE}" if _is_foreign(beginning) else None
+
+
+def _is_foreign(beginning: bytes) -> bool:
+    """Whether no program of this kind can be run, where that is certain: on a Linux that was taught no other kinds."""
+    if sys.platform != "linux" or _was_taught():
+        return False
+    with Path(sys.executable).open("rb") as file:
+        own = _machine(file.read(LONGEST_FIRST_LINE))
+    return own is not None and _machine(beginning) not in (own, SMALLER.get(own))
+
+
+def _was_taught() -> bool:
+    try:
+        return not {path.name for path in FORMATS.iterdir()} <= NO_FORMAT
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError)
+
+
+def _machine(beginning: bytes) -> bytes | None:
+    """The kind of machine that an ELF program is for; None for what is none."""
+    return beginning[18:20] if beginning.startswith(ELF) else None
 
 
 def _missing_interpreter(line: bytes, search: str) -> str | None:

@@ -20,7 +20,7 @@ from teamchat.core.layers.collector import ContextCollector, Occasion, Told, fra
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, thread_for, thread_key
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.team import Member, Team
-from teamchat.core.typed import saying
+from teamchat.core.typed import reading
 from teamchat.runners.base import Limit, Prepared
 
 SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
@@ -114,7 +114,7 @@ def build_prompt(
     kind = AGENT_TYPES[agent.like]
     answers = manager.get_current_message(up_to=route.as_of)
     if answers is None:
-        raise UsageError("there is no message with text for anybody to answer", saying("--to", route.target))
+        raise UsageError("there is no message with text for anybody to answer", reading(route.target))
     request = manager.get_message(route.request)
     occasion = Occasion(member, answers, text_of(answers), manager.get_team_task(), text_of(request))
     gathered = (collector or framework_only(team)).gather(occasion)

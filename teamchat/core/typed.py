@@ -15,6 +15,11 @@ def saying(*options: str) -> str:
     return shlex.join(["teamchat", "send", *options, EXAMPLE])
 
 
+def reading(to: str) -> str:
+    """The command that asks for a message to that member at the terminal."""
+    return shlex.join(["teamchat", "send", "--to", to, "-"])
+
+
 def unused(path: Path) -> Path:
     """A name beside `path` that no file has yet: `name-2`, `name-3` and so on."""
     number = 2

@@ -226,7 +226,7 @@ def test_a_message_of_markers_only_opens_no_conversation(world: Path, options: l
     where = "".join(f" {option}" for option in options if option != "--dry-run")
     assert ran.err == (
         "teamchat: nothing was said yet that max could answer, and the message has only markers\n"
-        f"  try: teamchat send --to max 'Your message'{where}\n"
+        f"  try: teamchat send --to max -{where}\n"
     )
     assert (rows()["sessions"], rows()["messages"], rows()["routes"]) == ([], [], [])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ class TestBeforeAnythingBegins:
                 4,
                 f"'Architect' is the title of several members: max or sarah?\n  try: {PEOPLE}",
             ),
-            (["--to", " , +", "Hi"], 2, "--to names nobody\n  try: teamchat send --to max 'Your message'"),
+            (["--to", " , +", "Hi"], 2, "--to names nobody\n  try: teamchat send --to max Hi"),
             (["--as", "", "Hi"], 4, f"no person '' {THERE_ARE}\n  try: teamchat send --as kailai Hi"),
             (["--as", "bob", "Hi"], 4, f"no person 'bob' {THERE_ARE}\n  try: teamchat send --as kailai Hi"),
             (
@@ -261,13 +262,24 @@ class TestTheAgent:
 
     def test_a_program_that_can_not_be_started(self, world: Path) -> None:
         program = world / "work" / "agent.sh"
-        program.write_bytes(b"\x7fELF")
+        program.write_bytes(Path(sys.executable).read_bytes()[:32])
         program.chmod(0o755)
         FILE.write_text('[[members]]\nname = "max"\nagent = "own"\n[agents.own]\ncommand = ["./agent.sh"]')
         ran = run_here("send", "--quiet", "--trust", "Hi")
         assert ran.code == 11
         assert "could not be started: Exec format error" in ran.err
         assert len(ran.err.splitlines()) == 2
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="another system may run several kinds")
+    def test_a_program_for_another_machine(self, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("teamchat.core.programs.FORMATS", world / "none")
+        program = world / "work" / "agent.sh"
+        program.write_bytes(b"\x7fELF\0")
+        program.chmod(0o755)
+        FILE.write_text('[[members]]\nname = "max"\nagent = "own"\n[agents.own]\ncommand = ["./agent.sh"]')
+        why = f"{str(program)!r} is for another kind of machine; install it, or change its command in the team file"
+        told = notes(f"failed: max's program {why}; held: max")
+        assert run_here("send", "--quiet", "--trust", "Hi") == Result(11, "", told)
 
     def test_without_a_team_and_without_a_cli_it_says_what_to_install(self) -> None:
         assert run_here("send", "Hi") == Result(

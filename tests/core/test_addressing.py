@@ -126,7 +126,7 @@ def test_the_first_message_of_all_must_say_something_to_those_it_calls(text: str
     found = error(text, opens=True, **options)
     assert type(found) is UsageError
     assert str(found) == "nothing was said yet that max could answer, and the message has only markers"
-    assert found.hint == "teamchat send --to max 'Your message'"
+    assert found.hint == "teamchat send --to max -"
 
 
 def test_a_task_may_be_set_before_anything_is_said() -> None:

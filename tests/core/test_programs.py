@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,13 +77,27 @@ def test_a_text_without_an_interpreter_is_told_what_to_begin_with(tmp_path: Path
         subprocess.run([path], check=False)
 
 
-@pytest.mark.parametrize("magic", BINARY)
-def test_a_binary_program_needs_none(tmp_path: Path, magic: bytes) -> None:
+def test_a_binary_program_needs_none(tmp_path: Path) -> None:
     path = program(tmp_path)
-    path.write_bytes(magic)
+    path.write_bytes(Path(sys.executable).read_bytes()[:4096])
     assert find_program(str(path), {}) == str(path)
-    path.write_bytes(b"MZ\0")
-    assert find_program(str(path), {}) == str(path)
+
+
+@pytest.mark.parametrize("begins", [*BINARY, b"\x7fELF" + bytes(14) + b"\xff\xff", b"MZ\0"], ids=repr)
+@pytest.mark.parametrize("taught", [True, False])
+@pytest.mark.skipif(sys.platform != "linux", reason="another system may run several kinds")
+def test_a_program_for_another_machine_is_one_unless_the_system_was_taught_to_run_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begins: bytes, *, taught: bool
+) -> None:
+    formats = tmp_path / "formats"
+    formats.mkdir()
+    for name in ("register", "status", *(["qemu-arm"] if taught else [])):
+        (formats / name).touch()
+    monkeypatch.setattr("teamchat.core.programs.FORMATS", formats)
+    path = program(tmp_path)
+    path.write_bytes(begins)
+    wrong = Unusable(f"is for another kind of machine; {OTHERWISE}")
+    assert find_program(str(path), {}) == (str(path) if taught else wrong)
 
 
 @pytest.mark.parametrize("text", ["#!\n", "#!/bin/sh -e\n", "#!/usr/bin/env sh\n", "#!/usr/bin/env\n"])
