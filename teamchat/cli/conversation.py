@@ -7,7 +7,6 @@ import contextlib
 import errno
 import math
 import os
-import re
 import shlex
 import signal
 import sys
@@ -20,6 +19,7 @@ from teamchat.cli.output import Output
 from teamchat.cli.output.words import note
 from teamchat.cli.place import session_typed, store_file
 from teamchat.cli.report import output_lost
+from teamchat.cli.retyped import placed
 from teamchat.cli.second_signal import ends_at_second
 from teamchat.cli.streams import silence
 from teamchat.core.cooldowns import Cooldowns
@@ -44,7 +44,6 @@ AGAIN_S = 0.1  # the same when the end is asked for again
 DESCRIPTORS = 14  # that a turn takes beside the store: the event loop, signals, the guardian, the agent's streams
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
 LONGEST_COMMAND = 200  # characters that another process is shown of the one that runs a session
-GOES_ON = re.compile(r"\bteamchat (?:send|resume)\b")  # what a hint says to type, which may need --team and --session
 NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 
@@ -107,7 +106,7 @@ def converse(
     async def typed(coordinator: ConversationCoordinator) -> Conclusion:
         done = await work(coordinator)
         named = team.typed + session_typed(db, session)
-        return replace(done, hint=done.hint and GOES_ON.sub(lambda found: found[0] + named, done.hint))
+        return replace(done, hint=done.hint and placed(done.hint, shlex.split(named)))
 
     with held(team.root, db, session, wait=wait):
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")

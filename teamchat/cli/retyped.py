@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
 from teamchat.core.typed import EXAMPLE
 
@@ -92,7 +93,7 @@ def has(option: str, words: Sequence[str]) -> bool:
 
 def _value(option: str, args: Sequence[str]) -> str | None:
     """What was typed for an option."""
-    for word, following in zip(args, [*args[1:], ""], strict=True):
+    for word, following in pairwise([*args, ""]):
         if word == option:
             return following
         if word.startswith(f"{option}="):

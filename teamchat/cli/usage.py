@@ -69,7 +69,7 @@ def layout(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
 
 def cells(used: Used) -> list[str]:
     """Tokens and US dollars, then bytes: those sent, those that fresh turns would have been sent, what that saved."""
-    from teamchat.cli.output.words import amount
+    from teamchat.cli.output.words import amount, size
 
     def shown(part: Sum, words: Callable[[float], str]) -> str:
         if part.known is None and part.unknown:
@@ -78,7 +78,7 @@ def cells(used: Used) -> list[str]:
 
     tokens = (shown(part, amount) for part in (used.input_tokens, used.cached_tokens, used.output_tokens))
     cost = shown(used.cost_usd, "${:.2f}".format)
-    return [f"{used.turns}", *tokens, cost, amount(used.sent_bytes), amount(used.fresh_bytes), f"{used.saving:.0%}"]
+    return [f"{used.turns}", *tokens, cost, size(used.sent_bytes), size(used.fresh_bytes), f"{used.saving:.0%}"]
 
 
 def fields(used: Used) -> dict[str, object]:

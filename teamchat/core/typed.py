@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from itertools import chain, count
 from pathlib import Path
 
 EXAMPLE = "Your message"
@@ -21,8 +22,6 @@ def reading(to: str) -> str:
 
 
 def unused(path: Path) -> Path:
-    """A name beside `path` that no file has yet: `name-2`, `name-3` and so on."""
-    number = 2
-    while os.path.lexists(other := path.with_stem(f"{path.stem}-{number}")):
-        number += 1
-    return other
+    """`path`, or a name beside it that no file has yet: `name-2`, `name-3` and so on."""
+    others = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
+    return next(free for free in chain((path,), others) if not os.path.lexists(free))

@@ -46,7 +46,7 @@ def test_what_is_to_be_typed_names_the_team_that_was_named(world: Path) -> None:
     hint = ran.err.splitlines()[-1].removeprefix("· try: teamchat ")
     asked = run_here(*shlex.split(hint))
     assert asked.code == 9
-    assert f"· answer: teamchat send --team '{file}' 'Your answer'\n" in asked.err
+    assert f"· answer: teamchat send 'Your answer' --team '{file}'\n" in asked.err
     assert objects(run_here("send", *named, "--json", "Yes"))[-1]["hint"] == f"teamchat resume --team '{file}'"
     assert f"(teamchat resume --team '{file}' goes on with them)" in run_here("send", *named, "x").err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,7 @@ def test_a_person_reads_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "  fresh       2  unknown  unknown  unknown  unknown  " in lines[3]
     assert "     ≥300  unknown      ≥60   ≥$0.50  " in lines[4]
     assert lines[3].endswith("  0%")
+    assert re.search(r"  [\d,]+ (bytes|KB)  +[\d,]+ (bytes|KB)  +0%$", lines[3])
     monkeypatch.setenv("COLUMNS", "80")
     assert [line.strip() for line in run_here("usage").out.splitlines()[1::2]] == [
         "max · scripted · resume", "sarah · gpt · fresh", "al · unknown · fresh", "in all",
@@ -83,30 +85,30 @@ def test_a_person_reads_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ROWS = [
-    ["max", "claude-sonnet-4-5-20250929", "resume", "12", "≥182k", "170k", "4k", "≥$12.41", "812k", "2100k", "61%"],
-    ["a" * 40, "m" * 60, "fresh", "1", "unknown", "unknown", "unknown", "unknown", "4k", "4k", "0%"],
-    ["in all", "", "", "13", "≥182k", "≥170k", "≥4k", "≥$12.41", "816k", "2104k", "61%"],
+    ["max", "claude-sonnet-4-5-20250929", "resume", "12", "≥182k", "170k", "4k", "≥$12.41", "812 KB", "2.1 MB", "61%"],
+    ["a" * 40, "m" * 60, "fresh", "1", "unknown", "unknown", "unknown", "unknown", "4,000 bytes", "4,000 bytes", "0%"],
+    ["in all", "", "", "13", "≥182k", "≥170k", "≥4k", "≥$12.41", "816 KB", "2.1 MB", "61%"],
 ]
 
 
 def test_in_120_columns_a_member_has_a_line() -> None:
     assert list(layout([ROWS[0], ROWS[2]], 120)) == [
-        "member  model                       memory  turns  input  cached  output     cost  sent  fresh  saved",
-        "max     claude-sonnet-4-5-20250929  resume     12  ≥182k    170k      4k  ≥$12.41  812k  2100k    61%",
-        "in all                                         13  ≥182k   ≥170k     ≥4k  ≥$12.41  816k  2104k    61%",
+        "member  model                       memory  turns  input  cached  output     cost    sent   fresh  saved",
+        "max     claude-sonnet-4-5-20250929  resume     12  ≥182k    170k      4k  ≥$12.41  812 KB  2.1 MB    61%",
+        "in all                                         13  ≥182k   ≥170k     ≥4k  ≥$12.41  816 KB  2.1 MB    61%",
     ]
 
 
 def test_in_80_columns_names_stand_above_numbers_and_long_ones_are_cut() -> None:
     lines = list(layout(ROWS, 80))
     assert lines == [
-        "  turns    input   cached   output     cost  sent  fresh  saved",
+        "  turns    input   cached   output     cost         sent        fresh  saved",
         "max · claude-sonnet-4-5-20250929 · resume",
-        "     12    ≥182k     170k       4k  ≥$12.41  812k  2100k    61%",
+        "     12    ≥182k     170k       4k  ≥$12.41       812 KB       2.1 MB    61%",
         f"{'a' * 40} · {'m' * 36}…",
-        "      1  unknown  unknown  unknown  unknown    4k     4k     0%",
+        "      1  unknown  unknown  unknown  unknown  4,000 bytes  4,000 bytes     0%",
         "in all",
-        "     13    ≥182k    ≥170k      ≥4k  ≥$12.41  816k  2104k    61%",
+        "     13    ≥182k    ≥170k      ≥4k  ≥$12.41       816 KB       2.1 MB    61%",
     ]
     assert max(map(len, lines)) == 80
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 
@@ -18,6 +18,7 @@ from teamchat.core.folders import STORE_NAME, workspace_path
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database, was_there
 from teamchat.core.store.rescue import lost, rescue
+from teamchat.core.typed import unused
 from teamchat.runners.removal import remove
 
 MOST_PROBLEMS = 10
@@ -64,7 +65,7 @@ def _examine(file: Path) -> Iterator[Check]:
 
 def _backup(db: Database) -> Check:
     """A copy by SQLite itself, which takes in what others write meanwhile; of a file it cannot read, of its bytes."""
-    to = _free(db.path.with_name(f"{db.path.stem}-{time.strftime('%Y%m%d-%H%M%S')}.backup"))
+    to = unused(db.path.with_name(f"{db.path.stem}-{time.strftime('%Y%m%d-%H%M%S')}.backup"))
     try:
         db.back_up(to)
     except StoreError:
@@ -82,14 +83,14 @@ def _of_damaged(backup: Check) -> Check:
     if backup.value is None:  # it could not be written
         return backup
     file = Path(backup.value)
-    to = file.rename(_free(file.with_suffix(".damaged")))
+    to = file.rename(unused(file.with_suffix(".damaged")))
     return Check(None, "copy", "note", f"{to}, a copy of the damaged file", str(to))
 
 
 def _rescued(db: Database) -> Iterator[Check]:
     """What could be rescued, and the newest whole backup; the command is of the one that has no less than the other."""
     file, whole = db.path, newest_whole(db.path)
-    folder = _free(file.parent.with_name(f"{file.parent.name}.rescued"))
+    folder = unused(file.parent.with_name(f"{file.parent.name}.rescued"))
     try:
         found = rescue(db, folder / STORE_NAME)
     except StoreError as error:
@@ -133,15 +134,9 @@ def _number(number: int | None, noun: str) -> str:
 
 
 def _aside(folder: Path) -> Path:
-    return _free(folder.with_name(f"{folder.name}.damaged"))
+    return unused(folder.with_name(f"{folder.name}.damaged"))
 
 
 def _away(folder: Path) -> str:
     """What to type to begin anew: the whole folder goes, for a write-ahead log must not get into the next store."""
     return f"mv {quote(str(folder))} {quote(str(_aside(folder)))}"
-
-
-def _free(path: Path) -> Path:
-    """`path`, or the same with a number behind it where that is taken."""
-    tries = (path.with_name(f"{path.name}-{number}") for number in count(2))
-    return path if not path.exists() else next(other for other in tries if not other.exists())

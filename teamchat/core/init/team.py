@@ -141,8 +141,7 @@ def _create(path: Path, text: str) -> list[Path]:
 
 
 def _copy_of(path: Path) -> Path:
-    first = path.with_name(f"{path.name}.bak")
-    return unused(first) if os.path.lexists(first) else first
+    return unused(path.with_name(f"{path.name}.bak"))
 
 
 def _ways() -> str:
