@@ -196,7 +196,7 @@ class Reply:
         route = Route("msg-1", "kailai", self.said.message.id, 2, "sarah")
         collector = collector_of(self.team, self.db, self.session)
         with contextlib.suppress(PromptTooLarge):  # of 10 MB, once it is built
-            built = build_prompt(self.team, member, route, self.manager, lambda *_: False, collector=collector)
+            built = build_prompt(self.team, member, route, self.manager, lambda _: lambda _: False, collector=collector)
             pack(built.prepared.stdin)
 
     def show(self, output: Output) -> None:

@@ -83,10 +83,14 @@ def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None
     """The same outside, with every turn that crosses it written down: by the writer, or by `keep` in its place."""
     keep = keep or writer.turn
 
-    def exists(member: Member, path: str) -> bool:
-        there = outside.exists(member, path)
-        if there:
-            writer.existing[member.name].add(path)
+    def exists(member: Member) -> Callable[[str], bool]:
+        real = outside.exists(member)
+
+        def there(name: str) -> bool:
+            if found := real(name):
+                writer.existing[member.name].add(name)
+            return found
+
         return there
 
     def check(turn: ReadyTurn) -> None:

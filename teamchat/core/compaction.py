@@ -19,7 +19,7 @@ from teamchat.core.errors import PromptTooLarge
 from teamchat.core.framework import FENCE
 from teamchat.core.history import Said
 from teamchat.core.layers.compression import summary_told
-from teamchat.core.prompting import BuiltPrompt, check_limit
+from teamchat.core.prompting import BuiltPrompt, Exists, check_limit
 from teamchat.core.store.summaries import Summary
 from teamchat.core.team import Member, Team
 
@@ -57,7 +57,7 @@ def build_compaction(
     member: Member,
     manager: ContextManager,
     said: Sequence[Said],
-    exists: Callable[[Member, str], bool],
+    exists: Exists,
     so_far: Summary | None = None,
 ) -> tuple[BuiltPrompt, Sequence[Said]]:
     """The prompt in which `member` is asked to sum up `said`, oldest first, and how much of that it has room for.
@@ -95,11 +95,11 @@ class Asked:
     quote: Crossing
     assembled: AssemblerOutput
 
-    def built(self, exists: Callable[[Member, str], bool]) -> BuiltPrompt:
+    def built(self, exists: Exists) -> BuiltPrompt:
         """The prompt as it is sent. Raises `PromptTooLarge` when it is over the CLI's own limit."""
         runner = AGENT_TYPES[self.team.agent_of(self.member).like].runner
         text, said = self.assembled.prompt, self.said
-        prepared = runner.prepare(text, own_from=len(text), exists=lambda path: exists(self.member, path))
+        prepared = runner.prepare(text, typed=range(0), exists=exists(self.member))
         check_limit(self.member, runner.limit, prepared.stdin)
         return BuiltPrompt(
             self.assembled,

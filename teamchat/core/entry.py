@@ -87,7 +87,7 @@ def check_room(team: Team, member: Member, message: ConversationMessage, task: s
         log, context_window_size=0, max_bytes=team.max_bytes, fence_key=message.id if team.fence else None
     )
     route = Route(message.id, message.speaker.role_name, message.id, target=member.name)
-    built = build_prompt(team, member, route, manager, lambda _member, _path: False)
+    built = build_prompt(team, member, route, manager, lambda _member: lambda _name: False)
     if built.assembled.trimmed.message_bytes and not cut:
         raise NoRoom(
             f"the message has {byte_length(message.content):,} bytes, and {member.name}'s prompt with it"

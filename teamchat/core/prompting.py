@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from teamchat.assemblers.base import COMPRESSION, FRAMEWORK, AssemblerInput, AssemblerOutput, BudgetExceeded
@@ -22,7 +24,10 @@ from teamchat.core.messages import ConversationMessage
 from teamchat.core.team import Member, Team
 from teamchat.core.typed import reading
 from teamchat.runners.base import Limit, Prepared
+from teamchat.runners.codex_skills import is_skill, skill_names
 
+Exists = Callable[[Member], Callable[[str], bool]]
+"""Tells of a member's prompt whether a mention in it (`@path` without the `@`, or `$skill`) names something."""
 SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
 
 
@@ -97,7 +102,7 @@ def build_prompt(
     member: Member,
     route: Route,
     manager: ContextManager,
-    exists: Callable[[Member, str], bool],
+    exists: Exists,
     past: Past = NOTHING_BEFORE,
     collector: ContextCollector | None = None,
     images: ImagesOf = no_images,
@@ -105,9 +110,9 @@ def build_prompt(
 ) -> BuiltPrompt:
     """The prompt of `route`, as of its `as_of` message (the newest with text, when it has none).
 
-    `exists` tells whether an `@path` names something in a member's folder; `past` is what the member had before;
-    `collector` gathers its layers, without one the framework's alone; `images` has those of a message, which the turn
-    finds below its `scratch`.
+    `exists` tells whether a mention names something that a member's CLI would read; `past` is what the member had
+    before; `collector` gathers its layers, without one the framework's alone; `images` has those of a message, which
+    the turn finds below its `scratch`.
     Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
     """
     agent = team.agent_of(member)
@@ -127,8 +132,7 @@ def build_prompt(
     if isinstance(thread, Thread):
         built = _assemble(asked, thread)
     assembled = built.output
-    own_from = (assembled.message_at or 0) if answers.speaker.type == "human" else len(assembled.prompt)
-    prepared = kind.runner.prepare(assembled.prompt, own_from=own_from, exists=lambda path: exists(member, path))
+    prepared = kind.runner.prepare(assembled.prompt, typed=_typed(assembled, answers), exists=exists(member))
     shown = _images(asked, thread, images)
     takes = kind.runner.images
     if shown and takes and takes.mention:
@@ -216,12 +220,24 @@ def _with_whole(context: Context, message_id: str) -> Context:
     return replace(context, history=tuple(replace(one, whole=shown == message_id) for one, shown in pairs))
 
 
-def exists(member: Member, path: str) -> bool:
-    """Whether an `@path` of a prompt names something that the member's CLI would read."""
-    try:
-        return (member.cwd / Path(path).expanduser()).exists()
-    except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, `~nobody`: nothing a CLI could open either
-        return False
+def _typed(assembled: AssemblerOutput, answers: ConversationMessage) -> range:
+    """The characters of the prompt that a person typed for this turn."""
+    begin = assembled.message_at
+    return range(begin, len(assembled.prompt)) if begin is not None and answers.speaker.type == "human" else range(0)
+
+
+def exists(member: Member) -> Callable[[str], bool]:
+    """Tells whether an `@path` of one prompt, or a skill by its `$name`, is something that the member's CLI reads."""
+    skills = cache(lambda: skill_names(member.cwd, {**os.environ, **member.env}))
+
+    def there(name: str) -> bool:
+        try:
+            path = (member.cwd / Path(name).expanduser()).exists()
+        except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, `~nobody`: nothing a CLI could open either
+            path = False
+        return path or (name.startswith("$") and is_skill(name, skills()))
+
+    return there
 
 
 def check_limit(member: Member, limit: Limit | None, stdin: bytes) -> None:

@@ -62,7 +62,7 @@ class EventParser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The exact bytes that go to stdin, and how many `@token`s were made inert in them."""
+    """The exact bytes that go to stdin, and how many mentions and keywords were made inert in them."""
 
     stdin: bytes
     inert_mentions: int = 0
@@ -213,11 +213,12 @@ class Runner(Protocol):
     sessions: Sessions | None
     images: Images | None
 
-    def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:
+    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
         """The last step before stdin: what it returns is what is sent, stored, recorded and shown.
 
-        From index `own_from` on the prompt is the human's own current message and stays as it is. `exists` tells
-        whether a path (as written, relative to the member's cwd) is there.
+        The characters of the prompt that a person `typed` stay as they are: nothing else in it may expand to more than
+        it says. `exists` tells whether what a mention names is there: a path (as written, relative to the member's
+        cwd), or a skill of Codex by its name with the `$`.
         """
         ...
 

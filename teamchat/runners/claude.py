@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 from signal import Signals
 from types import MappingProxyType
@@ -27,7 +28,7 @@ from teamchat.runners.base import (
 from teamchat.runners.claude_events import ClaudeEvents
 from teamchat.runners.foreign import scalar
 from teamchat.runners.logins import claude_login
-from teamchat.runners.mentions import existing, inert
+from teamchat.runners.mentions import existing, inert, mentions, others
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
@@ -48,6 +49,9 @@ STREAM = ("-p", "--output-format", "stream-json", "--verbose", "--include-partia
 LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes 131,071 for one argument
 
 _GLUED = re.compile(r'[\w"`(]', re.ASCII)  # an `@` right after one of these was seen to stay text
+_NO_FILE = re.compile(r'agent-|"[^"\n]{1,4096} \(agent\)"|[\w.-]+:\S', re.ASCII)  # an agent, or what an MCP server has
+# "The user included the keyword ..." (2.1.197 to 2.1.330); the hyphen is how it writes them itself where they are inert
+_KEYWORD = re.compile(r"\bultra(?=(?:code|plan|review|think)\b)", re.IGNORECASE | re.ASCII)
 READS = "CLAUDE.md of its folder and of the user, the user's settings, MCP servers and skills"
 
 
@@ -65,13 +69,15 @@ class ClaudeRunner:
         system_each_time=True, live=True, open=lambda session: ("--resume", session), stays_in="~/.claude/projects"
     )
 
-    def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:
+    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
         known = existing(exists)
 
         def names(text: str, start: int) -> bool:
-            return not _GLUED.match(text[max(start - 2, 0) : start - 1]) and known(text, start)
+            glued = _GLUED.match(text[max(start - 2, 0) : start - 1])
+            return not glued and bool(_NO_FILE.match(text, start) or known(text, start))
 
-        return inert(prompt, own_from=own_from, names=names)
+        keywords = ((found.end(), "-") for found in others(_KEYWORD, prompt, typed))
+        return inert(prompt, chain(mentions(prompt, typed, names), keywords))
 
     def command(self, job: Job) -> Command:
         system, files = _system_text(job)

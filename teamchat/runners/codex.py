@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -22,8 +23,8 @@ from teamchat.runners.base import (
 from teamchat.runners.codex_config import trusting, without_servers
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.codex_rollout import used_in
-from teamchat.runners.foreign import scalar
 from teamchat.runners.logins import codex_login
+from teamchat.runners.mentions import checked, inert, others
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
@@ -40,6 +41,7 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
         "full": "may do everything (--dangerously-bypass-approvals-and-sandbox)",
     }
 )
+_SKILL = re.compile(r"\$[\w:-]+", re.ASCII)
 READS = "AGENTS.md of its folder and of the user, the user's configuration and MCP servers"
 
 
@@ -61,9 +63,11 @@ class CodexRunner:
         used=used_in,
     )
 
-    def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
-        """The prompt as it is: Codex expands nothing."""
-        return Prepared(scalar(prompt).encode())
+    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
+        """Codex puts the whole of a skill behind a prompt that has its `$name`, be it in code or in a quote."""
+        there = checked(exists)
+        named = (found for found in others(_SKILL, prompt, typed) if there(found[0]))
+        return inert(prompt, ((found.start() + 1, "\\") for found in named))
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "exec", "--json", "--skip-git-repo-check", "--color", "never", "-C", str(job.cwd)]

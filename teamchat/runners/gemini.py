@@ -23,7 +23,7 @@ from teamchat.runners.base import (
 from teamchat.runners.gemini_env import without_project_files
 from teamchat.runners.gemini_events import GeminiEvents
 from teamchat.runners.logins import gemini_login
-from teamchat.runners.mentions import inert
+from teamchat.runners.mentions import inert, mentions
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
@@ -78,9 +78,9 @@ class GeminiRunner:
         keeps_all=True,
     )
 
-    def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
-        """Every `@token` becomes inert: Gemini looks for files whose path contains the token when none has its name."""
-        return inert(prompt, own_from=own_from, names=lambda text, start: text[start] not in _NEVER_A_PATH)
+    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
+        """Every `@token` becomes inert: it may name a file, a part of a file's path, an agent or what a server has."""
+        return inert(prompt, mentions(prompt, typed, lambda text, start: text[start] not in _NEVER_A_PATH))
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "--output-format", "stream-json", *ACCESS[job.access]]

@@ -72,7 +72,7 @@ class PipeRunner:
     images: Images | None = None
     sessions: Sessions | None = None
 
-    def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
+    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         return Prepared(scalar(prompt).encode())
 
     def command(self, job: Job) -> Command:

@@ -71,7 +71,7 @@ class TerminalEvents:
 class TerminalRunner(PipeRunner):
     """As with a program on a pipe nothing is known of the program, and nothing bounds what it does."""
 
-    def prepare(self, prompt: str, *, own_from: int, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
+    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         """At a terminal a control character is a key: text of others must not press Ctrl-C, nor end its own paste."""
         return Prepared(_KEYS.sub("", scalar(prompt).replace("\r\n", "\n").replace("\r", "\n")).encode())
 

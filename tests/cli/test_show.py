@@ -95,7 +95,7 @@ class TestAClaude:
         assert "  model     claude-fake-1\n  version   2.1.197\n  tokens    in 14, cached 3, out 7, $0.0025\n" in shown
         assert "  tools     1 used, 0 denied\n" in shown
         assert shown.endswith("s  Bash make test\n")
-        assert "  inert     1 @path of other speakers made inert\n" in shown
+        assert "  inert     1 mention in others' text made inert\n" in shown
         assert "\x1b" not in shown
         assert "--append-system-prompt 'You are Max.…'" in shown  # the whole of it is what --system prints
 

@@ -142,7 +142,7 @@ class Stage:
             or Outside(
                 self._launch,
                 self.check,
-                exists=lambda _member, _path: False,
+                exists=lambda _member: lambda _name: False,
                 env={"PATH": "/bin"},
                 moment=self.moment,
             ),

@@ -93,7 +93,7 @@ class Scene:
             self.folder / "turns",
             self.stopper,
             self._emit,
-            Outside(self._launch, self._check, exists=lambda _member, _path: False, env={"PATH": "/bin"}),
+            Outside(self._launch, self._check, exists=lambda _member: lambda _name: False, env={"PATH": "/bin"}),
             transaction=self.db.transaction,
             note=self.noted.append,
             tally=self.tally,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import ExitCode, PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
-from teamchat.core.prompting import BuiltPrompt, build_prompt, check_limit, exists
+from teamchat.core.prompting import BuiltPrompt, Exists, build_prompt, check_limit, exists
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import BUILTIN_AGENTS, Member, Team
@@ -40,7 +39,7 @@ def prompt_of(
     *,
     as_of: str | None = None,
     request: str = "msg-1",
-    there: Callable[[Member, str], bool] = lambda _member, _path: False,
+    there: Exists = lambda _member: lambda _name: False,
 ) -> BuiltPrompt:
     manager = manager_of(stage.team, stage.db, stage.session)
     route = Route("msg-1", "kailai", request, 1, "max", as_of=as_of)
@@ -107,7 +106,7 @@ def test_a_prompt_reads_each_message_of_its_window_once(stage: Stage, size: int)
     log = CountedLog(stage.db, stage.session)
     manager = ContextManager(log, context_window_size=size)
     route = Route("msg-100", "kailai", "msg-100", 1, "max")
-    built = build_prompt(stage.team, stage.team.member("max"), route, manager, lambda _member, _path: False)
+    built = build_prompt(stage.team, stage.team.member("max"), route, manager, lambda _member: lambda _name: False)
     assert built.prepared.stdin.count(b": message ") == size
     assert log.read == 1 + 1 + size  # the current one, which the turn and its history begin with
 
@@ -201,7 +200,7 @@ def test_paths_in_what_others_said_are_made_inert_for_those_that_would_read_them
     stage.team = team_of(stage.folder, {"max": like})
     for by, text in (("sarah", "look at @secret"), ("kailai", "look at @secret yourself")):
         say(stage, by, text)
-    built = prompt_of(stage, request="msg-2", there=lambda _member, path: path == "secret")
+    built = prompt_of(stage, request="msg-2", there=lambda _member: "secret".__eq__)
     text = built.prepared.stdin.decode()
     assert built.prepared.inert_mentions == inert
     assert ("\\@secret" in text) == bool(inert)
@@ -212,7 +211,7 @@ def test_the_message_of_an_agent_is_not_the_humans_own(stage: Stage) -> None:
     stage.team = team_of(stage.folder, {"max": "claude"})
     for by, text in (("kailai", "Hi"), ("sarah", "look at @secret")):
         say(stage, by, text)
-    built = prompt_of(stage, there=lambda _member, _path: True)
+    built = prompt_of(stage, there=lambda _member: lambda _name: True)
     assert built.prepared.stdin.decode().endswith("look at \\@secret")
 
 
@@ -276,7 +275,7 @@ def test_the_limit_is_held_against_what_is_really_sent(stage: Stage, monkeypatch
 )
 def test_any_text_can_be_asked_whether_it_is_a_path(tmp_path: Path, path: str, *, there: bool) -> None:
     (tmp_path / "file").touch()
-    assert exists(Member("max", "ai", tmp_path), path) is there
+    assert exists(Member("max", "ai", tmp_path))(path) is there
 
 
 def test_the_built_in_agents_have_the_prompts_of_their_kind(tmp_path: Path) -> None:

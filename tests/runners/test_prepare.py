@@ -15,7 +15,7 @@ from teamchat.runners.gemini import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
 from tests.core.texts import grows_linearly
 
-CLAUDE, GEMINI = ClaudeRunner(), GeminiRunner()
+CLAUDE, CODEX, GEMINI = ClaudeRunner(), CodexRunner(), GeminiRunner()
 FILES = {
     "note.txt",
     ".env",
@@ -33,8 +33,11 @@ FILES = {
 }
 
 
+THERE = {*FILES, "$zebra", "$a:b-c"}
+
+
 def prepare(runner: Runner, prompt: str, own: str = "") -> Prepared:
-    return runner.prepare(prompt + own, own_from=len(prompt), exists=FILES.__contains__)
+    return runner.prepare(prompt + own, typed=range(len(prompt), len(prompt + own)), exists=THERE.__contains__)
 
 
 def text(prepared: Prepared) -> str:
@@ -111,11 +114,58 @@ def test_the_humans_own_message_stays_as_it_was_written(runner: Runner) -> None:
     assert prepared.inert_mentions == 1
 
 
-@pytest.mark.parametrize("runner", [CodexRunner(), PipeRunner()])
+@pytest.mark.parametrize(
+    "prompt",
+    ["@agent-spy", "so, @agent-spy?", '@"spy (agent)"', "。@agent-spy", "@docs:file://x", "@a.b-c:x", "\n@agent-x\n"],
+)
+def test_an_agent_and_what_a_server_has_become_inert_for_claude(prompt: str) -> None:
+    at = prompt.index("@")
+    assert prepare(CLAUDE, prompt) == Prepared(f"{prompt[:at]}\\{prompt[at:]}".encode(), 1)
+
+
+@pytest.mark.parametrize("word", ["ultrathink", "ULTRATHINK", "Ultracode", "ultraplan", "ultrareview"])
+@pytest.mark.parametrize("around", ["{}", "please {}!", "<said-1>{}</said-1>", "`{}`", "\n{}\n"])
+def test_keywords_become_inert_for_claude(word: str, around: str) -> None:
+    sent = prepare(CLAUDE, around.format(word))
+    assert sent == Prepared(around.format(f"{word[:5]}-{word[5:]}").encode(), 1)
+
+
+@pytest.mark.parametrize("text", ["ultrathinking", "ultra think", "ultra-think", "xultrathink", "ultra", "ultrasound"])
+def test_words_that_are_like_keywords_stay(text: str) -> None:
+    assert prepare(CLAUDE, text) == Prepared(text.encode(), 0)
+
+
+@pytest.mark.parametrize(
+    "prompt", ["$zebra", "use $zebra.", "`$zebra`", "> a$zebra", "[$zebra](x)", "$$zebra", "$a:b-c"]
+)
+def test_a_skill_becomes_inert_for_codex(prompt: str) -> None:
+    at = prompt.rindex("$") + 1
+    assert prepare(CODEX, prompt) == Prepared(f"{prompt[:at]}\\{prompt[at:]}".encode(), 1)
+
+
+@pytest.mark.parametrize("prompt", ["$HOME", "${zebra}", "$\\zebra", "$zebras", "$ zebra", "zebra$", "@note.txt", "$1"])
+def test_what_is_no_skill_stays_as_it_is_for_codex(prompt: str) -> None:
+    assert prepare(CODEX, prompt) == Prepared(prompt.encode(), 0)
+
+
+@pytest.mark.parametrize(
+    ("runner", "typed"),
+    [(CLAUDE, "@note.txt ultrathink @agent-spy"), (GEMINI, "@note.txt @spy"), (CODEX, "$zebra")],
+)
+def test_what_a_person_typed_expands_and_what_stands_before_and_behind_it_does_not(runner: Runner, typed: str) -> None:
+    begin, end = f"max: {typed}\n", f"\n\n```\n{typed}\n```"
+    whole = begin + typed + end
+    place = range(len(begin), len(begin + typed))
+    sent = text(runner.prepare(whole, typed=place, exists=THERE.__contains__))
+    others = text(prepare(runner, begin)), text(prepare(runner, end))
+    assert sent == others[0] + typed + others[1]
+    assert typed not in "".join(others)
+
+
 @given(prompt=st.text())
-def test_other_clis_get_the_prompt_as_it_is(runner: Runner, prompt: str) -> None:
-    sent = f"@note.txt {prompt}"
-    assert prepare(runner, sent) == Prepared(sent.encode(), 0)
+def test_a_program_gets_the_prompt_as_it_is(prompt: str) -> None:
+    sent = f"@note.txt $zebra ultrathink {prompt}"
+    assert prepare(PipeRunner(), sent) == Prepared(sent.encode(), 0)
 
 
 @pytest.mark.parametrize("runner", [CLAUDE, CodexRunner(), GEMINI, PipeRunner()])
@@ -125,7 +175,8 @@ def test_a_lone_surrogate_becomes_a_replacement_character(runner: Runner) -> Non
 
 @given(quoted=st.text("@ax./\\ \n\"'`(*é，"), own=st.text("@a \\"), data=st.sampled_from([CLAUDE, GEMINI]))
 def test_only_backslashes_are_added_and_only_before_mentions(quoted: str, own: str, data: Runner) -> None:
-    prepared = data.prepare(quoted + own, own_from=len(quoted), exists=lambda path: path.startswith("a"))
+    whole = quoted + own
+    prepared = data.prepare(whole, typed=range(len(quoted), len(whole)), exists=lambda path: path.startswith("a"))
     sent = text(prepared)
     assert sent.endswith(own)
     changed = sent.removesuffix(own) if own else sent
@@ -144,14 +195,15 @@ def test_hostile_text_costs_a_bounded_number_of_checks(pattern: str) -> None:
         return False
 
     prompt = pattern * (500_000 // len(pattern))
-    prepared = CLAUDE.prepare(f" {prompt}", own_from=len(prompt) + 1, exists=exists)
+    prepared = CLAUDE.prepare(f" {prompt}", typed=range(0), exists=exists)
     assert asked <= 20_000
     assert prepared.stdin.replace(b"\\@", b"@") == f" {prompt}".encode().replace(b"\\@", b"@")
 
 
-@pytest.mark.parametrize("piece", ["\\", "@", "\\@", "@a/", '@"'])
-def test_preparing_takes_time_in_proportion_to_the_text(piece: str) -> None:
+@pytest.mark.parametrize("runner", [CLAUDE, CODEX, GEMINI])
+@pytest.mark.parametrize("piece", ["\\", "@", "\\@", "@a/", '@"', "$", "$a", "ultra", "ultrathink "])
+def test_preparing_takes_time_in_proportion_to_the_text(runner: Runner, piece: str) -> None:
     def prepare(prompt: str) -> None:
-        CLAUDE.prepare(prompt, own_from=len(prompt), exists=lambda _: False)
+        runner.prepare(prompt, typed=range(0), exists=lambda _: False)
 
     assert grows_linearly(prepare, piece)

@@ -85,7 +85,7 @@ def take(tmp_path: Path, pids: Pids, monkeypatch: pytest.MonkeyPatch) -> Take:
             argv=(program, *command.argv[1:]),
             cwd=tmp_path,
             env={**given, **(env or {})},
-            stdin=RUNNER.prepare(say, own_from=0, exists=lambda _: False).stdin,
+            stdin=RUNNER.prepare(say, typed=range(0), exists=lambda _: False).stdin,
             folder=tmp_path / "turn",
             through=command.through,
         )

@@ -102,7 +102,7 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     for line in cut_lines(setup.trimmed):
         yield "cut", line
     if setup.inert_mentions:
-        yield "inert", f"{plural(setup.inert_mentions, '@path')} of other speakers made inert"
+        yield "inert", f"{plural(setup.inert_mentions, 'mention')} in others' text made inert"
     if setup.redacted:
         yield "redacted", f"{plural(setup.redacted, 'secret')} in what others said"
     yield "ran", shlex.join(short(word) for word in setup.argv)

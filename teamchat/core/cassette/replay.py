@@ -110,7 +110,7 @@ def recorded_outside(cassette: Cassette, run: Run, player: Player, root: Path) -
     return Outside(
         launch,
         check,
-        exists=lambda member, path: path in existing(member.name),
+        exists=lambda member: frozenset(existing(member.name)).__contains__,
         env={},
         collected=lambda inner: Telling(inner, told),
         scratch=lambda folder: root / f"scratch-{folder.name}",

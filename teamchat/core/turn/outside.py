@@ -13,7 +13,7 @@ from pathlib import Path
 from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, UsageError
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.programs import Unusable, find_program
-from teamchat.core.prompting import exists
+from teamchat.core.prompting import Exists, exists
 from teamchat.core.starts import take_moment
 from teamchat.core.team import Member
 from teamchat.core.turn.ready import ReadyTurn
@@ -69,7 +69,7 @@ def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:
 class Outside:
     """What a turn touches of the machine; a replay puts recordings in its place.
 
-    `check` raises what is known to fail before anything is started; `exists` tells whether an `@path` names something.
+    `check` raises what is known to fail before anything is started; `exists` tells whether a mention names something.
     `scratch` says where a turn's own folder is to be. Where it is not `live`, the clocks have run and the pauses were
     made already. `collected` may change what is gathered of files and lessons. `now` is the time in seconds, `moment`
     the one at which a CLI of that vendor may start; `stopped` tells whether a person had stopped the recorded run
@@ -78,7 +78,7 @@ class Outside:
 
     launcher: Launcher
     check: Callable[[ReadyTurn], None]
-    exists: Callable[[Member, str], bool] = exists
+    exists: Exists = exists
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     scratch: Callable[[Path], Path] = scratch_of
     live: bool = True

@@ -100,7 +100,7 @@ async def _turns(stand: Stand, begins: Callable[[str], None]) -> AsyncIterator[C
     """The turns, and what they prove."""
     began, runner, vendor = time.monotonic(), stand.runner, stand.vendor
     begins("a small turn")
-    said = runner.prepare(PROMPT, own_from=len(PROMPT), exists=lambda path: path == NOTE).stdin
+    said = runner.prepare(PROMPT, typed=range(0), exists=lambda path: path == NOTE).stdin
     small, small_asked = await stand.turn(
         stand.job(memory="resume"),
         said,
