@@ -22,7 +22,6 @@ from teamchat.core.engine.route import Route, Status
 from teamchat.core.entry import check_images, check_room
 from teamchat.core.events import ConversationEvent, TodoChanged, Warned
 from teamchat.core.folders import state_dir
-from teamchat.core.images import Image
 from teamchat.core.layers.collector import Told
 from teamchat.core.memory import past_of
 from teamchat.core.printable import printable
@@ -55,7 +54,7 @@ def explain(
             told: list[ConversationEvent] = []
             coordinator = _coordinator(team, db, chosen.id, told.append)
             addressed = coordinator.address(message.text, speaker=speaker, to=to, typed=typed)
-            explanation.extend(_explain(coordinator, addressed, told, message.images, cut=cut))
+            explanation.extend(_explain(coordinator, addressed, told, message, cut=cut))
     finally:  # also what was found before something that send refuses
         _print(explanation)
     return 0
@@ -86,12 +85,12 @@ def _explain(
     coordinator: ConversationCoordinator,
     addressed: Addressed,
     told: Sequence[ConversationEvent],
-    images: Sequence[Image],
+    message: Message,
     *,
     cut: bool,
 ) -> Iterator[str | bytes]:
     team = coordinator.team
-    actions = coordinator.store(addressed, images)
+    actions = coordinator.store(addressed, message.images, message.typed)
     yield from (f"problem: {problem}" for problem in addressed.problems)
     yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
     yield from (todo_line(event.change) for event in told if isinstance(event, TodoChanged))
@@ -101,10 +100,10 @@ def _explain(
     if coordinator.state.held:
         yield "held, only resume moves them: " + ", ".join(route.target for route in coordinator.state.held)
     yield from guards(team, coordinator)
-    if not addressed.wordless and (message := coordinator.manager.get_latest_message()):
+    if not addressed.wordless and (stored := coordinator.manager.get_latest_message()):
         for member in map(team.member, addressed.names):
-            check_images(team, member, images)
-            check_room(team, member, message, coordinator.manager.get_team_task(), cut=cut)
+            check_images(team, member, message.images)
+            check_room(team, member, stored, coordinator.manager.get_team_task(), cut=cut)
     if queue and queue[0].target not in {human.name for human in team.humans}:
         yield from _compaction(coordinator, queue[0])
         yield from _first_turn(team, coordinator, queue[0])

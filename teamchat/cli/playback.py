@@ -172,7 +172,7 @@ async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeL
     if isinstance(line, ResumeLine):
         return await coordinator.resume(line.mode)
     images = [Image(image.name, image.kind, b"") for image in line.images]
-    return await coordinator.send(line.text, speaker=line.speaker, to=line.to, images=images)
+    return await coordinator.send(line.text, speaker=line.speaker, to=line.to, images=images, typed=line.typed)
 
 
 def _problems(end: EndLine, run: Played) -> Iterator[str]:

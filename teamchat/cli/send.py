@@ -114,7 +114,7 @@ def send(
                 waiting = ", ".join(route.target for route in held)
                 typed = found.typed + session_typed(db, chosen)
                 note(f"still held from before: {waiting} (teamchat resume{typed} goes on with them)")
-            return await coordinator.send(message.text, speaker=as_, to=to, images=message.images)
+            return await coordinator.send(message.text, speaker=as_, to=to, images=message.images, typed=message.typed)
 
         with begun(db, chosen) if begins else nullcontext():
             if record is None:
@@ -128,6 +128,6 @@ def send(
                 chosen,
                 output,
                 work,
-                lambda writer, cooling: writer.human(message.text, as_, to, cooling, message.images),
+                lambda writer, cooling: writer.human(message.text, as_, to, cooling, message.images, message.typed),
                 wait=not no_wait,
             )

@@ -58,6 +58,7 @@ from teamchat.core.images import Image
 from teamchat.core.layers.sources import collector_of
 from teamchat.core.learning import find_lessons, learner_of
 from teamchat.core.living import Living
+from teamchat.core.messages import well_formed
 from teamchat.core.recovery import clean_turns, kept_turns, recover_turns
 from teamchat.core.rules import rules_of
 from teamchat.core.saying import Said, Saying
@@ -149,16 +150,23 @@ class ConversationCoordinator:
                 self._end_turn(answer)
 
     async def send(
-        self, text: str, *, speaker: str | None = None, to: str | None = None, images: Sequence[Image] = ()
+        self,
+        text: str,
+        *,
+        speaker: str | None = None,
+        to: str | None = None,
+        images: Sequence[Image] = (),
+        typed: int = 0,
     ) -> Conclusion:
         """Store a person's message and follow the routing until nobody is left to speak, or something stops it.
 
-        `speaker` and `to` are as for `address`, whose errors are raised before anything is stored.
+        `speaker` and `to` are as for `address`, whose errors are raised before anything is stored. The person typed
+        the first `typed` characters.
         """
         addressed = self.address(text, speaker=speaker, to=to)
         for problem in addressed.problems:
             self.emit(Warned(problem))
-        actions = self.store(addressed, images)
+        actions = self.store(addressed, images, len(well_formed(text[:typed])))
         return await self._follow(actions)
 
     def address(self, text: str, *, speaker: str | None = None, to: str | None = None, typed: int = 0) -> Addressed:
@@ -166,10 +174,10 @@ class ConversationCoordinator:
         opens = self.manager.get_current_message() is None
         return address(text, self.team, self.state, speaker=speaker, to=to, opens=opens, typed=typed)
 
-    def store(self, addressed: Addressed, images: Sequence[Image] = ()) -> tuple[Action, ...]:
+    def store(self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0) -> tuple[Action, ...]:
         """Store a person's message and queue what it asks for."""
         with self._transaction():
-            said = self.saying.person(addressed, images)
+            said = self.saying.person(addressed, images, typed)
             actions = self._decide(said.event)
         if addressed.task is not None and self.manager.get_team_task() != addressed.task:
             self.emit(Warned(TASK_CUT))

@@ -38,7 +38,8 @@ class Routing:
 class NewMessage:
     """A message that no log has given an id yet; `turn_id` is the turn that it came from, if any, of that `agent`.
 
-    `stands_for` is the member in whose place the speaker answered.
+    `stands_for` is the member in whose place the speaker answered. The first `typed` characters of a person's message
+    were typed by that person; what follows was piped in, or is a file.
     """
 
     content: str
@@ -48,6 +49,7 @@ class NewMessage:
     turn_id: int | None = None
     stands_for: str | None = None
     agent: str | None = None
+    typed: int = 0
 
     def stored_as(self, message_id: str) -> ConversationMessage:
         return ConversationMessage(
@@ -59,6 +61,7 @@ class NewMessage:
             turn_id=self.turn_id,
             stands_for=self.stands_for,
             agent=self.agent,
+            typed=self.typed,
         )
 
 

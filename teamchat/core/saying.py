@@ -62,13 +62,14 @@ class Saying:
     emit: Callable[[ConversationEvent], None]
     now: Callable[[], float]
 
-    def person(self, addressed: Addressed, images: Sequence[Image] = ()) -> Said[HumanSpoke]:
-        """Store a person's message with its images, and the task that it sets."""
+    def person(self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0) -> Said[HumanSpoke]:
+        """Store a person's message with its images, and the task that it sets; the first `typed` were typed."""
         message = self.manager.add_message(
             NewMessage(
                 addressed.text,
                 Speaker(addressed.speaker.name, addressed.speaker.name, addressed.speaker.title, type="human"),
                 Routing(addressed.names, addressed.markers),
+                typed=typed,
             )
         )
         put_images(self.db, self.session, message.id, images)

@@ -78,16 +78,17 @@ def actors(
 
 def rows() -> dict[str, list[tuple[object, ...]]]:
     """Everything that the store of this workspace holds, table by table."""
-    tables = [str(name) for (name,) in _select("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    return {name: _select(f'SELECT * FROM "{name}"') for name in tables}  # noqa: S608 (our own names)
+    tables = [str(name) for (name,) in select("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return {name: select(f'SELECT * FROM "{name}"') for name in tables}  # noqa: S608 (our own names)
 
 
 def queue() -> list[tuple[object, ...]]:
     """Who waits and how (waiting, running, held, ...), in the order of speaking."""
-    return _select("SELECT target, status FROM routes WHERE place IS NOT NULL ORDER BY session, place")
+    return select("SELECT target, status FROM routes WHERE place IS NOT NULL ORDER BY session, place")
 
 
-def _select(sql: str) -> list[tuple[object, ...]]:
+def select(sql: str) -> list[tuple[object, ...]]:
+    """What the store of this workspace answers."""
     db = sqlite3.connect(f"file:{store_file(Path.cwd())}?mode=ro", uri=True)
     try:
         return db.execute(sql).fetchall()

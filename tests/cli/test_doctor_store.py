@@ -230,6 +230,7 @@ def test_it_does_not_go_with_what_looks_at_clis() -> None:
 def test_a_store_of_an_older_version_is_not_damaged(store: Path) -> None:
     damage(store, "DROP TABLE images")
     damage(store, "ALTER TABLE sessions DROP COLUMN used")
+    damage(store, "ALTER TABLE messages DROP COLUMN typed")
     damage(store, "DELETE FROM migrations WHERE name > 'm002'")
     damage(store, "PRAGMA user_version = 1")
     ran = looked()

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from teamchat.cli.piped import fenced, with_block
 from teamchat.cli.reading import COUNTED, LARGEST_MESSAGE, text_in
+from teamchat.core.cassette import HumanLine, read_cassette
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.markers import MarkerKind, scan
-from tests.cli.scene import rows, said
+from tests.cli.scene import rows, said, select
 from tests.crew import Crew, crew
 from tests.program import TIMEOUT_S, Result, argv, cli, run_here
 
@@ -24,7 +25,7 @@ WAITING = "· waiting for standard input, a pipe without text so far (add < /dev
 
 @pytest.fixture
 def made(world: Path) -> Crew:
-    return crew(world, {"max": ["One.", "Two."], "sarah": ["Me."]}, team={"lead": "max"})
+    return crew(world, {"max": ["One.", "Two.", "Three.", "Four."], "sarah": ["Me."]}, team={"lead": "max"})
 
 
 def test_piped_text_is_a_block_behind_the_message_and_its_markers_are_text(made: Crew) -> None:
@@ -40,6 +41,17 @@ def test_piped_text_is_a_block_behind_the_message_and_its_markers_are_text(made:
 def test_the_markers_of_the_message_itself_act() -> None:
     assert cli("send", "--quiet", "[NEXT: sarah] Look", stdin="text").out == "Me.\n"
     assert said()[0] == ("kailai", "[NEXT: sarah] Look\n\n```\ntext\n```")
+
+
+@pytest.mark.usefixtures("made")
+def test_it_is_known_how_much_of_a_message_was_typed(tmp_path: Path) -> None:
+    file = tmp_path / "said.cassette"
+    for words, stdin in ((["Hi", "you"], "\n"), (["Look"], "piped"), (["-"], "piped"), ([], "piped")):
+        assert cli("send", "--quiet", "--record", str(file), "--to", "max", *words, stdin=stdin).code == 0
+    typed = [len("Hi you"), len("Look"), 0, 0]
+    assert select("SELECT typed FROM messages WHERE speaker_type = 'human'") == [(length,) for length in typed]
+    inputs = [run.input for run in read_cassette(file).runs]
+    assert [line.typed for line in inputs if isinstance(line, HumanLine)] == typed
 
 
 @pytest.mark.usefixtures("made")

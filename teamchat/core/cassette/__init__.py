@@ -61,12 +61,13 @@ class ImageLine(Line):
 
 
 class HumanLine(InputLine):
-    """What a person said."""
+    """What a person said. The first `typed` characters were typed; the rest was piped in, or is a file."""
 
     text: str
     speaker: str | None = None
     to: str | None = None
     images: list[ImageLine] = []
+    typed: Annotated[int, Field(ge=0)] = 0
 
 
 class ResumeLine(InputLine):

@@ -90,10 +90,11 @@ class CassetteWriter:
         to: str | None,
         cooling: Cooling = NONE_COOLS,
         images: Sequence[Image] = (),
+        typed: int = 0,
     ) -> None:
-        """What a person says; of images the name and the kind."""
+        """What a person says; of images the name and the kind. The first `typed` characters were typed."""
         named = [{"name": image.name, "kind": image.kind} for image in images]
-        self._input("human", {"text": text, "speaker": speaker, "to": to, "images": named}, cooling)
+        self._input("human", {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}, cooling)
 
     def resume(self, mode: ResumeMode, cooling: Cooling = NONE_COOLS) -> None:
         """That a person lets go on what has stopped."""

@@ -66,10 +66,11 @@ class SqliteLog:
         speaker, routing = message.speaker, message.routing
         self._db.execute(
             "INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_title,"
-            " speaker_type, routing, turn, timestamp, stands_for) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " speaker_type, routing, turn, timestamp, stands_for, typed)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self.session, message.id, number, message.content, speaker.role_id, speaker.role_name, speaker.role_title,
             speaker.type, json.dumps([routing.resolved_addressees, routing.raw_next_markers]), message.turn_id,
-            message.timestamp, message.stands_for,
+            message.timestamp, message.stands_for, message.typed,
         )  # fmt: skip
 
     def latest(self, up_to: str | None = None) -> ConversationMessage | None:
@@ -152,6 +153,7 @@ def a_message(row: Row) -> ConversationMessage:
         turn_id=row.integer_or_none("turn"),
         stands_for=row.text_or_none("stands_for"),
         agent=row.text_or_none("agent"),
+        typed=row.count("typed"),
     )
 
 

@@ -205,6 +205,12 @@ IMAGES: tuple[str, ...] = (
 )
 
 
+@migration
+def m004_typed(db: sqlite3.Connection) -> None:
+    """How much of a person's message was typed; of an older one that is not known, and nothing of it is expanded."""
+    db.execute("ALTER TABLE messages ADD COLUMN typed INTEGER NOT NULL DEFAULT 0")
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the store to this version's shape, each step in a transaction of its own."""
     done = db.execute("PRAGMA user_version").fetchone()[0]
