@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from teamchat.core.printable import printable
-from teamchat.core.team.trust_needs import SECRET, Need, file_states, fingerprint, needs
+from teamchat.core.team.trust_files import file_states
+from teamchat.core.team.trust_needs import SECRET, Need, covered, fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -113,7 +114,7 @@ def _changed_files(before: Mapping[str, str], after: Mapping[str, str], folder: 
 
 
 def _values(team: Team) -> Iterator[tuple[_Name, _Value]]:
-    for need in needs(team):
+    for need in covered(team):
         for which, line, value in _parts(need):
             yield (need.member, need.key, which), _Value(line, _digest([str(team.path), need.member, need.key, *value]))
 

@@ -1,0 +1,110 @@
+"""The files whose content decides what a team's trusted commands do.
+
+A program of the workspace, a script that `command`, `args` or a value of `env` names, also inside a shell's text or by
+a module's name, and the programs that `env.PATH` puts there. What a script loads in its turn is not known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+from teamchat.core.team import Member, Team
+
+LARGE = 16 * 1024 * 1024  # bytes; a model that an argument names is not read before each turn
+BUILT_BY: Mapping[str, tuple[str, ...]] = {
+    "make": ("GNUmakefile", "makefile", "Makefile"),
+    "just": ("justfile", ".justfile"),
+    **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun"), ("package.json",)),
+}
+"""The files that a program reads without being told."""
+LEFT_OUT = ("", ".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", "/index.js", "/package.json")
+"""What Python and Node.js let the name of a script go without."""
+_BETWEEN = re.compile(r"[\s;&|()<>{}'\"`$=,:]+")  # the words of a shell's text
+
+
+def file_states(team: Team) -> dict[Path, str]:
+    """Each of the files with its digest; "none" for a missing program."""
+    return {file: _state(file) for member in team.ai_members for file in files_of(team, member)}
+
+
+def files_of(team: Team, member: Member) -> set[Path]:
+    """Those of one member, seen from where it works."""
+    command = team.agent_of(member).command
+    words = (*command[1:], *member.args)
+    named = (*words, *_modules(words), *member.env.values(), *BUILT_BY.get(Path(command[0]).name, ()))
+    scripts = {file for word in named for file in _scripts(word, member.cwd)}
+    return {*scripts, *_program(team, member), *_on_path(team, member)}
+
+
+def _modules(words: Iterable[str]) -> Iterator[str]:
+    """The paths of the modules that `python -m` runs."""
+    for option, word in pairwise(words):
+        if option == "-m":
+            yield word.replace(".", "/")
+
+
+def _scripts(word: str, cwd: Path) -> Iterator[Path]:
+    for part in {word, *_BETWEEN.split(word)} - {""}:
+        yield from (file for ending in LEFT_OUT if _is_file(file := cwd / f"{part}{ending}"))
+
+
+def _program(team: Team, member: Member) -> Iterator[Path]:
+    """The member's program, where the team file has it beside itself or it lies in the workspace."""
+    spec = team.agent_of(member)
+    found = Path(spec.command[0])
+    if len(found.parts) == 1:
+        search = os.pathsep.join(str(member.cwd / folder) for folder in _path(member, os.environ).split(os.pathsep))
+        found = Path(shutil.which(spec.command[0], path=search) or "")
+    if spec.local or (found.name and _in_workspace(team, found)):
+        yield found
+
+
+def _on_path(team: Team, member: Member) -> Iterator[Path]:
+    """The programs that the member's own PATH puts before those of the system, for its CLI and that one's tools."""
+    for folder in _path(member, {}).split(os.pathsep):
+        place = member.cwd / folder
+        if "PATH" in member.env and _in_workspace(team, place):
+            yield from (file for file in _entries(place) if _is_file(file) and os.access(file, os.X_OK))
+
+
+def _path(member: Member, inherited: Mapping[str, str]) -> str:
+    return member.env.get("PATH", inherited.get("PATH", os.defpath))
+
+
+def _in_workspace(team: Team, path: Path) -> bool:
+    """Whether a member that may write, or the project, could have put it there."""
+    folders = {team.root, *(member.cwd for member in team.ai_members), *([team.path.parent] if team.path else [])}
+    places = Path(os.path.abspath(path)), Path(os.path.realpath(path))  # noqa: PTH100 (its own name, links as they are)
+    return any(place.is_relative_to(os.path.realpath(folder)) for place in places for folder in folders)
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a long argument is no file's name
+        return False
+
+
+def _state(file: Path) -> str:
+    """The digest of a file's content; of a large one its size and times, of which no program can set back the last."""
+    try:
+        about = file.stat()
+        if about.st_size > LARGE:
+            return f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError:
+        return "none"
