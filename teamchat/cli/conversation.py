@@ -17,7 +17,7 @@ from pathlib import Path
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.words import note
-from teamchat.cli.place import session_typed, store_file
+from teamchat.cli.place import session_typed, store_file, trust_store
 from teamchat.cli.report import output_lost
 from teamchat.cli.retyped import placed
 from teamchat.cli.second_signal import ends_at_second
@@ -34,6 +34,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, check_there
 from teamchat.core.team import Team
 from teamchat.core.turn.outside import REAL, Outside
+from teamchat.core.turn.trusted import trusting
 from teamchat.runners.turn import Stopper
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
@@ -92,7 +93,7 @@ def converse(
     session: Session,
     output: Output,
     work: Work,
-    outside: Outside = REAL,
+    outside: Outside | None = None,
     *,
     wait: bool = True,
     listen: Listen | None = None,
@@ -100,8 +101,9 @@ def converse(
     """Let `work` run the conversation under the session's lock; the exit code.
 
     Where another process runs it, it is waited for, or with `wait` off refused (`SessionBusy`). `listen` is told
-    everything that happens, whether or not it can be shown.
+    everything that happens, whether or not it can be shown. `outside` is `live` if none is given.
     """
+    outside = outside or live(team)
 
     async def typed(coordinator: ConversationCoordinator) -> Conclusion:
         done = await work(coordinator)
@@ -112,6 +114,11 @@ def converse(
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")
         folder = store_file(team.root).parent
         return run_conversation(team, db, session, output, typed, folder, outside, cooldowns, listen)
+
+
+def live(team: Team) -> Outside:
+    """The machine itself, where trust in the team and the members' folders hold at every turn."""
+    return trusting(REAL, team, trust_store())
 
 
 @contextlib.contextmanager

@@ -132,9 +132,10 @@ async def ask(option: str | None, report: Report) -> None:
     import os
 
     from teamchat.cli.output.words import note
-    from teamchat.cli.place import find_team, need_trust
+    from teamchat.cli.place import find_team, need_trust, trust_store
     from teamchat.core.doctor.proof.live import QUESTION, ask_members
     from teamchat.core.errors import UsageError
+    from teamchat.core.team.trust import require
 
     team = find_team(option)
     need_trust(team, give=False)
@@ -147,6 +148,7 @@ async def ask(option: str | None, report: Report) -> None:
     )
     async for check in ask_members(team, os.environ):
         report(check, max(map(len, names)))
+        require(team, trust_store())  # before the next one is asked
 
 
 def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:

@@ -21,13 +21,14 @@ def open(  # noqa: A001 (the command's name)
 
     from teamchat.cli.conversation import held
     from teamchat.cli.output.words import note
-    from teamchat.cli.place import find_team, need_trust, open_store
+    from teamchat.cli.place import find_team, need_trust, open_store, trust_store
     from teamchat.cli.terminal_state import put_back
     from teamchat.core.errors import AgentMissing, UsageError
     from teamchat.core.opening import opening
     from teamchat.core.printable import printable
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import mark_opened
+    from teamchat.core.team.trust import require
     from teamchat.core.typed import saying
     from teamchat.runners.process import foreground
     from teamchat.runners.running import SpawnFailed
@@ -40,6 +41,7 @@ def open(  # noqa: A001 (the command's name)
             raise UsageError("a session is opened at a terminal only", saying("--to", member))
         need_trust(found, give=trust)
         with held(found.root, db, chosen, wait=not no_wait):
+            require(found, trust_store())  # it may have changed while another process was waited for
             opened = opening(db, chosen, found, member, os.environ)
             which = printable(f"{opened.turn.member}'s session {opened.turn.vendor_session}")
             note(f"opens {which}; what is said there is no part of the conversation")

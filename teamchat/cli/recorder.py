@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from teamchat.cli.conversation import Work, converse
+from teamchat.cli.conversation import Work, converse, live
 from teamchat.cli.output import Output
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.output.words import note
@@ -26,7 +26,7 @@ from teamchat.core.layers.recorded import Listening
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, fence_key
 from teamchat.core.team import Member, Team
-from teamchat.core.turn.outside import REAL, Outside
+from teamchat.core.turn.outside import Outside
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.recorded import RecordedTurn, Recorder, nameless
 
@@ -76,7 +76,7 @@ def converse_recorded(
             note(str(error))
         return conclusion
 
-    return converse(team, db, session, output, recorded, listening(writer, REAL), wait=wait, listen=transcript)
+    return converse(team, db, session, output, recorded, listening(writer, live(team)), wait=wait, listen=transcript)
 
 
 def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None) -> Outside:

@@ -136,7 +136,9 @@ def conclude_failures(
     reason = "; ".join(failure.reason for failure in failures)
     if any(failure.code is ExitCode.INTERRUPTED for failure in failures):
         return conclude_pause(tally, state, PauseKind.INTERRUPTED, reason)
-    code = failures[0].code if alone else ExitCode.MEMBER_FAILED if all_of_it else ExitCode.GROUP_PARTLY_FAILED
+    untrusted = any(failure.code is ExitCode.NOT_TRUSTED for failure in failures)
+    of_group = ExitCode.MEMBER_FAILED if all_of_it else ExitCode.GROUP_PARTLY_FAILED
+    code = ExitCode.NOT_TRUSTED if untrusted else failures[0].code if alone else of_group
     hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
     repeats = bool(failures) and all(failure.repeats for failure in failures)
     return tally.conclusion(state, code, reason, None if repeats else _advice(*hints))

@@ -1,10 +1,11 @@
 """The guardian: one small process per agent that is its parent, its subreaper and, when need be, its end.
 
-It runs as a script of its own (`python -I -S guardian.py FD`) and imports only the standard library, so it starts in
-milliseconds. FD is a socket to teamchat. The first line it reads says what to run; it answers `{"pid": N}` and, when
-everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own soft signal, SIGKILL
-after its grace) and `kill`. A closed socket also means `stop`: that is how agents die when teamchat is killed. With
-`done` as the last line teamchat removes the turn's private folder itself; without it the guardian does.
+It runs as a script of its own (`python -I -S guardian.py FD FOLDER`) and imports only the standard library, so it
+starts in milliseconds. FD is a socket to teamchat, FOLDER the open folder that the agent is to start in. The first
+line it reads says what to run; it answers `{"pid": N}` and, when everything is over, `{"exit": code, "left": [names]}`.
+Lines it then obeys: `stop` (the CLI's own soft signal, SIGKILL after its grace) and `kill`. A closed socket also means
+`stop`: that is how agents die when teamchat is killed. With `done` as the last line teamchat removes the turn's private
+folder itself; without it the guardian does.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
 guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
@@ -175,11 +176,13 @@ class Guardian:
         line, _, self.buffer = self.buffer.partition(b"\n")
         return line
 
-    def start(self, order: dict[str, Any]) -> bool:
+    def start(self, order: dict[str, Any], folders: list[int]) -> bool:
         self.stop_signal, self.stop_group, self.grace = order["signal"], order["group"], order["grace"]
         argv = [raw(argument) for argument in order["argv"]]
         env = {raw(name): raw(value) for name, value in order["env"].items()}
         try:
+            for folder in folders:
+                os.fchdir(folder)
             self.pid = os.posix_spawn(argv[0], argv, env, setsid=True, setsigmask=[], setsigdef=signal.valid_signals())
         except (OSError, ValueError) as error:
             self.report(failed=getattr(error, "strerror", None) or str(error))
@@ -275,6 +278,9 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     guardian = Guardian(socket.socket(fileno=int(sys.argv[1])))
     os.set_inheritable(guardian.control.fileno(), False)
+    folders = [int(folder) for folder in sys.argv[2:]]
+    for folder in folders:
+        os.set_inheritable(folder, False)
     become_subreaper()
     line = guardian.read_line(None)
     if not line:
@@ -282,7 +288,7 @@ def main() -> None:
     order = json.loads(line)
     if order["remove"]:
         mark(raw(order["remove"]))
-    if guardian.start(order):
+    if guardian.start(order, folders):
         guardian.watch()
         guardian.report(exit=guardian.status, left=guardian.end_leftovers())
     if order["remove"] and guardian.is_alone():

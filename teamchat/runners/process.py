@@ -27,7 +27,8 @@ from typing import BinaryIO, Literal
 
 from teamchat.runners import guardian
 from teamchat.runners.agent_events import Failure
-from teamchat.runners.running import Chunk, Exit, Launch, Running, SpawnFailed, in_words
+from teamchat.runners.running import Chunk, Exit, FolderReplaced, Launch, Running, SpawnFailed, in_words
+from teamchat.runners.start_folder import open_folder
 
 POLL_S = 0.01
 READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
@@ -59,6 +60,9 @@ class Process:
                 self._guardian = self._spawn(theirs)
             self._order()
             self.pid = self._first_report()
+        except FolderReplaced:
+            self._abort()
+            raise
         except (OSError, ValueError) as error:
             self._abort()
             raise SpawnFailed(in_words(error)) from error
@@ -67,14 +71,15 @@ class Process:
         folder = self._launch.folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.ExitStack() as files:
+            cwd = open_folder(self._launch.cwd, self._launch.real_cwd)
+            files.callback(os.close, cwd)
             stdin = files.enter_context(self._stdin())
             return subprocess.Popen(
-                [sys.executable, "-I", "-S", guardian.__file__, str(theirs.fileno())],
-                cwd=self._launch.cwd,
+                [sys.executable, "-I", "-S", guardian.__file__, str(theirs.fileno()), str(cwd)],
                 stdin=stdin,
                 stdout=files.enter_context(self._create("out")),
                 stderr=files.enter_context(self._create("err")),
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), cwd],
                 start_new_session=True,
             )
 

@@ -40,6 +40,7 @@ class Launch:
     has ended, its guardian does. `stays` has the turn run in a process that outlives it; that one's standard input is
     left open. `through` is a program of ours, with its arguments, that runs `argv` in its turn. `version` is that
     of the installed program, where it is known. `login` names the variables that its login is from, as `Login` does.
+    `real_cwd` is where `cwd` must really be; None lets it be anywhere.
     """
 
     argv: tuple[str, ...]
@@ -55,6 +56,7 @@ class Launch:
     through: tuple[str, ...] = ()
     version: str | None = None
     login: tuple[str, ...] | None = None
+    real_cwd: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,10 @@ class SpawnFailed(Exception):
 
 class HasEnded(SpawnFailed):
     """The process that was to stay for this turn has ended before it."""
+
+
+class FolderReplaced(SpawnFailed):
+    """Another folder has come to have the path of the one to start in."""
 
 
 def in_words(error: OSError | ValueError) -> str:

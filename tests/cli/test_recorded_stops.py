@@ -311,8 +311,8 @@ def test_a_path_that_is_gone_later_is_not_there_later(world: Path) -> None:
 def test_a_path_that_a_turn_has_made_is_there_from_then_on(world: Path) -> None:
     replies: dict[str, list[Reply]] = {
         "max": ["Write @notes.md please.\n[NEXT: sarah + carol]", "Thanks."],
-        "sarah": [{"say": "Here.", "wait": "carol", "touch": "notes.md"}],
-        "carol": [{"say": "Me, too.\n[NEXT: max]", "touch": "carol"}],
+        "sarah": [{"say": "Here.", "wait": "spoke", "touch": "notes.md"}],
+        "carol": [{"say": "Me, too.\n[NEXT: max]", "touch": "spoke"}],
     }
     made = crew(world, replies, like=dict.fromkeys(replies, "claude"))
     assert record("[NEXT:max] Go").code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,16 +14,17 @@ import pytest
 
 from teamchat.core.agent_types import Like
 from teamchat.core.engine.route import Route
-from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, TeamchatError, UsageError
+from teamchat.core.errors import AgentMissing, ExitCode, NotTrusted, StoreError, TeamchatError, UsageError
 from teamchat.core.ledger import newest_proven
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import AgentSpec
-from teamchat.core.turn.outside import REAL, Outside, check_runnable, scratch_of
+from teamchat.core.turn.outside import REAL, Outside, check_runnable, scratch_of, wait_to_start
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import FinishedTurn, room_in, run
 from teamchat.core.turn.settle import ready
 from teamchat.runners.agent_events import Denied, FailureKind, Note, TextDelta
+from teamchat.runners.process import Process
 from teamchat.runners.running import Launch
 from teamchat.runners.turn import Stopper
 from tests.core.stage import Running, Stage, team_of
@@ -210,6 +212,33 @@ def test_a_program_that_can_not_be_started_is_missing(stage: Stage) -> None:
     assert end.outcome.failure.kind is FailureKind.MISSING
     assert end.outcome.failure.reason.startswith("could not be started: ")
     assert "Exec format error" in end.outcome.failure.reason
+
+
+def test_a_folder_that_is_replaced_before_the_process_starts_is_refused(stage: Stage) -> None:
+    real, home = stage.folder / "real", stage.folder / "home"
+    for folder in (real, home):
+        folder.mkdir()
+    (stage.folder / "sub").symlink_to(home)
+    runs(stage, "/bin/sh", "-c", "touch here; echo Hi")
+    turn = made_ready(stage, cwd=stage.folder / "sub")
+
+    def launcher(what: Launch) -> Process:
+        return Process(replace(what, real_cwd=real))
+
+    end = asyncio.run(run(turn, stage.folder / "turn", launcher, Stopper(), nothing))
+    assert end.outcome.failure is not None
+    reason = f"could not be started: its folder {stage.folder}/sub was {real}, and now is {home}"
+    assert (end.outcome.failure.kind, end.outcome.failure.reason) == (FailureKind.REFUSED, reason)
+    assert end.outcome.code is ExitCode.NOT_TRUSTED
+    assert list(home.iterdir()) == []
+
+
+def test_what_was_checked_is_checked_again_after_a_wait_for_others(stage: Stage) -> None:
+    checked: list[str] = []
+    outside = replace(REAL, check=lambda turn: checked.append(turn.member.name), moment=lambda _: time.time() + 0.05)
+    runs(stage, "claude", like="claude")
+    asyncio.run(wait_to_start(made_ready(stage), outside, Stopper()))
+    assert checked == ["max"]
 
 
 def test_files_of_a_command_that_can_not_be_written_are_no_crash(stage: Stage) -> None:

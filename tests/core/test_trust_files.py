@@ -37,6 +37,8 @@ def runs(*command: str) -> str:
         (runs("bash", "-c", ". ./x"), "x"),
         (runs("bash", "-c", "A=1 source tools/x.sh&&echo"), "tools/x.sh"),
         (runs("sh", "-c", 'cat "x y" | sh; (x)'), "x"),
+        (runs("sh", "-c", "python -I -m tools.x --fast"), "tools/x.py"),
+        (CLAUDE + 'env = { NODE_OPTIONS = "--max-old-space-size=99 --require ./x.js" }', "x.js"),
         (runs("env", "NODE_OPTIONS=--require=./x.js", "node"), "x.js"),
         (runs("python3", "-m", "mod"), "mod.py"),
         (runs("python3", "-m", "pack.tool"), "pack/tool.py"),
@@ -67,6 +69,25 @@ def test_a_file_that_decides_what_runs_asks_again_when_it_changes(
     assert store.standing(team).changes == (f"{name} has changed",)
     (proj / name).unlink()
     assert store.standing(team).changes == (f"removed file {name}",)
+
+
+@pytest.mark.parametrize("text", [". ./x", "bash -e x", "A=$(source x)", "zsh<x"])
+def test_a_script_needs_neither_a_mode_nor_an_ending(text: str, tmp_path: Path, store: TrustStore) -> None:
+    write(tmp_path / "teamchat.toml", runs("bash", "-c", text))
+    (tmp_path / "x").write_text("one")
+    team = load(tmp_path / "teamchat.toml")
+    store.grant(team)
+    (tmp_path / "x").write_text("two")
+    assert store.standing(team).changes == ("x has changed",)
+
+
+def test_what_a_shell_reads_and_writes_may_change(tmp_path: Path, store: TrustStore) -> None:
+    write(tmp_path / "teamchat.toml", runs("sh", "-c", "cat notes.md | wc > out; tee log.txt"))
+    team = load(tmp_path / "teamchat.toml")
+    store.grant(team)
+    for name in ("notes.md", "out", "log.txt"):
+        (tmp_path / name).write_text("new")
+    assert store.is_trusted(team)
 
 
 @pytest.mark.parametrize("slash", ["{proj}/agent.sh", "{proj}/../proj/agent.sh", "{tmp}/link.sh", "agent.sh"])

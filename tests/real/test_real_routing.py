@@ -131,7 +131,7 @@ def test_a_ping_pong_pair_stops_at_its_guard_and_resumes(user: World) -> None:
     user.team(panel().replace('name = "panel"', 'name = "panel"\n\n[team.limits]\nturns = 2\nsimilarity = 0'))
     user.server.script("claude", lambda _request: Reply("Ping.\n[NEXT: sarah]"))
     user.server.script("codex", lambda _request: Reply("Pong.\n[NEXT: max]"))
-    ran = user.json("send", "[NEXT:max] Play")
+    ran = user.json("send", "--trust", "[NEXT:max] Play")
     assert (ran.code, ran.result["turns"], ran.result["paused"]) == (7, 2, "turns"), ran.err
     assert ran.result["hint"] == "teamchat resume"
     more = user.json("resume")

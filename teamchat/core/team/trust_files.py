@@ -25,6 +25,28 @@ BUILT_BY: Mapping[str, tuple[str, ...]] = {
 """The files that a program reads without being told."""
 LEFT_OUT = ("", ".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", "/index.js", "/package.json")
 """What Python and Node.js let the name of a script go without."""
+READS_A_SCRIPT = frozenset(
+    {
+        ".",
+        "source",
+        "sh",
+        "bash",
+        "dash",
+        "ksh",
+        "zsh",
+        "fish",
+        "python",
+        "python3",
+        "node",
+        "ruby",
+        "perl",
+        "php",
+        "lua",
+    }
+)
+ENDINGS = frozenset(
+    {".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".pl", ".php", ".lua"}
+)
 _BETWEEN = re.compile(r"[\s;&|()<>{}'\"`$=,:]+")  # the words of a shell's text
 
 
@@ -50,8 +72,27 @@ def _modules(words: Iterable[str]) -> Iterator[str]:
 
 
 def _scripts(word: str, cwd: Path) -> Iterator[Path]:
-    for part in {word, *_BETWEEN.split(word)} - {""}:
-        yield from (file for ending in LEFT_OUT if _is_file(file := cwd / f"{part}{ending}"))
+    """The files that a word names as a whole, or behind its `=`; of those in a shell's text only what is run."""
+    for part in {word, word.partition("=")[2]}:
+        yield from _named(part, cwd)
+    parts = [part for part in _BETWEEN.split(word) if part]
+    for before, part in pairwise(["", *(part for part in parts if not part.startswith("-")), *_modules(parts)]):
+        yield from (file for file in _named(part, cwd) if before in READS_A_SCRIPT or _is_script(file))
+
+
+def _named(word: str, cwd: Path) -> Iterator[Path]:
+    yield from (file for ending in LEFT_OUT if word and _is_file(file := cwd / f"{word}{ending}"))
+
+
+def _is_script(file: Path) -> bool:
+    """Whether a file is there to be run: what else a shell's text names may be its input or its output."""
+    if file.suffix in ENDINGS or os.access(file, os.X_OK):
+        return True
+    try:
+        with file.open("rb") as opened:
+            return opened.read(2) == b"#!"
+    except OSError:
+        return False
 
 
 def _program(team: Team, member: Member) -> Iterator[Path]:

@@ -93,7 +93,10 @@ REAL = Outside(launch, check_runnable, moment=take_moment)
 
 
 async def wait_to_start(turn: ReadyTurn, outside: Outside, stopper: Stopper) -> None:
-    """Wait while others start CLIs of the same vendor. Raises `Interrupted` when a stop is requested meanwhile."""
+    """Wait while others start CLIs of the same vendor; what was checked before is checked again after it.
+
+    Raises `Interrupted` when a stop is requested meanwhile, and what the check raises.
+    """
     await outside.comes(turn.member.name)
     if not outside.live or turn.runner.vendor is None or turn.setup.same_process:
         return
@@ -101,3 +104,4 @@ async def wait_to_start(turn: ReadyTurn, outside: Outside, stopper: Stopper) -> 
         await stopper.sleep(left)
         if stopper.asked:
             raise Interrupted(f"{turn.member.name} was interrupted before its turn began")
+        outside.check(turn)

@@ -27,9 +27,19 @@ from teamchat.runners.agent_events import (
 )
 from teamchat.runners.installed import installed_version
 from teamchat.runners.logins import login_variables, with_source
-from teamchat.runners.running import HasEnded, Identity, Launch, Launcher, SpawnFailed, Stays, in_words
+from teamchat.runners.running import (
+    FolderReplaced,
+    HasEnded,
+    Identity,
+    Launch,
+    Launcher,
+    SpawnFailed,
+    Stays,
+    in_words,
+)
 from teamchat.runners.turn import NO_LIMITS, Stopper, TurnEnd, run_turn
 
+NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGENT, FolderReplaced: FailureKind.REFUSED}
 LITTLE = 64 * 1024  # bytes; with less room on the disk an output may be cut short
 
 
@@ -102,9 +112,9 @@ async def run(
         process = launcher(what)
     except (SpawnFailed, OSError) as error:
         words = str(error) if isinstance(error, SpawnFailed) else in_words(error)
-        ended = isinstance(error, HasEnded)
-        failure = Failure(FailureKind.AGENT if ended else FailureKind.MISSING, f"could not be started: {words}")
-        return FinishedTurn(Outcome(exit_code=None, seconds=0.0, failure=failure), "", untold=ended)
+        failure = Failure(NOT_STARTED.get(type(error), FailureKind.MISSING), f"could not be started: {words}")
+        outcome = Outcome(exit_code=None, seconds=0.0, failure=failure)
+        return FinishedTurn(outcome, "", untold=isinstance(error, HasEnded))
     resumes, before = turn.setup.resumes, _used_before(turn)
     end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
     version = (installed if end.version is None else end.version) or None
