@@ -10,7 +10,7 @@ default: test lint
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable . $(DEV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[git]' $(DEV)
 	touch $@
 
 # A recorded session of three members: needs no agent CLI and reaches nothing.

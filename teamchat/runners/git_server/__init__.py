@@ -1,0 +1,49 @@
+"""teamchat's own read-only git for members: an MCP server on stdin and stdout that an agent CLI starts.
+
+`repository.py` says how a repository that may be hostile is read, `commands.py` has the five tools, and `serve.py`
+speaks the protocol. It alone needs the package `mcp`, which is an extra of the installation.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from teamchat.runners import isolated
+
+NAME = "teamchat"
+"""The server's name in a CLI's configuration: its tools are `mcp__teamchat__git_log`, or `mcp_teamchat_git_log`."""
+STARTS_IN_S = 60  # at most, of the CLIs' own limits; it takes about a second
+_NEEDED = "2"  # the major version of `mcp`
+
+
+def command(cwd: Path, scratch: Path) -> tuple[str, ...]:
+    """What an agent CLI runs to get the server for the repository around `cwd`; `scratch` is the turn's own folder."""
+    return isolated.command("teamchat.runners.git_server.serve", str(cwd), str(scratch / "git"))
+
+
+def missing() -> tuple[str, str | None] | None:
+    """What the server lacks on this machine, and the command that gets it; None where it lacks nothing."""
+    from importlib import metadata
+
+    if shutil.which("git") is None:
+        return "git is not installed", None
+    try:
+        version = metadata.version("mcp")
+    except metadata.PackageNotFoundError:
+        return "the package mcp is not installed", _installing()
+    if version.partition(".")[0] != _NEEDED:
+        return f"the package mcp has version {version}, and {_NEEDED} is needed", _installing()
+    return None
+
+
+def _installing() -> str:
+    """The command for the interpreter that runs teamchat; an environment that uv made has no pip."""
+    from importlib import util
+
+    wanted = shlex.quote(f"mcp=={_NEEDED}.*")
+    if util.find_spec("pip") is None and shutil.which("uv"):
+        return f"uv pip install --python {shlex.quote(sys.executable)} {wanted}"
+    return f"{shlex.quote(sys.executable)} -m pip install {wanted}"

@@ -1,0 +1,166 @@
+"""A git repository that may be hostile, read so that nothing it names is run and nothing in it is written.
+
+What makes git run a program of the repository's choice stands in its configuration: hooks, a file system monitor,
+external diffs, text conversions, filters, pagers, signature checks, remotes that missing objects are fetched from. git
+is not given that configuration at all. What `GIT_COMMON_DIR` names is a folder of teamchat's own: its `config` has a
+few plain settings of the repository, and its other entries are links to the repository's. So nothing depends on a list
+of dangerous settings, and one that is written meanwhile does not act (observed with git 2.39).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from teamchat.runners.git_server.output import LONGEST_S, GitError, Page, read
+
+_SMALL = 4096  # bytes of a file that only says where something is
+_LINKS = ("objects", "refs", "packed-refs", "logs", "info", "shallow", "reftable")
+_SETTINGS = frozenset(
+    {
+        "core.autocrlf",
+        "core.eol",
+        "core.filemode",
+        "core.ignorecase",
+        "core.precomposeunicode",
+        "core.repositoryformatversion",
+        "core.symlinks",
+        "extensions.objectformat",
+        "extensions.refstorage",
+    }
+)
+"""What is taken over of the user's and the repository's configuration: how files and objects are to be read."""
+_PLAIN = re.compile(r"[A-Za-z0-9]{1,20}")
+_FIXED = "[core]\n\tfsmonitor = false\n\thooksPath = /dev/null\n\tbigFileThreshold = 16m\n"
+_PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # of the environment: where the user's own list of ignored files is
+_QUIET = ("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """`top` is the folder of the working tree, `own` has what belongs to it alone (HEAD, index), `common` the rest."""
+
+    top: Path
+    own: Path
+    common: Path
+
+    @classmethod
+    def around(cls, folder: Path) -> Repository:
+        """The repository that `folder` is in. Raises `GitError`."""
+        for top in (folder, *folder.parents):
+            marked = top / ".git"
+            if marked.is_dir():
+                return cls(top, marked.resolve(), marked.resolve())
+            if marked.is_file():  # a further working tree of a repository, or a submodule
+                own = (top / _pointed(marked).removeprefix("gitdir:").strip()).resolve()
+                common = own / "commondir"
+                return cls(top, own, (own / _pointed(common)).resolve() if common.is_file() else own)
+        raise GitError(f"{folder} is in no git repository")
+
+
+class Git:
+    """git for a member who works in `cwd`; `folder` becomes the one that stands for the repository's own.
+
+    Raises `GitError`, as every call does.
+    """
+
+    def __init__(self, cwd: Path, folder: Path) -> None:
+        self._cwd = cwd
+        self._program = _program()
+        repository = Repository.around(cwd)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in _LINKS:
+            (folder / name).unlink(missing_ok=True)
+            (folder / name).symlink_to(repository.common / name)
+        (folder / "config").write_text(_FIXED + "".join(self._settings(repository.common / "config")))
+        self._env = _environment() | {
+            "GIT_DIR": str(repository.own),
+            "GIT_COMMON_DIR": str(folder),
+            "GIT_WORK_TREE": str(repository.top),
+        }
+
+    def __call__(self, *arguments: str, first: int = 1) -> Page:
+        """What git prints from line `first` on."""
+        return read((self._program, *_QUIET, *arguments), self._cwd, self._env, first)
+
+    def commit(self, revision: str) -> str:
+        """The full name of the commit that `revision` names."""
+        if revision.startswith("-") or not revision.isprintable():
+            raise GitError(f"{revision!r} is no revision")
+        try:
+            return self("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}").text.strip()
+        except GitError:
+            raise GitError(f"there is no commit {revision!r}") from None
+
+    def commits(self, revisions: str) -> str:
+        """`A`, `A..B` or `A...B` in full names; HEAD where a side is left out."""
+        dots = next((dots for dots in ("...", "..") if dots in revisions), None)
+        if dots is None:
+            return self.commit(revisions)
+        first, _, last = revisions.partition(dots)
+        return f"{self.commit(first or 'HEAD')}{dots}{self.commit(last or 'HEAD')}"
+
+    def path(self, path: str) -> str:
+        """A path as git takes it, relative to the member's folder."""
+        if not path or "\0" in path:
+            raise GitError(f"{path!r} is no path")
+        return os.path.relpath(self._cwd / path, self._cwd)
+
+    def _settings(self, config: Path) -> Iterator[str]:
+        """Those of the user, and after them those of the repository, which rule."""
+        yield from self._lines("--global", users_own=True)
+        if config.is_file():
+            yield from self._lines("--file", str(config))
+
+    def _lines(self, *where: str, users_own: bool = False) -> Iterator[str]:
+        argv = [self._program, "config", *where, "--no-includes", "--list", "--null"]
+        try:
+            done = subprocess.run(
+                argv,
+                cwd="/",
+                env=_environment(users_own=users_own),
+                capture_output=True,
+                timeout=LONGEST_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise GitError("the repository's configuration cannot be read") from None
+        for entry in os.fsdecode(done.stdout).split("\0"):
+            name, _, value = entry.partition("\n")
+            section, _, key = name.lower().partition(".")
+            if name.lower() in _SETTINGS and _PLAIN.fullmatch(value):
+                yield f"[{section}]\n\t{key} = {value}\n"
+
+
+def _pointed(file: Path) -> str:
+    """What a file of one line says."""
+    try:
+        with file.open("rb") as opened:
+            return os.fsdecode(opened.read(_SMALL)).strip()
+    except OSError as error:
+        raise GitError(f"{file} cannot be read: {error.strerror}") from None
+
+
+def _program() -> str:
+    """Where git is: in no folder that is only known relative to where the member works."""
+    if found := shutil.which("git", path=_path()):
+        return found
+    raise GitError("git is not installed")
+
+
+def _path() -> str:
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
+
+
+def _environment(*, users_own: bool = False) -> dict[str, str]:
+    """The whole environment of git: no variable of its own is passed on; the user's settings only with `users_own`."""
+    passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    mute = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+    hidden = {} if users_own else {"GIT_CONFIG_GLOBAL": os.devnull}
+    return {"PATH": _path(), "LC_ALL": "C.UTF-8", "GIT_ALLOW_PROTOCOL": "none", **mute, **hidden, **passed}

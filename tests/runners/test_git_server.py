@@ -1,0 +1,273 @@
+"""git for members: what it answers, that it runs nothing of a hostile repository, and says what it leaves out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from teamchat.runners import git_server, isolated
+from teamchat.runners.git_server.commands import TOOLS, Blame, Diff, Log, Show, Status, Tool
+from teamchat.runners.git_server.output import GitError, read
+from teamchat.runners.git_server.repository import Git
+from tests.hostile_git import arm, git, make
+
+Ask = Callable[[Tool], str]
+EVERYTHING: list[Tool] = [
+    Status(),
+    Diff(),
+    Diff(stat=True),
+    Diff(staged=True),
+    Diff(revisions="HEAD~1"),
+    Diff(revisions="HEAD~1..HEAD"),
+    Log(patch=True),
+    Show(),
+    Show(path="notes.txt"),
+    Show(path="blob.bin"),
+    Blame(path="notes.txt"),
+    Blame(path="notes.txt", revision="HEAD"),
+]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return make(tmp_path / "work")
+
+
+@pytest.fixture
+def ask(repository: Path, tmp_path: Path) -> Ask:
+    return lambda tool: tool.answer(Git(repository, tmp_path / "scratch"))
+
+
+def test_status_tells_what_differs(ask: Ask, repository: Path) -> None:
+    (repository / "new.txt").write_text("new\n")
+    assert ask(Status()) == "## main\n M blob.bin\n M notes.txt\n?? new.txt"
+    assert ask(Status(paths=["new.txt"])) == "## main\n?? new.txt"
+
+
+def test_diff_compares_the_files_with_the_last_commit(ask: Ask) -> None:
+    assert ask(Diff(paths=["notes.txt"])).splitlines()[-4:] == [
+        "@@ -1,2 +1,2 @@",
+        " first",
+        "-changed",
+        "+not committed",
+    ]
+    assert ask(Diff(staged=True)) == "(nothing)"
+    assert ask(Diff(stat=True, paths=["notes.txt"])).startswith(" notes.txt | 2 +-\n 1 file changed")
+
+
+def test_diff_compares_two_commits_from_wherever_a_side_is_left_out(ask: Ask, repository: Path) -> None:
+    lines = ask(Diff(revisions="HEAD~1..", paths=["notes.txt"])).splitlines()
+    assert lines[-3:] == [" first", "-second", "+changed"]
+    git(repository, "checkout", "-qf", "-b", "topic", "HEAD~1")
+    git(repository, "commit", "-qm", "Apart", "--allow-empty")
+    assert "-changed" not in ask(Diff(revisions="main...topic"))
+
+
+def test_log_tells_the_commits_newest_first(ask: Ask) -> None:
+    subjects = [line.strip() for line in ask(Log()).splitlines() if line.startswith("    ")]
+    assert subjects == ["Change a line", "Begin"]
+    assert "Begin" not in ask(Log(count=1))
+    assert "Change" not in ask(Log(skip=1))
+    assert "+second" in ask(Log(patch=True, paths=["notes.txt"]))
+    assert ask(Log(revisions="HEAD~1..HEAD")).count("commit ") == 1
+
+
+def test_show_gives_a_commit_or_a_file_as_it_was(ask: Ask, repository: Path) -> None:
+    assert "-second\n+changed" in ask(Show())
+    assert ask(Show(revision="HEAD~1", path="notes.txt")) == "first\nsecond"
+    assert ask(Show(revision="HEAD~1", path=str(repository / "notes.txt"))) == "first\nsecond"
+
+
+def test_blame_tells_where_each_line_is_from(ask: Ask) -> None:
+    first, second = ask(Blame(path="notes.txt")).splitlines()
+    assert "(kai" in first
+    assert "Not Committed Yet" in second
+    assert ask(Blame(path="notes.txt", revision="HEAD", first=2, last=2)).endswith("2) changed")
+
+
+def test_a_folder_below_names_files_from_there(repository: Path, tmp_path: Path) -> None:
+    (repository / "sub").mkdir()
+    (repository / "sub" / "deep.txt").write_text("deep\n")
+    git(repository, "add", "sub")
+    git(repository, "commit", "-qm", "Deeper")
+    below = Git(repository / "sub", tmp_path / "scratch")
+    assert Show(path="deep.txt").answer(below) == "deep"
+    assert Show(path="../notes.txt").answer(below) == "first\nchanged"
+
+
+def test_another_working_tree_and_a_submodule_are_repositories_too(repository: Path, tmp_path: Path) -> None:
+    git(repository, "worktree", "add", "-q", "-b", "other", str(tmp_path / "tree"), "HEAD~1")
+    (tmp_path / "tree" / "notes.txt").write_text("first\n")
+    tree = Git(tmp_path / "tree", tmp_path / "scratch")
+    assert Status().answer(tree) == "## other\n M notes.txt"
+    part = Git(repository / "part", tmp_path / "scratch2")
+    assert "A part" in Log().answer(part)
+    assert "-part\n+another" in Diff().answer(part)
+
+
+def test_the_repositorys_way_to_read_files_is_kept(repository: Path, ask: Ask) -> None:
+    git(repository, "config", "core.autocrlf", "true")
+    (repository / "notes.txt").write_bytes(b"first\r\nchanged\r\n")
+    assert "notes.txt" not in ask(Diff(stat=True))
+
+
+def test_nothing_that_the_repository_names_is_run_and_nothing_is_written(
+    repository: Path, ask: Ask, tmp_path: Path
+) -> None:
+    canaries = tmp_path / "canaries"
+    canaries.mkdir()
+    arm(repository, lambda name: f"touch '{canaries / name}'")
+    before = {path: path.stat().st_mtime_ns for path in repository.rglob("*")}
+    for tool in EVERYTHING:
+        assert ask(tool)
+    assert list(canaries.iterdir()) == []
+    assert {path: path.stat().st_mtime_ns for path in repository.rglob("*")} == before
+    for command in (["status"], ["diff"], ["show"], ["log", "-p"]):  # the traps are good
+        subprocess.run(["git", *command], cwd=repository, capture_output=True, check=False)
+    sprung = {path.name.removeprefix("git-top-") for path in canaries.iterdir()}
+    assert {"fsmonitor", "process", "external", "textconv", "hook-post-index-change"} <= sprung
+
+
+def test_the_users_variables_for_git_change_nothing(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = tmp_path / "canary"
+    script = tmp_path / "script"
+    script.write_text(f"#!/bin/sh\ntouch '{canary}'\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", str(script))
+    monkeypatch.setenv("GIT_PAGER", str(script))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.fsmonitor")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(script))
+    assert "+not committed" in ask(Diff())
+    assert "notes.txt" in ask(Status())
+    assert not canary.exists()
+
+
+def test_a_git_of_the_repository_is_not_run(repository: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / "git").write_text("#!/bin/sh\necho mine\n")
+    (repository / "git").chmod(0o755)
+    monkeypatch.chdir(repository)
+    monkeypatch.setenv("PATH", f".{os.pathsep}{os.environ['PATH']}")
+    assert ask(Status()).startswith("## main")
+
+
+@pytest.mark.parametrize(
+    ("tool", "reason"),
+    [
+        (Log(revisions="--output=made"), "'--output=made' is no revision"),
+        (Diff(revisions="HEAD..--output=made"), "'--output=made' is no revision"),
+        (Show(revision="nowhere"), "there is no commit 'nowhere'"),
+        (Show(revision="HEAD\n"), "'HEAD\\n' is no revision"),
+        (Show(path="\0"), "'\\x00' is no path"),
+        (Blame(path=""), "'' is no path"),
+        (Blame(path="--output=made"), "fatal: no such path '--output=made' in HEAD"),
+    ],
+)
+def test_nothing_that_a_model_says_becomes_an_option(repository: Path, ask: Ask, tool: Tool, reason: str) -> None:
+    with pytest.raises(GitError) as raised:
+        ask(tool)
+    assert str(raised.value) == reason
+    assert not (repository / "made").exists()
+
+
+def test_an_option_among_the_paths_is_a_path(repository: Path, ask: Ask) -> None:
+    assert ask(Diff(paths=["--output=made"])) == "(nothing)"
+    assert ask(Log(paths=["--output=made"])) == "(nothing)"
+    assert not (repository / "made").exists()
+
+
+def test_a_path_outside_is_refused(ask: Ask) -> None:
+    with pytest.raises(GitError, match="is outside repository"):
+        ask(Diff(paths=["/etc/passwd"]))
+
+
+def test_no_repository_is_said(tmp_path: Path) -> None:
+    with pytest.raises(GitError) as raised:
+        Git(tmp_path, tmp_path / "scratch")
+    assert str(raised.value) == f"{tmp_path} is in no git repository"
+
+
+def test_no_git_is_said(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(GitError) as raised:
+        Git(repository, tmp_path / "scratch")
+    assert str(raised.value) == "git is not installed"
+
+
+def test_a_long_answer_comes_in_pages_that_say_so(repository: Path, ask: Ask) -> None:
+    lines = [f"line {number} {'x' * 90}" for number in range(1000)]
+    (repository / "long.txt").write_text("\n".join(lines) + "\n")
+    git(repository, "add", "long.txt")
+    git(repository, "commit", "-qm", "Long")
+    seen: list[str] = []
+    while True:
+        text, _, told = ask(Show(path="long.txt", from_line=len(seen) + 1)).partition("\n\n")
+        first = len(seen) + 1
+        seen += text.splitlines()
+        assert len(text) <= 32_000
+        if not told:
+            break
+        assert told == f"(lines {first} to {len(seen)}; for more: from_line = {len(seen) + 1}, or name paths)"
+    assert seen == lines
+
+
+def test_a_long_line_is_cut_and_counted(repository: Path, ask: Ask) -> None:
+    (repository / "wide.txt").write_text(f"a\n{'x' * 300_000}\nb\n{'y' * 2_000}\n")
+    git(repository, "add", "wide.txt")
+    git(repository, "commit", "-qm", "Wide")
+    assert ask(Show(path="wide.txt")) == (
+        f"a\n{'x' * 2_000} ...\nb\n{'y' * 2_000}\n\n(long lines that are not whole: 1)"
+    )
+
+
+def test_a_command_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
+    with pytest.raises(GitError, match=r"took longer than 0\.1 s and was stopped"):
+        read(["sleep", "60"], tmp_path, dict(os.environ), longest_s=0.1)
+
+
+def test_what_the_model_may_ask_is_described() -> None:
+    assert list(TOOLS) == ["git_status", "git_diff", "git_log", "git_show", "git_blame"]
+    assert all(tool.__doc__ for tool in TOOLS.values())
+
+
+def test_a_module_is_run_by_nothing_of_the_folder_it_stands_in(tmp_path: Path) -> None:
+    (tmp_path / "teamchat.py").write_text("raise SystemExit(9)")
+    (tmp_path / "json.py").write_text("raise SystemExit(9)")
+    (tmp_path / "sitecustomize.py").write_text("raise SystemExit(9)")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONSTARTUP": str(tmp_path / "json.py")}
+    command = isolated.command("teamchat.runners.removal_of_nothing")
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'teamchat.runners.removal_of_nothing'"
+
+
+class TestMissing:
+    def test_nothing_where_git_and_the_package_are_there(self) -> None:
+        pytest.importorskip("mcp_types")
+        assert git_server.missing() is None
+
+    def test_git_itself(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert git_server.missing() == ("git is not installed", None)
+
+    @pytest.mark.parametrize(
+        ("installed", "reason"),
+        [
+            ("", "the package mcp is not installed"),
+            ("1.9.2", "the package mcp has version 1.9.2, and 2 is needed"),
+        ],
+    )
+    def test_the_package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: str, reason: str) -> None:
+        if installed:
+            (tmp_path / f"mcp-{installed}.dist-info").mkdir()
+            (tmp_path / f"mcp-{installed}.dist-info" / "METADATA").write_text(f"Name: mcp\nVersion: {installed}\n")
+        monkeypatch.setattr(sys, "path", [str(tmp_path), *(one for one in sys.path if "site-packages" not in one)])
+        why, hint = git_server.missing() or ("", "")
+        assert why == reason
+        assert hint is not None
+        assert hint.endswith("'mcp==2.*'")
