@@ -30,10 +30,12 @@ from teamchat.runners.foreign import scalar
 from teamchat.runners.logins import claude_login
 from teamchat.runners.mentions import existing, inert, mentions, others
 
+# the settings stop servers that come another way than by configuration, such as by --mcp-config in a member's args
+NO_SERVERS = ("--strict-mcp-config", "--settings", '{"allowedMcpServers":[]}')
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
         # only a tool that is not there is read-only whatever the user's rules allow; --tools leaves MCP tools in
-        "read": ("--permission-mode", "default", "--tools", "Read,Grep,Glob", "--strict-mcp-config"),
+        "read": ("--permission-mode", "default", "--tools", "Read,Grep,Glob", *NO_SERVERS),
         "edit": ("--permission-mode", "acceptEdits"),
         "full": ("--dangerously-skip-permissions",),
     }

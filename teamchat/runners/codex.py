@@ -20,7 +20,7 @@ from teamchat.runners.base import (
     StopRule,
     Vendor,
 )
-from teamchat.runners.codex_config import trusting, without_servers
+from teamchat.runners.codex_config import misunderstood, trusting, without_servers
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.codex_rollout import used_in
 from teamchat.runners.logins import codex_login
@@ -75,7 +75,8 @@ class CodexRunner:
         # the user's rules could run a command outside the sandbox, and a reviewer model could approve it
         argv += ("--ignore-rules", "-c", 'approval_policy="never"') if job.access != "full" else ()
         if job.access == "read":
-            argv += ("--disable", "plugins", "--disable", "apps", *without_servers(job.cwd, job.env))
+            argv += ("--disable", "plugins", "--disable", "apps")
+            argv += without_servers(job.cwd, job.env, project_settings=job.project_settings)
         argv += ("--disable", "unbounded_connection_retries")  # without it a refused connection is tried for ever
         argv += trusting(job.cwd) if job.project_settings else ()
         if job.model:
@@ -88,8 +89,10 @@ class CodexRunner:
     def parser(self) -> EventParser:
         return CodexEvents()
 
-    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:  # noqa: ARG002 (it refuses nobody)
-        return None
+    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
+        """Where an MCP server might be named that could not be switched off."""
+        wrong = misunderstood(env) if access == "read" else None
+        return f"{wrong}; what it says of MCP servers is not known" if wrong else None
 
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]

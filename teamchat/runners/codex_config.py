@@ -2,7 +2,9 @@
 
 A member that only reads goes without MCP servers. They run outside Codex's sandbox, so a tool of theirs that the user's
 settings approve can write whatever the sandbox forbids. A server can only be switched off by its name, and with a
-transport of the kind it has.
+transport of the kind it has. So every file that may name one has to be understood. Codex reads TOML 1.1, `tomllib` only
+1.0: `read` is refused where a file of the user's or the machine's is beyond that. A project's file does not count
+without `project_settings`, also where the user trusts the project.
 """
 
 from __future__ import annotations
@@ -12,21 +14,31 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from teamchat.runners.foreign import one_line
 from teamchat.runners.toml import loads
 
 OFF = {"command": 'command="false",enabled=false', "url": 'url="http://127.0.0.1:9",enabled=false'}
 DEEPEST = 80  # parts of a key; Codex 0.150 to 0.169 refuse the file with a deeper one (observed)
+SYSTEM = Path("/etc/codex/config.toml")
 
 
-def without_servers(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The arguments that switch off every server which the user's or the project's configuration names."""
-    servers = {name: kind for file in _files(cwd, env) for name, kind in _servers(file)}
-    if not servers:
-        return ()
-    table = ",".join(
-        f"{json.dumps(name, ensure_ascii=False)}={{{OFF[kind]}}}" for name, kind in sorted(servers.items())
-    )
-    return ("-c", f"mcp_servers={{{table}}}")
+def without_servers(cwd: Path, env: Mapping[str, str], *, project_settings: bool) -> tuple[str, ...]:
+    """The arguments that switch off every server, and without `project_settings` the project's whole configuration."""
+    files = [*_files(env), *(_of_project(cwd) if project_settings else ())]
+    servers = {name: kind for file in files for name, kind in _servers(file)}
+    table = ",".join(f"{_quoted(name)}={{{OFF[kind]}}}" for name, kind in sorted(servers.items()))
+    switched_off = ("-c", f"mcp_servers={{{table}}}") if servers else ()
+    return switched_off if project_settings else (*switched_off, "-c", _projects({cwd, _root(cwd)}, "untrusted"))
+
+
+def misunderstood(env: Mapping[str, str]) -> str | None:
+    """Which of the files is beyond understanding, and why; None where all are understood."""
+    for file in _files(env):
+        try:
+            _loaded(file)
+        except (OSError, ValueError) as error:
+            return f"{file} cannot be read: {one_line(str(error))}"
+    return None
 
 
 def users_settings(env: Mapping[str, str]) -> dict[str, object]:
@@ -41,14 +53,31 @@ def home(env: Mapping[str, str]) -> Path:
 
 def trusting(cwd: Path) -> tuple[str, ...]:
     """The arguments that let the project's own configuration act, for this run only; `--trust` would write it down."""
+    return ("-c", _projects({_root(cwd)}, "trusted"))
+
+
+def _projects(folders: set[Path], level: str) -> str:
+    table = ",".join(f'{_quoted(str(folder))}={{trust_level="{level}"}}' for folder in sorted(folders))
+    return f"projects={{{table}}}"
+
+
+def _root(cwd: Path) -> Path:
     repositories = (folder for folder in (cwd, *cwd.parents) if os.path.exists(folder / ".git"))  # noqa: PTH110
-    root = next(repositories, cwd)
-    return ("-c", f'projects={{{json.dumps(str(root), ensure_ascii=False)}={{trust_level="trusted"}}}}')
+    return next(repositories, cwd)
 
 
-def _files(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:
-    yield home(env) / "config.toml"
-    yield from (folder / ".codex" / "config.toml" for folder in (cwd, *cwd.parents))
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _files(env: Mapping[str, str]) -> Iterator[Path]:
+    """The system's file, the user's, and those of the user's profiles."""
+    yield from (SYSTEM, home(env) / "config.toml")
+    yield from sorted(home(env).glob("*.config.toml"))
+
+
+def _of_project(cwd: Path) -> Iterator[Path]:
+    return (folder / ".codex" / "config.toml" for folder in (cwd, *cwd.parents))
 
 
 def _servers(file: Path) -> Iterator[tuple[str, str]]:
@@ -59,6 +88,11 @@ def _servers(file: Path) -> Iterator[tuple[str, str]]:
 
 def _settings(file: Path) -> dict[str, object]:
     try:
-        return loads(file.read_text(), DEEPEST)
+        return _loaded(file)
     except (OSError, ValueError):
-        return {}  # Codex itself says what is wrong with it
+        return {}
+
+
+def _loaded(file: Path) -> dict[str, object]:
+    """The tables of the file; Codex passes over a mark of byte order. Raises `OSError` and `ValueError`."""
+    return loads(file.read_text("utf-8-sig"), DEEPEST) if file.is_file() else {}

@@ -25,16 +25,17 @@ from teamchat.runners.gemini_events import GeminiEvents
 from teamchat.runners.logins import gemini_login
 from teamchat.runners.mentions import inert, mentions
 
+NO_SERVER = "(none)"  # servers of other names do not start; the policy denies the tools of one of this name
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
-        "read": ("--approval-mode", "default"),
+        "read": ("--approval-mode", "default", "--allowed-mcp-server-names", NO_SERVER),
         "edit": ("--approval-mode", "auto_edit"),
         "full": ("--approval-mode", "yolo"),
     }
 )
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
-        "read": "reads files of the workspace; is denied to write or run (--approval-mode default, --admin-policy)",
+        "read": "reads files of the workspace; may not write or run anything; no MCP server (--admin-policy)",
         "edit": "edits files of the workspace and runs what `allow` names (--approval-mode auto_edit, --admin-policy)",
         "full": "may do everything (--approval-mode yolo)",
     }

@@ -14,7 +14,7 @@ from pathlib import Path
 from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Login, Runner
 from teamchat.runners.codex_config import home as codex_home
-from teamchat.runners.codex_config import users_settings
+from teamchat.runners.codex_config import misunderstood, users_settings
 
 CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")  # it sends both (observed at 2.1.197 and 2.1.330)
 CLAUDE_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 (its name); sent without a key only, and before a stored login
@@ -43,6 +43,8 @@ def claude_login(env: Mapping[str, str], platform: str = sys.platform) -> Login:
 
 def codex_login(env: Mapping[str, str]) -> Login:
     """It takes OPENAI_API_KEY only by `codex login`, or where a model provider of its configuration names it."""
+    if wrong := misunderstood(env):
+        return Login(None, wrong)
     settings = users_settings(env)
     if login := _of_provider(settings, env) or _given(env, "CODEX_API_KEY"):
         return login

@@ -147,4 +147,4 @@ def test_no_file_that_holds_a_login_is_opened(world: Path, monkeypatch: pytest.M
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(" is there\n") == 3
     opened = done.stderr.splitlines()
-    assert [path for path in opened if path.startswith(str(home))] == [f"{home}/.codex/config.toml"]
+    assert {path for path in opened if path.startswith(str(home))} == {f"{home}/.codex/config.toml"}

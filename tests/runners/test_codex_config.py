@@ -1,46 +1,96 @@
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from teamchat.runners import codex_config
+from teamchat.runners.codex import CodexRunner
 from teamchat.runners.codex_config import trusting, without_servers
 
 
+def given(cwd: Path, env: dict[str, str], *, project_settings: bool = False) -> dict[str, Any]:
+    """The settings that a member that only reads is given on its command line."""
+    words = without_servers(cwd, env, project_settings=project_settings)
+    assert set(words[::2]) <= {"-c"}
+    return tomllib.loads("\n".join(words[1::2]))
+
+
 def test_every_server_is_switched_off_by_its_name_and_kind(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    (project / ".codex").mkdir(parents=True)
     (tmp_path / ".codex").mkdir()
     (tmp_path / ".codex" / "config.toml").write_text(
-        '[mcp_servers.files]\ncommand = "x"\n[mcp_servers."a b"]\nurl = "y"\n'
+        '\ufeff[mcp_servers.files]\ncommand = "x"\n[mcp_servers."a b"]\nurl = "y"\n', "utf-8"
     )
-    (project / ".codex" / "config.toml").write_text('[mcp_servers.theirs]\ncommand = "z"\n')
-    flag, value = without_servers(project, {"HOME": str(tmp_path)})
-    assert flag == "-c"
-    assert tomllib.loads(value)["mcp_servers"] == {
+    (tmp_path / ".codex" / "work.config.toml").write_text('[mcp_servers.of_profile]\ncommand = "x"\n')
+    assert given(tmp_path / "project", {"HOME": str(tmp_path)})["mcp_servers"] == {
         "files": {"command": "false", "enabled": False},
         "a b": {"url": "http://127.0.0.1:9", "enabled": False},
-        "theirs": {"command": "false", "enabled": False},
+        "of_profile": {"command": "false", "enabled": False},
     }
+
+
+def test_the_machines_servers_are_switched_off_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codex_config, "SYSTEM", tmp_path / "system.toml")
+    (tmp_path / "system.toml").write_text('[mcp_servers.theirs]\ncommand = "x"\n')
+    assert list(given(tmp_path, {"HOME": str(tmp_path)})["mcp_servers"]) == ["theirs"]
+
+
+def test_a_projects_servers_are_off_with_its_settings_and_by_name_with_project_settings(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "sub").mkdir(parents=True)
+    (project / ".git").mkdir()
+    (project / ".codex").mkdir()
+    (project / ".codex" / "config.toml").write_text('[mcp_servers.theirs]\ncommand = "z"\n')
+    env = {"HOME": str(tmp_path)}
+    folders = {str(folder): {"trust_level": "untrusted"} for folder in (project, project / "sub")}
+    assert given(project / "sub", env) == {"projects": folders}
+    switched_off = {"mcp_servers": {"theirs": {"command": "false", "enabled": False}}}
+    assert given(project / "sub", env, project_settings=True) == switched_off
 
 
 def test_codex_home_says_where_the_users_own_is(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('[mcp_servers.files]\ncommand = "x"\n')
-    assert "files" in without_servers(tmp_path / "work", {"CODEX_HOME": str(tmp_path)})[1]
+    assert "files" in given(tmp_path / "work", {"CODEX_HOME": str(tmp_path)})["mcp_servers"]
 
 
-def test_a_broken_or_odd_configuration_is_for_codex_to_complain_about(tmp_path: Path) -> None:
-    for text in (
+@pytest.mark.parametrize(
+    "text",
+    [
         "not toml =",
         "a." * 100_000 + "a = 1",
         "a = " + "[" * 5000,
-        "mcp_servers = 3",
-        '[mcp_servers]\nx = "y"\n',
-    ):
-        (tmp_path / "config.toml").write_text(text)
-        assert without_servers(tmp_path, {"CODEX_HOME": str(tmp_path)}) in (
-            (),
-            ("-c", 'mcp_servers={"x"={command="false",enabled=false}}'),
-        )
+        '[mcp_servers]\nx = {\n command = "y",\n}\n',
+        b"\xff",
+    ],
+    ids=["broken", "deep keys", "deep lists", "TOML 1.1", "no UTF-8"],
+)
+def test_a_file_that_is_not_understood_refuses_read_and_is_named(tmp_path: Path, text: str | bytes) -> None:
+    (tmp_path / "config.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    env = {"CODEX_HOME": str(tmp_path)}
+    refusal = CodexRunner().refusal("read", env)
+    assert refusal
+    assert refusal.startswith(f"{tmp_path / 'config.toml'} cannot be read: ")
+    assert refusal.endswith("; what it says of MCP servers is not known")
+    assert CodexRunner().refusal("edit", env) is None
+    login = CodexRunner().login(tmp_path, env)
+    assert login
+    assert (login.there, login.reason) == (None, refusal.rpartition(";")[0])
+
+
+@pytest.mark.parametrize(("text", "names"), [("mcp_servers = 3", []), ('[mcp_servers]\nx = "y"\n', ["x"])])
+def test_an_odd_configuration_is_for_codex_to_complain_about(tmp_path: Path, text: str, names: list[str]) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    env = {"CODEX_HOME": str(tmp_path)}
+    assert list(given(tmp_path, env).get("mcp_servers", {})) == names
+    assert CodexRunner().refusal("read", env) is None
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.toml")
+    assert CodexRunner().refusal("read", {"CODEX_HOME": str(tmp_path)}) is None
 
 
 def test_the_project_is_trusted_at_the_root_of_its_repository(tmp_path: Path) -> None:

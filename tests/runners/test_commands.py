@@ -26,13 +26,15 @@ UNRULED = ("--ignore-rules", "-c", 'approval_policy="never"')
 BOUNDED = ("--disable", "unbounded_connection_retries")
 GEMINI = ("cli", "--output-format", "stream-json")
 POLICY = ("--admin-policy", "/scratch/policy.toml")
+NO_SERVERS = ("--strict-mcp-config", "--settings", '{"allowedMcpServers":[]}')
+UNTRUSTED = ("-c", 'projects={"/work space"={trust_level="untrusted"}}')
 
 
 class TestClaude:
     @pytest.mark.parametrize(
         ("access", "flags"),
         [
-            ("read", ("--permission-mode", "default", "--tools", "Read,Grep,Glob", "--strict-mcp-config")),
+            ("read", ("--permission-mode", "default", "--tools", "Read,Grep,Glob", *NO_SERVERS)),
             ("edit", ("--permission-mode", "acceptEdits", "--allowedTools", "Bash(pytest:*)", "Bash(npm test:*)")),
             ("full", ("--dangerously-skip-permissions",)),
         ],
@@ -101,7 +103,7 @@ class TestCodex:
     @pytest.mark.parametrize(
         ("access", "flags"),
         [
-            ("read", ("--sandbox", "read-only", *UNRULED, "--disable", "plugins", "--disable", "apps")),
+            ("read", ("--sandbox", "read-only", *UNRULED, "--disable", "plugins", "--disable", "apps", *UNTRUSTED)),
             (
                 "edit",
                 ("--sandbox", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true", *UNRULED),
@@ -129,7 +131,7 @@ class TestGemini:
     @pytest.mark.parametrize(
         ("access", "flags"),
         [
-            ("read", ("--approval-mode", "default", *POLICY)),
+            ("read", ("--approval-mode", "default", "--allowed-mcp-server-names", "(none)", *POLICY)),
             ("edit", ("--approval-mode", "auto_edit", *POLICY)),
             ("full", ("--approval-mode", "yolo")),
         ],

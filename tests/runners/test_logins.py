@@ -234,7 +234,6 @@ class TestCodex:
             'model_provider = "p"\n[model_providers.p]\nrequires_openai_auth = true',
             'cli_auth_credentials_store = "file"',
             "model_provider = 3",
-            "not toml",
         ],
     )
     def test_codex_s_own_login_counts_with(self, home: Home, config: str) -> None:
