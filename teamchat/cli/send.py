@@ -58,6 +58,9 @@ def send(
         list[str] | None,
         typer.Option("--file", metavar="PATH", help="Add a text file, or an image where the member's CLI takes one."),
     ] = None,
+    expand: Annotated[
+        bool, typer.Option("--expand", help="Let piped text and files expand @paths too, as typed text does.")
+    ] = False,
     as_json: JsonOption = False,
     stream: StreamOption = False,
     quiet: QuietOption = False,
@@ -74,6 +77,7 @@ def send(
     Piped text is appended to the message as a fenced block: git diff | teamchat send --to max "Find bugs"
     """
     from contextlib import nullcontext
+    from dataclasses import replace
 
     from teamchat.cli.conversation import Show, choose_output, converse
     from teamchat.cli.output.words import note
@@ -93,12 +97,13 @@ def send(
         need_trust(found, give=trust)
     message = read_message(words or (), None if cut else found.max_bytes, file or ())
     typed = 0 if anyway else message.typed
+    sent = replace(message, typed=len(message.text)) if expand else message
     with open_store(found.root) as db:
         if dry_run:
             from teamchat.cli.dry_run import explain
 
             with saying_what_to_type(message):
-                return explain(found, db, session, message, new=new, speaker=as_, to=to, typed=typed, cut=cut)
+                return explain(found, db, session, sent, new=new, speaker=as_, to=to, typed=typed, cut=cut)
         current = None if new else current_session(db, session)
         with saying_what_to_type(message):  # before anything begins
             check_entry(
@@ -114,7 +119,7 @@ def send(
                 waiting = ", ".join(route.target for route in held)
                 typed = found.typed + session_typed(db, chosen)
                 note(f"still held from before: {waiting} (teamchat resume{typed} goes on with them)")
-            return await coordinator.send(message.text, speaker=as_, to=to, images=message.images, typed=message.typed)
+            return await coordinator.send(message.text, speaker=as_, to=to, images=message.images, typed=sent.typed)
 
         with begun(db, chosen) if begins else nullcontext():
             if record is None:
@@ -128,6 +133,6 @@ def send(
                 chosen,
                 output,
                 work,
-                lambda writer, cooling: writer.human(message.text, as_, to, cooling, message.images, message.typed),
+                lambda writer, cooling: writer.human(message.text, as_, to, cooling, message.images, sent.typed),
                 wait=not no_wait,
             )

@@ -21,6 +21,7 @@ from teamchat.core.images import Image, ImagesOf, files_of, no_images
 from teamchat.core.layers.collector import ContextCollector, Occasion, Told, framework_only, texts_of
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread, thread_for, thread_key
 from teamchat.core.messages import ConversationMessage
+from teamchat.core.routing.markers import strip_markers
 from teamchat.core.team import Member, Team
 from teamchat.core.typed import reading
 from teamchat.runners.base import Limit, Prepared
@@ -223,7 +224,11 @@ def _with_whole(context: Context, message_id: str) -> Context:
 def _typed(assembled: AssemblerOutput, answers: ConversationMessage) -> range:
     """The characters of the prompt that a person typed for this turn."""
     begin = assembled.message_at
-    return range(begin, len(assembled.prompt)) if begin is not None and answers.speaker.type == "human" else range(0)
+    if begin is None or answers.speaker.type != "human":
+        return range(0)
+    typed = strip_markers(answers.content[: answers.typed]).strip()
+    whole = assembled.prompt.startswith(typed, begin)  # else the budget has cut it
+    return range(begin, begin + len(typed)) if whole else range(0)
 
 
 def exists(member: Member) -> Callable[[str], bool]:

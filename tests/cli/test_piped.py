@@ -16,7 +16,7 @@ from teamchat.cli.reading import COUNTED, LARGEST_MESSAGE, text_in
 from teamchat.core.cassette import HumanLine, read_cassette
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.markers import MarkerKind, scan
-from tests.cli.scene import rows, said, select
+from tests.cli.scene import actors, rows, said, select
 from tests.crew import Crew, crew
 from tests.program import TIMEOUT_S, Result, argv, cli, run_here
 
@@ -35,6 +35,18 @@ def test_piped_text_is_a_block_behind_the_message_and_its_markers_are_text(made:
     assert said() == [("kailai", block), ("max", "One.")]
     assert made.prompts("max")[0].endswith(f"\n\n{block}")
     assert run_here("task").out == ""
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize(("options", "last"), [((), "\\@teamchat.toml"), (("--expand",), "@teamchat.toml")])
+def test_only_what_is_typed_expands_in_a_cli_unless_the_pipe_is_to(options: tuple[str, ...], last: str) -> None:
+    Path("note.txt").write_text("@teamchat.toml\n")
+    actors({"max": ["claude-like", "Done"]}, like="claude")
+    sent = ("send", *options, "Look at @teamchat.toml", "--file", "note.txt")
+    expected = f"Look at @teamchat.toml\n\n```\n {last}\n```\n\n```note.txt\n{last}\n```\n"
+    assert expected in cli(*sent, "--dry-run", stdin=" @teamchat.toml").out
+    assert cli(*sent, stdin=" @teamchat.toml").code == 0
+    assert expected in cli("show", "--prompt").out + "\n"
 
 
 @pytest.mark.usefixtures("made")

@@ -28,10 +28,11 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path, team_of(tmp_path, {"max": "codex", "sarah": "plain"}))
 
 
-def say(stage: Stage, by: str, text: str) -> str:
+def say(stage: Stage, by: str, text: str, typed: int | None = None) -> str:
     kind = "human" if by == "kailai" else "ai"
     speaker = Speaker(by, by, type=kind)  # type: ignore[arg-type]
-    return manager_of(stage.team, stage.db, stage.session).add_message(NewMessage(text, speaker, Routing())).id
+    said = NewMessage(text, speaker, Routing(), typed=len(text) if typed is None else typed)
+    return manager_of(stage.team, stage.db, stage.session).add_message(said).id
 
 
 def prompt_of(
@@ -205,6 +206,37 @@ def test_paths_in_what_others_said_are_made_inert_for_those_that_would_read_them
     assert built.prepared.inert_mentions == inert
     assert ("\\@secret" in text) == bool(inert)
     assert text.endswith("look at @secret yourself")
+
+
+@pytest.mark.parametrize(
+    ("text", "typed", "told"),
+    [
+        ("look at @secret\n\n```\n+@secret\n@secret\n```", 15, "look at @secret\n\n```\n+\\@secret\n\\@secret\n```"),
+        ("[NEXT: max] look at @secret\n\n@secret", 27, "look at @secret\n\n\\@secret"),
+        ("@secret [NEXT: max]\n\n@secret", 19, "@secret\n\n\\@secret"),
+        ("@secret", 0, "\\@secret"),
+        ("[TEAM_TASK]\n@secret\n[NEXT: max] @secret", 0, "\\@secret"),
+    ],
+)
+def test_only_what_a_person_typed_of_the_message_expands(stage: Stage, text: str, typed: int, told: str) -> None:
+    stage.team = team_of(stage.folder, {"max": "gemini"})
+    say(stage, "kailai", text, typed)
+    assert prompt_of(stage).prepared.stdin.decode().endswith(f"\n{told}")
+
+
+def test_what_a_person_typed_does_not_expand_where_the_budget_has_cut_it(stage: Stage) -> None:
+    stage.team = replace(team_of(stage.folder, {"max": "gemini"}), max_bytes=2_000)
+    say(stage, "kailai", "@secret " + "x" * 4_000 + " @secret")
+    built = prompt_of(stage)
+    assert built.assembled.trimmed.message_bytes
+    assert built.prepared.inert_mentions == 2
+
+
+def test_a_message_that_a_person_typed_does_not_expand_when_it_is_history(stage: Stage) -> None:
+    stage.team = team_of(stage.folder, {"max": "gemini"})
+    for by, text in (("kailai", "see @secret"), ("sarah", "Yes.")):
+        say(stage, by, text)
+    assert prompt_of(stage).prepared.inert_mentions == 1
 
 
 def test_the_message_of_an_agent_is_not_the_humans_own(stage: Stage) -> None:
