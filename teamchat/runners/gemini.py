@@ -111,9 +111,12 @@ class GeminiRunner:
         return GeminiEvents()
 
     def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
-        """Where `--admin-policy` would not be obeyed: beside a machine's own policies, or split at a comma."""
-        if access == "read" and "," in env.get("TMPDIR", ""):
-            return "Gemini reads no policy file from a folder with a comma in its name (TMPDIR)"
+        """Where `--admin-policy` would not be obeyed, which a machine's own policies switch off.
+
+        That option and `--include-directories`, which images need, are split at commas, also where they are repeated.
+        """
+        if "," in env.get("TMPDIR", ""):
+            return "Gemini splits a folder's name at a comma, and TMPDIR has one: set another TMPDIR"
         there = next((folder for folder in SYSTEM_POLICIES if access == "read" and any(folder.glob("*.toml"))), None)
         return f"the policies in {there} switch off what keeps Gemini from writing" if there else None
 

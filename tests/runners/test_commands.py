@@ -160,6 +160,14 @@ class TestGemini:
         assert [path.name for path in command.files] == ["users-own-env.cjs"]
         assert "--admin-policy" not in command.argv
 
+    @pytest.mark.parametrize("access", ["read", "edit", "full"])
+    def test_a_temporary_folder_with_a_comma_is_refused(self, access: Access) -> None:
+        runner = GeminiRunner()
+        assert runner.refusal(access, {"TMPDIR": "/tmp/a,b/teamchat-0"}) == (
+            "Gemini splits a folder's name at a comma, and TMPDIR has one: set another TMPDIR"
+        )
+        assert runner.refusal("full", {"TMPDIR": "/tmp/a-b/teamchat-0"}) is None
+
     def test_model_and_extra_arguments_come_last(self) -> None:
         argv = GeminiRunner().command(replace(JOB, model="flash", args=("--debug",))).argv
         assert argv[-3:] == ("-m", "flash", "--debug")
