@@ -17,6 +17,7 @@ from teamchat.core.printable import printable
 from teamchat.core.typed import saying
 
 HINTS = {errno.EMFILE: "ulimit -n 1024"}
+NO_THREAD = "can't start new thread"  # what Python says
 IN_OUR_WORDS = (  # what Typer says for programmers
     (re.compile(r"\(Possible options: (.*)\)"), r"(perhaps \1)"),
     (re.compile(r"No such command (.*)"), r"there is no command \1"),
@@ -50,11 +51,8 @@ def report(command: Callable[[], object], args: Sequence[str] = ()) -> int:  # n
         return ExitCode.INTERRUPTED
     except OutputLost as error:
         return output_lost(error)
-    except MemoryError:
-        return complain("there is not enough memory", None, ExitCode.STORE)
-    except OSError as error:
-        place = f": {error.filename}" if error.filename else ""
-        return complain(f"{error.strerror or error}{place}", HINTS.get(error.errno or 0), ExitCode.STORE)
+    except (MemoryError, RuntimeError, OSError) as error:
+        return denied(error)
     return result if isinstance(result, int) else ExitCode.DONE
 
 
@@ -80,6 +78,18 @@ def misused(error: TyperException, args: Sequence[str]) -> int:
         text = "a text that begins with - is read as an option; put -- before it"
         return complain(text, behind_dashes(args), ExitCode.USAGE)
     return complain(message[:1].lower() + message[1:], f"{command} --help", ExitCode.USAGE)
+
+
+def denied(error: MemoryError | RuntimeError | OSError) -> int:
+    """The system does not give what is needed. Raises any `RuntimeError` that is of another kind."""
+    if isinstance(error, MemoryError):
+        return complain("there is not enough memory", None, ExitCode.STORE)
+    if isinstance(error, OSError):
+        place = f": {error.filename}" if error.filename else ""
+        return complain(f"{error.strerror or error}{place}", HINTS.get(error.errno or 0), ExitCode.STORE)
+    if str(error) != NO_THREAD:
+        raise error
+    return complain("the system starts no more threads and processes for you", None, ExitCode.STORE)
 
 
 def output_lost(error: OSError) -> int:

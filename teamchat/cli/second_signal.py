@@ -35,13 +35,17 @@ def ends_at_second(codes: Mapping[int, int]) -> Iterator[None]:
     os.set_blocking(write, False)
     ended = Event()
     before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    Thread(target=_watch, args=(read, asyncio.get_running_loop(), codes, ended), daemon=True).start()
+    watch = Thread(target=_watch, args=(read, asyncio.get_running_loop(), codes, ended), daemon=True)
+    with contextlib.suppress(RuntimeError):  # the system starts no more threads, and so no agent either
+        watch.start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(before)
         ended.set()
         os.close(write)
+        if watch.ident is None:
+            os.close(read)
 
 
 def _watch(read: int, loop: asyncio.AbstractEventLoop, codes: Mapping[int, int], ended: Event) -> None:

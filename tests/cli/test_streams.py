@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -306,6 +308,61 @@ def test_a_process_that_may_open_few_files_gets_one_line() -> None:
     told = notes(BEGINS) + "teamchat: Too many open files\n  try: ulimit -n 1024\n"
     assert Result(done.returncode, done.stdout.decode(), done.stderr.decode()) == Result(13, "", told)
     assert cli("send", "Go").code == 0
+
+
+@pair
+@pytest.mark.parametrize("most", [5, 6, 7])
+def test_one_that_may_open_hardly_any_gets_one_too_and_stores_nothing(most: int) -> None:
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+    before = said()
+    done = subprocess.run(argv("send", "Go"), capture_output=True, preexec_fn=few, timeout=TIMEOUT_S, check=False)
+    *_, told, hint = done.stderr.decode().splitlines()
+    assert (done.returncode, done.stdout, hint) == (13, b"", "  try: ulimit -n 1024")
+    assert told.startswith("teamchat: Too many open files")
+    assert "Traceback" not in done.stderr.decode()
+    assert said() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user, whose processes are counted")
+@pytest.mark.parametrize("most", [1, 2, 3], ids=["no thread", "no guardian", "no agent"])
+def test_where_the_system_starts_no_more_processes_the_queue_is_kept(made: Crew, most: int) -> None:
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+    own = f"command = {json.dumps(['/bin/echo', 'Hi'])}"  # another user may not run what lies in a folder of root
+    made.file.write_text(re.sub(r"(?m)^command = .*$", own, made.file.read_text()))
+    may_read = "-all,+dac_override,+dac_read_search"
+    nobody = 61000 + os.getpid() % 1000  # another one in each process of the tests
+    user = ["setpriv", f"--reuid={nobody}", "--clear-groups"]
+    command = [
+        *user,
+        f"--inh-caps={may_read}",
+        f"--ambient-caps={may_read}",
+        *argv("send", "--trust", "--to", "max,sarah", "Go"),
+    ]
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        preexec_fn=few,
+        env={**os.environ, "TMPDIR": "/tmp"},  # the folder of the tests is root's own
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert steady(Result(done.returncode, done.stdout.decode(), done.stderr.decode())) == Result(
+        11,
+        "",
+        notes(
+            BEGINS,
+            "max begins (turn 1)",
+            "max · N.Ns · tokens unknown · 0 denied",
+            "failed: max could not be started: Resource temporarily unavailable; held: max, sarah",
+            "try: teamchat resume",
+        ),
+    )
+    assert queue() == [("max", "held"), ("sarah", "held")]
 
 
 # --- not writable

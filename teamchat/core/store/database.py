@@ -7,6 +7,7 @@ Rows become values here and nowhere else (`values`, `value`, `the`): whatever a 
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,7 @@ from teamchat.core.whole_files import locked_beside, put_in_place
 BUSY_S = 30.0  # how long a write waits for another process's transaction
 CHECK = "teamchat doctor --store"
 T = TypeVar("T")
+DESCRIPTORS = 3  # that SQLite takes for a store: the file, its write-ahead log, and the index of that
 NO_VALUE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
 """What reading rows that make no sense ends in."""
 
@@ -237,10 +239,19 @@ def _code(error: sqlite3.DatabaseError) -> int:
 
 
 def _unusable(path: Path, error: sqlite3.DatabaseError) -> StoreError:
+    if _code(error) == sqlite3.SQLITE_CANTOPEN:
+        _need_descriptors()
     advice = ADVICE.get(_code(error), WRITABLE if isinstance(error, sqlite3.OperationalError) else None)
     what = f"the store {path} cannot be used: {error}"
     kind = DiskFull if _code(error) == sqlite3.SQLITE_FULL else StoreError
     return kind(f"{what}; {advice}" if advice else what)
+
+
+def _need_descriptors() -> None:
+    """Raises `OSError` where no more files can be opened, which SQLite tells as any other reason."""
+    with contextlib.ExitStack() as spare:
+        for _ in range(DESCRIPTORS):
+            spare.callback(os.close, os.dup(2))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
