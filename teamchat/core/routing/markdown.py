@@ -34,6 +34,9 @@ _BLANK_LINES = re.compile(rf"(?:[ \t]*+{_END})++")
 # They begin no block, which most are seen to by their first character.
 _PLAIN_LINES = re.compile(rf"(?:[ \t]*+(?:[^ \t\r\n>#+*0-9`~=_-]|(?!{_BLOCK})[^ \t\r\n])[^\r\n]*+(?:{_END}|\Z))++")
 _QUOTE_LINES = re.compile(rf"(?:[ ]{{0,3}}+>[^\r\n]*+(?:{_END}|\Z))++")
+# Three backticks, closed, and no line in it that may be another fence.
+_WHOLE_FENCE = rf"```[^`\r\n]*+{_END}(?:(?![ \t]*+```)[^\r\n]*+{_END})*+```[ \t]*+{_AT_END}"
+_WHOLE_FENCES = re.compile(rf"{_WHOLE_FENCE}(?:{_END}{_WHOLE_FENCE})*+")
 _INDENT = re.compile(r"[ \t]*+")
 _BACKTICKS = re.compile(r"`+")
 _DEEPEST = 100  # list items in one another; what lies deeper is text
@@ -158,6 +161,10 @@ class _Blocks:
         if self.paragraph is not None and (plain := _PLAIN_LINES.match(self.text, at)):
             self.end = plain.end()
             return self.end
+        if not self.items and (fences := _WHOLE_FENCES.match(self.text, at)):
+            self._end_paragraph()
+            self.spans.add(at, fences.end(), Place.FENCE)
+            return _after_line(self.text, fences.end())
         return self._line(at)
 
     def _in_fence(self, fence: _Fence, at: int) -> int:
