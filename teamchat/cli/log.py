@@ -24,7 +24,7 @@ def log(
 ) -> None:
     """Print the conversation, and what is waiting or paused."""
     from teamchat.cli.output.jsonl import message_fields, write
-    from teamchat.cli.output.long import pieces_of, whole, write_block
+    from teamchat.cli.output.long import whole, write_block
     from teamchat.cli.output.long import write as write_pieces
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_root, open_store
@@ -43,7 +43,7 @@ def log(
         turns = turn_numbers(db, chosen.id)
         messages = SqliteLog(db, chosen.id)
         if full is not None:
-            write_pieces(whole(pieces_of(messages.get(full).content)))
+            write_pieces(whole(messages.pieces(full)))
             return
         for message in messages.newest(number):
             turn = turns.get(message.turn_id or 0)

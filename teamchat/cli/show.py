@@ -128,13 +128,12 @@ def left_by(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
 
 def reply_of(db: Database, session: int, turn: Turn) -> Iterator[str]:
     """All that a turn has said, in pieces. Raises `UsageError` where that is nothing."""
-    from teamchat.cli.output import long
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.texts import pieces_of
 
     if turn.outcome and turn.outcome.reply:
-        return long.pieces_of(SqliteLog(db, session).get(turn.outcome.reply).content)
+        return SqliteLog(db, session).pieces(turn.outcome.reply)
     for _, key in left_by(db, turn):
         return pieces_of(db, key)
     raise UsageError(f"turn {turn.number} has said nothing", f"teamchat show {turn.number}")

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.place import store_file
+from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database
+from teamchat.core.store.messages import HEAD, SqliteLog
 from tests.cli.scene import objects, refused, said
 from tests.crew import crew
 from tests.program import Result, run_here
@@ -102,6 +104,23 @@ def test_both_ends_of_a_table_with_a_damaged_page_are_rescued(store: Path) -> No
     found = re.search(r"2 sessions, (\d+) messages, 4 turns", looked().out)
     assert found
     assert 300 < int(found[1]) < 395
+
+
+def test_of_a_damaged_store_of_an_older_version_messages_are_rescued(store: Path) -> None:
+    for column in ("rest", "typed"):
+        damage(store, f"ALTER TABLE messages DROP COLUMN {column}")
+    damage(store, "PRAGMA user_version = 3")
+    test_both_ends_of_a_table_with_a_damaged_page_are_rescued(store)
+
+
+def test_a_long_message_is_rescued_whole(store: Path) -> None:
+    long = "é" * (2 * HEAD)
+    with contextlib.closing(Database(store)) as db:
+        SqliteLog(db, 2).append(NewMessage(long, Speaker("kailai", "kailai", type="human")))
+    damage(store, "UPDATE turns SET setup = '{}' WHERE id = 1")
+    assert "rescued 2 sessions, 6 messages, 3 turns" in looked().out
+    with contextlib.closing(Database(Path(f"{store.parent}.rescued") / store.name)) as db:
+        assert SqliteLog(db, 2).all()[-1].content == long
 
 
 def test_of_a_store_of_which_nothing_can_be_read_a_copy_is_kept_and_how_to_begin_anew_is_told(store: Path) -> None:

@@ -52,7 +52,15 @@ class MessageLogContract:
         assert log.get("msg-1") == message
 
     @pytest.mark.parametrize(
-        "content", ["", " [NEXT: max]  two  spaces \n\n\ttab\r\n ", "水 🙂 \u202e \x1b[31m", "a\0b", "x" * 1_000_000]
+        "content",
+        [
+            "",
+            " [NEXT: max]  two  spaces \n\n\ttab\r\n ",
+            "水 🙂 \u202e \x1b[31m",
+            "a\0b",
+            "x" * 1_000_000,
+            "é\n水🙂" * 700_000,
+        ],
     )
     def test_content_is_kept_verbatim(self, log: MessageLog, content: str) -> None:
         log.append(draft(content))

@@ -52,9 +52,15 @@ def whole(pieces: Iterable[str]) -> Iterator[str]:
     if not sys.stdout.isatty():
         yield from pieces
         return
+    yield from all_shown(pieces)
+    yield "\n"
+
+
+def all_shown(pieces: Iterable[str]) -> Iterator[str]:
+    """All of a text, visible."""
     cleaner = Cleaner()
     yield from (turns_shown(cleaner.push(piece)) for piece in pieces)
-    yield turns_shown(cleaner.flush()) + "\n"
+    yield turns_shown(cleaner.flush())
 
 
 def stripped(pieces: Iterable[str]) -> Iterator[str]:

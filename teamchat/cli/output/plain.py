@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from teamchat.cli.output.long import write_block
+from itertools import chain
+
+from teamchat.cli.output.long import all_shown, pieces_of, write, write_block
 from teamchat.cli.output.words import (
     BEGINS,
     called,
@@ -101,6 +103,7 @@ class QuietOutput:
 
     def finish(self, conclusion: Conclusion) -> None:
         if conclusion.text:
-            print(strip_markers(visible(conclusion.text), author="ai"), flush=True)
+            text = strip_markers(conclusion.text, author="ai")
+            write(chain(all_shown(pieces_of(text)), "\n"))
         for line in ending(conclusion):
             note(visible(line))

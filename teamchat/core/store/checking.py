@@ -40,7 +40,8 @@ def _session(row: Row) -> None:
     a_session(row)
     a_state(row)
     row.text("fence_key")
-    row.integer("used")
+    if row.has("used"):
+        row.integer("used")
 
 
 def _summary(row: Row) -> None:
@@ -48,12 +49,18 @@ def _summary(row: Row) -> None:
     row.text("text")
 
 
+def _message(row: Row) -> None:
+    a_message(row)
+    if row.has("rest"):
+        row.blob("rest").decode()
+
+
 KINDS = (
     Kind("session", "sessions", "id", _session, ", 0 AS message_count, 0 AS turn_count"),
     Kind("text", "texts", "hash", a_text),
     Kind("turn", "turns", "id", a_turn),
     Kind("event", "turn_events", "turn, number", an_event),
-    Kind("message", "messages", "id", a_message, ", NULL AS agent"),
+    Kind("message", "messages", "id", _message, ", NULL AS agent"),
     Kind("route", "routes", "session, number", a_route),
     Kind("todo change", "todo_changes", "id", a_change, ", 0 AS hidden"),
     Kind("summary", "summaries", "id", _summary),

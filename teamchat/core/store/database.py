@@ -110,6 +110,18 @@ class Database:
         with self.errors():
             self._connection.executemany(sql, rows)
 
+    def fill(self, table: str, column: str, row: int, pieces: Iterable[bytes]) -> None:
+        """Write pieces one after the other over a blob, in the caller's transaction."""
+        with self.errors(), self._connection.blobopen(table, column, row) as blob:
+            for piece in pieces:
+                blob.write(piece)
+
+    def pieces(self, table: str, column: str, row: int, size: int) -> Iterator[bytes]:
+        """A blob in pieces of `size` bytes, read as they are asked for."""
+        with self.errors(), self._connection.blobopen(table, column, row, readonly=True) as blob:
+            while piece := blob.read(size):
+                yield piece
+
     def row(self, sql: str, *values: Any) -> Row | None:
         with self.errors():
             found: Row | None = self._connection.execute(sql, values).fetchone()

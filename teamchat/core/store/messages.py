@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from codecs import iterdecode
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -11,20 +12,24 @@ from teamchat.core.errors import NoMessage, UsageError
 from teamchat.core.message_log import free_number, next_number
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
 from teamchat.core.routing.requests import quoted
-from teamchat.core.store.database import Database
+from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import create_session, fence_key
 from teamchat.core.store.turns import LARGEST
+from teamchat.runners.growing import joined
 
 NEXT = "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM messages WHERE session = ?"
 SHOWN = (
-    "SELECT *, (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent FROM messages"
-    " WHERE session = ? AND NOT hidden"
+    "SELECT id, message, content, speaker_id, speaker_name, speaker_title, speaker_type, routing, turn, timestamp,"
+    " stands_for, typed, length(rest) AS more, (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent"
+    " FROM messages WHERE session = ? AND NOT hidden"
 )
 SPEAKS = (  # a turn at the side has no route, and a route runs before its turn begins
     "SELECT target AS member FROM routes WHERE session = ? AND status = 'running'"
     " UNION ALL SELECT member FROM turns WHERE session = ? AND status = 'running' LIMIT 1"
 )
+HEAD = 1_000_000  # characters of a message that are in its row, as many as are searched
+PIECE = 1024 * 1024  # characters, or bytes, of what follows, which are written or read at once
 
 T = TypeVar("T")
 
@@ -64,27 +69,46 @@ class SqliteLog:
 
     def _insert(self, message: ConversationMessage, number: int | None) -> None:
         speaker, routing = message.speaker, message.routing
-        self._db.execute(
+        more = sum(map(len, _rest(message.content)))
+        inserted = self._db.execute(
             "INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_title,"
-            " speaker_type, routing, turn, timestamp, stands_for, typed)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            self.session, message.id, number, message.content, speaker.role_id, speaker.role_name, speaker.role_title,
-            speaker.type, json.dumps([routing.resolved_addressees, routing.raw_next_markers]), message.turn_id,
-            message.timestamp, message.stands_for, message.typed,
+            " speaker_type, routing, turn, timestamp, stands_for, typed, rest)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, zeroblob(?))",
+            self.session, message.id, number, message.content[:HEAD], speaker.role_id, speaker.role_name,
+            speaker.role_title, speaker.type, json.dumps([routing.resolved_addressees, routing.raw_next_markers]),
+            message.turn_id, message.timestamp, message.stands_for, message.typed, more,
         )  # fmt: skip
+        if more:
+            self._db.fill("messages", "rest", inserted.lastrowid or 0, _rest(message.content))
 
     def latest(self, up_to: str | None = None) -> ConversationMessage | None:
         if up_to is not None:
             return self.get(up_to)
-        return self._db.value(a_message, f"{SHOWN} ORDER BY id DESC LIMIT 1", self.session)
+        return self._db.value(self._a_message, f"{SHOWN} ORDER BY id DESC LIMIT 1", self.session)
 
     def window(self, before_id: str, size: int) -> list[ConversationMessage]:
         place = self.place(before_id)
         sql = f"{SHOWN} AND id < ? ORDER BY id DESC LIMIT ?"
-        return self._db.values(a_message, sql, self.session, place, size)[::-1]
+        return self._db.values(self._a_message, sql, self.session, place, size)[::-1]
 
     def get(self, message_id: str) -> ConversationMessage:
-        return self._found(a_message, message_id)
+        return self._found(self._a_message, message_id)
+
+    def pieces(self, message_id: str) -> Iterator[str]:
+        """The content of a message in pieces, read as they are asked for. Raises what `get` does."""
+        return self._content(self._found(lambda row: row, message_id))
+
+    def _a_message(self, row: Row) -> ConversationMessage:
+        message = a_message(row)
+        return dataclasses.replace(message, content=joined(self._content(row))) if row.integer("more") else message
+
+    def _content(self, row: Row) -> Iterator[str]:
+        try:
+            yield row.text("content")
+            if row.integer("more"):
+                yield from iterdecode(self._db.pieces("messages", "rest", row.integer("id"), PIECE), "utf-8")
+        except NO_VALUE as error:
+            raise self._db.damaged(f"a message cannot be read: {error}") from error
 
     def place(self, message_id: str) -> int:
         return self._found(_place, message_id)
@@ -112,7 +136,7 @@ class SqliteLog:
         last = "SELECT id FROM messages WHERE session = ? AND NOT hidden ORDER BY id DESC LIMIT ?"
         sql = f"{SHOWN} AND id >= (SELECT COALESCE(MIN(id), 0) FROM ({last})) ORDER BY id"  # noqa: S608 (our own words)
         limit = min(count, LARGEST) or -1
-        return self._db.each(a_message, sql, self.session, self.session, limit)
+        return self._db.each(self._a_message, sql, self.session, self.session, limit)
 
     def clear(self) -> None:
         self.replace((), None)
@@ -137,7 +161,13 @@ class SqliteLog:
             raise UsageError(f"{member} is speaking: a conversation cannot be cleared or replaced meanwhile")
 
 
+def _rest(content: str) -> Iterator[bytes]:
+    """What follows the head."""
+    return (content[at : at + PIECE].encode() for at in range(HEAD, len(content), PIECE))
+
+
 def a_message(row: Row) -> ConversationMessage:
+    """A message with the head of its content."""
     addressees, markers = row.json("routing")
     return ConversationMessage(
         id=row.text("message"),
@@ -153,7 +183,7 @@ def a_message(row: Row) -> ConversationMessage:
         turn_id=row.integer_or_none("turn"),
         stands_for=row.text_or_none("stands_for"),
         agent=row.text_or_none("agent"),
-        typed=row.count("typed"),
+        typed=row.count("typed") if row.has("typed") else 0,
     )
 
 

@@ -211,6 +211,15 @@ def m004_typed(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE messages ADD COLUMN typed INTEGER NOT NULL DEFAULT 0")
 
 
+@migration
+def m005_long_messages(db: sqlite3.Connection) -> None:
+    """What follows the first million characters of a message, as UTF-8, is written and read in pieces.
+
+    As the last column it is stored as so many zeros without ever being in memory.
+    """
+    db.execute("ALTER TABLE messages ADD COLUMN rest BLOB NOT NULL DEFAULT x''")
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the store to this version's shape, each step in a transaction of its own."""
     done = db.execute("PRAGMA user_version").fetchone()[0]

@@ -97,9 +97,10 @@ def _count(row: Row) -> int:
 
 
 def _copy(damaged: Database, new: Database, kind: Kind) -> None:
-    columns = [row["name"] for row in new.rows(f"PRAGMA table_info({kind.table})")]
-    names, marks = ", ".join(f'"{name}"' for name in columns), ", ".join("?" * len(columns))
+    known = [row["name"] for row in new.rows(f"PRAGMA table_info({kind.table})")]
     for row in _rows(damaged, kind):
+        columns = [name for name in known if row.has(name)]
+        names, marks = ", ".join(f'"{name}"' for name in columns), ", ".join("?" * len(columns))
         with contextlib.suppress(*NO_VALUE, DamagedStore):  # what is no value, or is there twice, stays behind
             kind.make(row)
             new.execute(

@@ -15,6 +15,10 @@ T = TypeVar("T")
 class Row(sqlite3.Row):
     """Every reader raises `ValueError` where the column holds anything else."""
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a column: a damaged store of an older version may lack it."""
+        return name in self.keys()
+
     def text(self, name: str) -> str:
         return self._of(str, name)
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.context_manager import ContextManager
-from teamchat.core.errors import UsageError
+from teamchat.core.errors import DamagedStore, UsageError
 from teamchat.core.message_log import MessageLog
+from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
-from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.messages import HEAD, PIECE, SqliteLog
 from teamchat.core.store.sessions import all_sessions, create_session
 from tests.core.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids
 from tests.core.store.test_stored_turns import some_turn
@@ -120,6 +121,47 @@ def test_lone_surrogates_are_replaced_on_the_way_in(db: Database, session: int) 
     manager.set_team_task("x\ud800")
     assert [message.content for message in manager.get_messages()] == ["a🙂b\ufffdc"]
     assert manager.get_team_task() == "x\ufffd"
+
+
+def test_a_long_message_is_read_whole_or_in_pieces(db: Database, session: int) -> None:
+    log = SqliteLog(db, session)
+    text = "Ü" * (2 * HEAD) + "🙂" * HEAD
+    log.append(draft(text))
+    log.append(draft("Hi"))
+    assert [message.content == text for message in (*log.all(), log.get("msg-1"), *log.window("msg-2", 1))] == [
+        True, False, True, True,
+    ]  # fmt: skip
+    pieces = list(log.pieces("msg-1"))
+    assert "".join(pieces) == text
+    assert max(map(len, pieces)) <= PIECE
+    assert [len(row["content"]) for row in db.rows("SELECT content FROM messages")] == [HEAD, 2]
+
+
+def test_a_long_message_of_an_older_store_is_read(db: Database, session: int) -> None:
+    log = SqliteLog(db, session)
+    log.append(draft(""))
+    text = "é" * (HEAD + 1)
+    db.execute("UPDATE messages SET content = ?", text)
+    assert log.get("msg-1").content == text
+    assert list(log.pieces("msg-1")) == [text]
+
+
+def test_the_rest_of_a_long_message_that_is_damaged_is_not_passed_over(db: Database, session: int) -> None:
+    log = SqliteLog(db, session)
+    log.append(draft("x" * (HEAD + 1)))
+    assert list(problems(db)) == []
+    db.execute("UPDATE messages SET rest = x'ff'")
+    for read in (log.all, lambda: list(log.pieces("msg-1"))):
+        with pytest.raises(DamagedStore, match="a message cannot be read: 'utf-8' codec"):
+            read()
+    assert [problem.startswith("a message cannot be read: ") for problem in problems(db)] == [True]
+
+
+def test_a_long_message_that_is_taken_back_with_its_transaction_leaves_nothing(db: Database, session: int) -> None:
+    log = SqliteLog(db, session)
+    with db.taken_back():
+        log.append(draft("x" * (2 * HEAD)))
+    assert log.all() == []
 
 
 def steps(db: Database, work: Callable[[], object]) -> int:

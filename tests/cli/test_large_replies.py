@@ -1,0 +1,40 @@
+"""What a reply of many megabytes costs of memory, in the real program: its text once, and little beside it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scene import actors
+from tests.program import ROOT, ended, start
+
+MEASURED = ROOT / "tests" / "fakes" / "measured.py"
+MEGABYTES = 40
+LINE = "A line of a long answer, in which nothing is meant.\n"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the memory")
+
+
+def peak(*args: str) -> int:
+    ran = ended(start(*args, program=MEASURED))
+    assert ran.code == 0, ran.err
+    return int(Path("peak").read_text())
+
+
+@pytest.mark.parametrize("text", [LINE, LINE.replace("\n", "|"), LINE.replace("A", "Ä")], ids=["lines", "one", "Ä"])
+def test_a_large_reply_takes_less_than_twice_its_size(text: str) -> None:
+    actors({"max": ["reply", "Short."]})
+    idle = peak("send", "Go")
+    actors({"max": ["again", text, str(MEGABYTES)]})
+    size = MEGABYTES * 1_000_000
+    for typed, times in (
+        ("send --new Go", 1.5),
+        ("show --reply", 1.5),
+        ("log --full msg-2", 1.5),
+        ("log", 1.5),
+        ("send --new --json Go", 1.5),
+        ("send --new --quiet Go", 3),  # its markers are taken out of the whole
+    ):
+        assert peak(*typed.split()) - idle < times * size, typed
