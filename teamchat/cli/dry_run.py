@@ -175,6 +175,8 @@ def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) 
         yield f"without {name}" if value is None else f"with {name}={value}"
     if turn.prompt.system_text:
         yield f"\nits system text ({turn.setup.system_bytes:,} bytes):\n{turn.prompt.system_text}"
+    if turn.setup.slash:
+        yield f"command: {turn.setup.slash}"
     yield from (f"shows the image {name}" for name in turn.setup.images)
     yield from (f"cut: {line}" for line in cut_lines(turn.setup.trimmed))
     yield "\nits parts:\n" + "\n".join(f"  {line}" for line in block_lines(turn.setup))

@@ -28,6 +28,7 @@ from teamchat.core.store.sessions import Session, fence_key
 from teamchat.core.team import Member, Team
 from teamchat.core.turn.outside import Outside
 from teamchat.core.turn.ready import ReadyTurn
+from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.recorded import RecordedTurn, Recorder, nameless
 
 Keep = Callable[[RecordedTurn], None]
@@ -93,6 +94,10 @@ def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None
 
         return there
 
+    def slash(member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
+        writer.slashes[member.name] = found = outside.slash(member, runner, job, typed)
+        return found
+
     def check(turn: ReadyTurn) -> None:
         try:
             outside.check(turn)
@@ -105,4 +110,4 @@ def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None
         return Listening(outside.collected(inner), writer.told)
 
     recorder = Recorder(outside.launcher, keep)
-    return replace(outside, launcher=recorder, exists=exists, check=check, collected=collected)
+    return replace(outside, launcher=recorder, exists=exists, slash=slash, check=check, collected=collected)

@@ -24,11 +24,13 @@ from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.team import Member, Team
 from teamchat.core.typed import reading
-from teamchat.runners.base import Limit, Prepared
+from teamchat.runners.base import Limit, Prepared, Slash
 from teamchat.runners.codex_skills import is_skill, skill_names
 
 Exists = Callable[[Member], Callable[[str], bool]]
 """Tells of a member's prompt whether a mention in it (`@path` without the `@`, or `$skill`) names something."""
+FindSlash = Callable[[str], Slash | None]
+"""The custom command that a typed text begins with, by the files of the turn's CLI."""
 SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
 
 
@@ -40,6 +42,7 @@ class BuiltPrompt:
     `shown_from` on has been shown there, and what is `beside` that; a fresh turn would have been sent `fresh_bytes` in
     all. `redacted` is how many secrets were taken out of what it shows; `gathered` what the layers are made of, those
     without room included. `images` are those that it shows, and `unseen` the names of those that its CLI does not take.
+    `slash` is the custom command that its person typed.
     """
 
     assembled: AssemblerOutput
@@ -54,6 +57,7 @@ class BuiltPrompt:
     beside: tuple[str, ...] = ()
     images: tuple[Image, ...] = ()
     unseen: tuple[str, ...] = ()
+    slash: Slash | None = None
 
     @property
     def system_text(self) -> str | None:
@@ -108,12 +112,13 @@ def build_prompt(
     collector: ContextCollector | None = None,
     images: ImagesOf = no_images,
     scratch: Path = SCRATCH,
+    find_slash: FindSlash = lambda _typed: None,
 ) -> BuiltPrompt:
     """The prompt of `route`, as of its `as_of` message (the newest with text, when it has none).
 
     `exists` tells whether a mention names something that a member's CLI would read; `past` is what the member had
     before; `collector` gathers its layers, without one the framework's alone; `images` has those of a message, which
-    the turn finds below its `scratch`.
+    the turn finds below its `scratch`; `find_slash` knows the custom commands of the member's CLI.
     Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
     """
     agent = team.agent_of(member)
@@ -139,6 +144,11 @@ def build_prompt(
     if shown and takes and takes.mention:
         mentions = " ".join(takes.mention(str(path)) for path, _ in files_of(shown, scratch))
         prepared = replace(prepared, stdin=f"Images of the message: {mentions}\n\n".encode() + prepared.stdin)
+    slash = find_slash(typed) if (typed := _typed_text(answers)).startswith("/") else None
+    if slash and shown:  # Claude would not look for them in front of a command
+        slash = replace(slash, refused="images go with it")
+    if slash and not slash.refused and (rule := kind.runner.slash):
+        prepared = replace(prepared, stdin=rule.add(prepared.stdin, slash))
     check_limit(member, kind.runner.limit, prepared.stdin)
     return BuiltPrompt(
         assembled,
@@ -153,6 +163,7 @@ def build_prompt(
         beside=built.beside,
         images=shown if takes else (),
         unseen=() if takes else tuple(image.name for image in shown),
+        slash=slash,
     )
 
 
@@ -226,9 +237,14 @@ def _typed(assembled: AssemblerOutput, answers: ConversationMessage) -> range:
     begin = assembled.message_at
     if begin is None or answers.speaker.type != "human":
         return range(0)
-    typed = strip_markers(answers.content[: answers.typed]).strip()
+    typed = _typed_text(answers)
     whole = assembled.prompt.startswith(typed, begin)  # else the budget has cut it
     return range(begin, begin + len(typed)) if whole else range(0)
+
+
+def _typed_text(message: ConversationMessage) -> str:
+    """What a person typed of the message, without its markers; nothing of what others wrote or was piped in."""
+    return strip_markers(message.content[: message.typed]).strip()
 
 
 def exists(member: Member) -> Callable[[str], bool]:

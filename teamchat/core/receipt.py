@@ -42,7 +42,7 @@ class Setup:
     a person went on with it by hand meanwhile; `same_process`: in the process of an earlier turn. `fresh_bytes` is what
     a fresh turn would have been sent in all. `shown_from`, `beside`, `thread_key` and `edits` are what the next turn's
     memory is judged by. `sources` names what layers are made of (files, lessons), by the layer's name.
-    `images` names those it was shown.
+    `images` names those it was shown. `slash` says what became of a custom command that its person typed.
     """
 
     argv: tuple[str, ...]
@@ -74,6 +74,7 @@ class Setup:
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     purpose: Purpose = "reply"
     images: tuple[str, ...] = ()
+    slash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,19 @@ class Images:
 
 
 @dataclass(frozen=True, slots=True)
+class Slash:
+    """A custom command that a person `typed`, arguments included, and the `file` that defines it.
+
+    `text` is what it expands to, where the CLI leaves that to teamchat. A `refused` one stays as typed; it says why.
+    """
+
+    typed: str
+    file: str
+    text: str = ""
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One turn, as far as a runner needs to know it.
 
@@ -99,6 +112,7 @@ class Job:
 
     `resumes` is the vendor session to go on with. A turn of memory "fresh" leaves none behind, where the CLI has a
     switch for that. `terminal` goes with the agent type of that name; `first_byte_s` is how long its prompt may take.
+    `slash` says that `SlashRule.add` has put a command into its input.
     """
 
     program: tuple[str, ...]
@@ -117,6 +131,15 @@ class Job:
     terminal: Terminal | None = None
     first_byte_s: float = 60.0
     images: tuple[Path, ...] = ()
+    slash: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SlashRule:
+    """How a CLI's custom commands reach its model: `find` reads the files of a turn, `add` puts one into its stdin."""
+
+    find: Callable[[str, Job], Slash | None]
+    add: Callable[[bytes, Slash], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +223,7 @@ class Runner(Protocol):
     `tested_version` is the one whose behaviour the runner knows. `stall_s` is the default stall clock.
     `reports_denials`: no denial seen means that there was none, in a version that the ledger knows for it; else the
     receipt says unknown. `sessions` None: it has none, so every turn is a fresh one. `images` None: it
-    takes none.
+    takes none. `slash` None: it has no custom commands that can be called.
     """
 
     vendor: Vendor | None
@@ -212,6 +235,7 @@ class Runner(Protocol):
     reports_denials: bool
     sessions: Sessions | None
     images: Images | None
+    slash: SlashRule | None
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
         """The last step before stdin: what it returns is what is sent, stored, recorded and shown.

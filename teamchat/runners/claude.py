@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -22,9 +21,11 @@ from teamchat.runners.base import (
     Login,
     Prepared,
     Sessions,
+    SlashRule,
     StopRule,
     Vendor,
 )
+from teamchat.runners.claude_commands import find, input_line, with_command
 from teamchat.runners.claude_events import ClaudeEvents
 from teamchat.runners.foreign import scalar
 from teamchat.runners.logins import claude_login
@@ -67,6 +68,7 @@ class ClaudeRunner:
     stall_s: float = 300.0
     reports_denials: bool = True
     images: Images | None = Images(lambda path: f'@"{path}"' if " " in path else f"@{path}")
+    slash: SlashRule | None = SlashRule(find, with_command)
     sessions: Sessions | None = Sessions(
         system_each_time=True, live=True, open=lambda session: ("--resume", session), stays_in="~/.claude/projects"
     )
@@ -121,19 +123,14 @@ class ClaudeRunner:
 
 
 def _session(job: Job) -> tuple[str, ...]:
+    lines = ("--input-format", "stream-json") if job.memory == "live" or job.slash else ()
     if job.memory == "fresh":
-        return ("--no-session-persistence",)
-    live = ("--input-format", "stream-json") if job.memory == "live" else ()
-    return (*live, "--resume", job.resumes) if job.resumes else live
-
-
-def _input_line(prompt: bytes) -> bytes:
-    message = {"type": "user", "message": {"role": "user", "content": prompt.decode()}}
-    return json.dumps(message, ensure_ascii=False).encode() + b"\n"
+        return (*lines, "--no-session-persistence")
+    return (*lines, "--resume", job.resumes) if job.resumes else lines
 
 
 LIVE = LiveRule(
-    line=_input_line,
+    line=input_line,
     interrupt=b'{"type":"control_request","request_id":"stop","request":{"subtype":"interrupt"}}\n',
 )
 

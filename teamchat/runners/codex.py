@@ -17,6 +17,7 @@ from teamchat.runners.base import (
     Login,
     Prepared,
     Sessions,
+    SlashRule,
     StopRule,
     Vendor,
 )
@@ -54,6 +55,7 @@ class CodexRunner:
     stall_s: float = 900.0  # nothing is streamed: silence is how it works
     reports_denials: bool = False
     images: Images | None = Images()
+    slash: SlashRule | None = None
     sessions: Sessions | None = Sessions(
         system_each_time=False,
         live=False,

@@ -17,9 +17,11 @@ from teamchat.runners.base import (
     Login,
     Prepared,
     Sessions,
+    SlashRule,
     StopRule,
     Vendor,
 )
+from teamchat.runners.gemini_commands import find, with_command
 from teamchat.runners.gemini_env import without_project_files
 from teamchat.runners.gemini_events import GeminiEvents
 from teamchat.runners.logins import gemini_login
@@ -71,6 +73,7 @@ class GeminiRunner:
     stall_s: float = 300.0
     reports_denials: bool = True
     images: Images | None = Images(lambda path: "@" + path.replace(" ", "\\ "))
+    slash: SlashRule | None = SlashRule(find, with_command)
     sessions: Sessions | None = Sessions(
         system_each_time=False,
         live=False,

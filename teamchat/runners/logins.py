@@ -15,6 +15,7 @@ from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Login, Runner
 from teamchat.runners.codex_config import home as codex_home
 from teamchat.runners.codex_config import misunderstood, users_settings
+from teamchat.runners.homes import claude_folder, claude_record, gemini_folder
 
 CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")  # it sends both (observed at 2.1.197 and 2.1.330)
 CLAUDE_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 (its name); sent without a key only, and before a stored login
@@ -27,14 +28,12 @@ GEMINI_FILES = ("oauth_creds.json", "gemini-credentials.json")
 def claude_login(env: Mapping[str, str], platform: str = sys.platform) -> Login:
     if login := _elsewhere(env, CLAUDE_CLOUDS) or _given(env, *CLAUDE_KEYS) or _given(env, CLAUDE_TOKEN):
         return login
-    home = Path(env.get("HOME", "/nonexistent"))
-    folder = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    folder = claude_folder(env)
     if _there(credentials := folder / ".credentials.json"):
         return _stored(credentials)
     if platform == "darwin":
         return Login(None, "the macOS keychain may hold one")
-    moved = "CLAUDE_CONFIG_DIR" in env
-    for file in (folder / ".claude.json" if moved else home / ".claude.json", folder / "settings.json"):
+    for file in (claude_record(env), folder / "settings.json"):
         if _there(file):
             return Login(None, f"no key is set and there is no {credentials}, but {file} may name one")
     keys = f"{', '.join(CLAUDE_KEYS)} or {CLAUDE_TOKEN}"
@@ -79,20 +78,20 @@ def _of_provider(settings: Mapping[str, object], env: Mapping[str, str]) -> Logi
 
 def gemini_login(cwd: Path, env: Mapping[str, str]) -> Login:
     """It takes GOOGLE_API_KEY for Vertex AI only. With a key and a stored login its settings choose between them."""
-    home = Path(env.get("GEMINI_CLI_HOME") or env.get("HOME", "/nonexistent"))
-    stored = next((file for name in GEMINI_FILES if _there(file := home / ".gemini" / name)), None)
+    folder = gemini_folder(env)
+    stored = next((file for name in GEMINI_FILES if _there(file := folder / name)), None)
     if login := _of_gemini_variables(env):
         return replace(login, variables=None) if stored else login
     if stored:
         return _stored(stored)
-    for file in (home / ".gemini" / ".env", home / ".env", home / ".gemini" / "settings.json"):
+    for file in (folder / ".env", folder.parent / ".env", folder / "settings.json"):
         if _there(file):
             return Login(None, f"no GEMINI_API_KEY is set, but {file} may name a login")
     of_project = (path for folder in (cwd, *cwd.parents) for path in (folder / ".gemini" / ".env", folder / ".env"))
     if unread := next(filter(_there, of_project), None):
         return Login(None, f"no GEMINI_API_KEY is set, and {unread} is read only with project_settings = true")
     hidden = " (GOOGLE_API_KEY is taken for Vertex AI only)" if env.get("GOOGLE_API_KEY") else ""
-    return Login(False, f"no GEMINI_API_KEY is set{hidden}, and no login is in {home / '.gemini'}", "gemini")
+    return Login(False, f"no GEMINI_API_KEY is set{hidden}, and no login is in {folder}", "gemini")
 
 
 def _of_gemini_variables(env: Mapping[str, str]) -> Login | None:

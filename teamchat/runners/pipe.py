@@ -17,6 +17,7 @@ from teamchat.runners.base import (
     Login,
     Prepared,
     Sessions,
+    SlashRule,
     StopRule,
     Vendor,
     Verdict,
@@ -70,6 +71,7 @@ class PipeRunner:
     stall_s: float = 300.0
     reports_denials: bool = False
     images: Images | None = None
+    slash: SlashRule | None = None
     sessions: Sessions | None = None
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002

@@ -56,7 +56,7 @@ def made_ready(stage: Stage, inherited: Mapping[str, str] = ENV, /, **member: ob
     manager = manager_of(stage.team, stage.db, stage.session)
     if manager.get_latest_message() is None:
         manager.add_message(NewMessage("Hi", Speaker("kailai", "kailai", type="human")))
-    outside = Outside(REAL.launcher, REAL.check, lambda _member: lambda _name: False, inherited)
+    outside = Outside(REAL.launcher, REAL.check, lambda _member: lambda _name: False, env=inherited)
     return ready(stage.team, ROUTE, manager, outside)
 
 

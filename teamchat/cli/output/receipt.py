@@ -93,18 +93,7 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     yield "sent", f"{setup.stdin_bytes:,} bytes on stdin (--prompt){system}"
     if setup.memory != "fresh":
         yield "memory", memory_in_words(setup)
-    shown = {"images": setup.images} if setup.images else {}
-    for layer, names in (shown | setup.sources).items():
-        yield layer.removesuffix("__context"), ", ".join(names)
-    for block in setup.blocks:
-        if block.name == COMPRESSION:
-            yield "summary", f"{block.bytes:,} bytes in place of older messages"
-    for line in cut_lines(setup.trimmed):
-        yield "cut", line
-    if setup.inert_mentions:
-        yield "inert", f"{plural(setup.inert_mentions, 'mention')} in others' text made inert"
-    if setup.redacted:
-        yield "redacted", f"{plural(setup.redacted, 'secret')} in what others said"
+    yield from _shown(setup)
     yield "ran", shlex.join(short(word) for word in setup.argv)
     yield "in", setup.cwd
     for name, new in setup.env.items():
@@ -157,6 +146,24 @@ def cut_lines(cut: Trimmed) -> Iterator[str]:
 def short(word: str) -> str:
     """A word of a command line; a long one (the system text) is shown by its beginning."""
     return word if len(word) <= LONGEST_WORD and "\n" not in word else f"{word.splitlines()[0][:40]}…"
+
+
+def _shown(setup: Setup) -> Iterator[tuple[str, str]]:
+    """What its prompt is made of beside the messages, and what was left or taken out."""
+    shown = {"images": setup.images} if setup.images else {}
+    for layer, names in (shown | setup.sources).items():
+        yield layer.removesuffix("__context"), ", ".join(names)
+    for block in setup.blocks:
+        if block.name == COMPRESSION:
+            yield "summary", f"{block.bytes:,} bytes in place of older messages"
+    for line in cut_lines(setup.trimmed):
+        yield "cut", line
+    if setup.inert_mentions:
+        yield "inert", f"{plural(setup.inert_mentions, 'mention')} in others' text made inert"
+    if setup.slash:
+        yield "command", setup.slash
+    if setup.redacted:
+        yield "redacted", f"{plural(setup.redacted, 'secret')} in what others said"
 
 
 def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:

@@ -100,13 +100,22 @@ class ToldLine(Line):
     layers: dict[Literal["experience__context", "knowledge__context"], str]
 
 
+class SlashLine(Line):
+    """A custom command that a turn's person typed: see `Slash`."""
+
+    typed: str
+    file: str
+    text: str = ""
+    refused: str | None = None
+
+
 class TurnLine(Line):
     """One turn. `output` is `[seconds, "out" or "err", text]` per line of output, with its line end.
 
     A line that is no UTF-8 stands in base64, as "out64" or "err64". `at` is when it began, in seconds from its run's
-    beginning. `existing` are the `@paths` that existed, `cwd` is the folder of the agent where its output names it.
-    `version` is that of the CLI where it is known. `login` names the variables that its login was from: none where it
-    was a stored one, null where that is not known.
+    beginning. `existing` are the `@paths` that existed, `slash` is the custom command that its person typed, `cwd` the
+    folder of the agent where its output names it. `version` is that of the CLI where it is known. `login` names the
+    variables that its login was from: none where it was a stored one, null where that is not known.
     `exit_code` is null where `error` says why it was not started.
     """
 
@@ -120,6 +129,7 @@ class TurnLine(Line):
     version: str | None = None
     login: list[str] | None = None
     existing: list[str] = []
+    slash: SlashLine | None = None
     told: ToldLine | None = None
     output: list[tuple[Seconds, Stream, str]] = []
     cut: CutLine | None = None

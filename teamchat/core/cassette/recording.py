@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import re
 from collections import defaultdict
@@ -26,6 +27,7 @@ from teamchat.core.redact import Redactor
 from teamchat.core.team import Team
 from teamchat.core.team.recorded import team_to_json
 from teamchat.core.typed import saying, unused
+from teamchat.runners.base import Slash
 from teamchat.runners.recorded import NotStarted, RecordedTurn
 from teamchat.runners.running import Cut
 
@@ -45,6 +47,7 @@ class CassetteWriter:
     ) -> None:
         self.path, self.redact = path, CutRedactor(Redactor(secrets_of(team, env)))
         self.existing: defaultdict[str, set[str]] = defaultdict(set)
+        self.slashes: dict[str, Slash | None] = {}
         self._broken: UsageError | None = None
         self._told: dict[str, dict[str, Any]] = {}
         header = self._clean({"cassette": 1, "team": team_to_json(team), "label": label})
@@ -145,6 +148,7 @@ class CassetteWriter:
         except UsageError as error:
             self._broken = error
         self.existing[turn.identity.member].clear()
+        self.slashes.pop(turn.identity.member, None)
 
     def turn_entry(self, turn: RecordedTurn) -> Entry:
         lines = redact_lines(output_lines(turn.chunks), self.redact)
@@ -158,6 +162,7 @@ class CassetteWriter:
             "env": turn.env_names,
             "at": round(turn.at, 3),
             "existing": sorted(self.existing[turn.identity.member]),
+            "slash": self._slash(turn.identity.member),
             "told": told if told and told["layers"] else None,
             "cut": turn.cut and _cut(turn.cut),
             "error": turn.error and _error(turn.error),
@@ -174,6 +179,10 @@ class CassetteWriter:
             }
         output = [encoded(line) for line in lines]  # clean already, and base64 has no secrets to be seen
         return Entry.model_validate({"turn": {**self._clean(values), "output": output}})
+
+    def _slash(self, member: str) -> Mapping[str, Any] | None:
+        found = self.slashes.get(member)
+        return dataclasses.asdict(found) if found else None
 
     def _clean(self, value: Any) -> Any:
         """JSON with every text in it redacted."""

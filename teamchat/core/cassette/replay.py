@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from teamchat.core.cassette import Cassette, Run, TurnLine
@@ -17,12 +17,13 @@ from teamchat.core.cassette.compare import text_difference
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
 from teamchat.core.layers.recorded import Telling
-from teamchat.core.team import Team
+from teamchat.core.team import Member, Team
 from teamchat.core.team.recorded import team_from_json
 from teamchat.core.turn.outside import Outside
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.typed import saying
 from teamchat.runners.agent_events import Failure
+from teamchat.runners.base import Slash
 from teamchat.runners.recorded import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn, nameless
 from teamchat.runners.running import Chunk, Cut, Exit, Identity, Launch, Running
 
@@ -101,16 +102,25 @@ def recorded_outside(cassette: Cassette, run: Run, player: Player, root: Path) -
         if turn.told
     ]
 
-    def existing(member: str) -> list[str]:
-        """What there was of `@paths` for its next turn."""
+    def upcoming(member: str) -> TurnLine | None:
+        """Its next turn."""
         its = [turn for turn in run.turns if turn.member == member]
         left = sum(turn.identity.member == member for turn in player.waiting)
-        return its[-left].existing if left else []
+        return its[-left] if left else None
+
+    def existing(member: Member) -> Callable[[str], bool]:
+        line = upcoming(member.name)
+        return frozenset(line.existing if line else ()).__contains__
+
+    def slash(member: Member, *_: object) -> Slash | None:
+        line = upcoming(member.name)
+        return Slash(**line.slash.model_dump()) if line and line.slash else None
 
     return Outside(
         launch,
         check,
-        exists=lambda member: frozenset(existing(member.name)).__contains__,
+        exists=existing,
+        slash=slash,
         env={},
         collected=lambda inner: Telling(inner, told),
         scratch=lambda folder: root / f"scratch-{folder.name}",

@@ -17,6 +17,7 @@ from teamchat.core.prompting import Exists, exists
 from teamchat.core.starts import take_moment
 from teamchat.core.team import Member
 from teamchat.core.turn.ready import ReadyTurn
+from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.process import launch
 from teamchat.runners.running import Launcher
 from teamchat.runners.turn import Stopper
@@ -65,6 +66,11 @@ def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:
     return found
 
 
+def find_slash(_member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
+    """The custom command that a typed text begins with; None where it begins with none."""
+    return runner.slash.find(typed, job) if runner.slash else None
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """What a turn touches of the machine; a replay puts recordings in its place.
@@ -79,6 +85,7 @@ class Outside:
     launcher: Launcher
     check: Callable[[ReadyTurn], None]
     exists: Exists = exists
+    slash: Callable[[Member, Runner, Job, str], Slash | None] = find_slash
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     scratch: Callable[[Path], Path] = scratch_of
     live: bool = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
@@ -17,7 +18,7 @@ from teamchat.core.receipt import Setup
 from teamchat.core.team import AgentSpec, Member, Team
 from teamchat.core.turn.outside import Outside
 from teamchat.core.turn.ready import Errand, ReadyTurn
-from teamchat.runners.base import Command, Job, Runner
+from teamchat.runners.base import Command, Job, Runner, Slash
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.turn import NO_CLOCKS, Clocks
 
@@ -43,7 +44,9 @@ def ready(
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
     """
     member = member or team.member(route.target)
-    prompt = build_prompt(team, member, route, manager, outside.exists, past, collector, images, scratch)
+    job = job_of(member, team.agent_of(member), outside.env, scratch)
+    find_slash = partial(outside.slash, member, AGENT_TYPES[team.agent_of(member).like].runner, job)
+    prompt = build_prompt(team, member, route, manager, outside.exists, past, collector, images, scratch, find_slash)
     errand = Errand(why(route, member), route.request, route.attempt + 1, past.edits)
     return settle(team, member, prompt, errand, outside, scratch=scratch, budget_usd=budget_usd)
 
@@ -88,6 +91,7 @@ def settle(
         budget_usd=budget_usd,
         resumes=thread.session if thread else None,
         images=tuple(images),
+        slash=prompt.slash is not None and not prompt.slash.refused,
     )
     command = runner.command(job)
     command = replace(command, files={**command.files, **images})
@@ -152,8 +156,15 @@ def _setup(
         edits=errand.edits,
         sources=prompt.sources,
         images=tuple(image.name for image in prompt.images),
+        slash=_expansion(prompt.slash) if prompt.slash else None,
         purpose=errand.purpose,
     )
+
+
+def _expansion(slash: Slash) -> str:
+    """What a receipt says of a command: the file that it expands to, or why it stays as typed."""
+    name = slash.typed.split()[0]
+    return f"{name} stays as typed: {slash.file}: {slash.refused}" if slash.refused else f"{name} by {slash.file}"
 
 
 def why(route: Route, member: Member) -> str:

@@ -1,0 +1,50 @@
+"""Claude's custom commands and skills that a person calls by `/name` (observed at 2.1.330).
+
+Claude expands a command at the beginning of the last block of a message, and nothing in the blocks before it: so the
+prompt goes as one block, and the command as another one behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from teamchat.runners.base import Job, Slash
+from teamchat.runners.homes import claude_folder
+from teamchat.runners.slash import command_name, first_file
+
+_BLOCKS = b'{"type": "user", "message": {"role": "user", "content": ['
+
+
+def find(typed: str, job: Job) -> Slash | None:
+    name = command_name(typed)
+    file = first_file(_files(name, job)) if name else None
+    return Slash(typed, str(file)) if file else None
+
+
+def _files(name: str, job: Job) -> Iterator[Path]:
+    folders = [claude_folder(job.env)]
+    if job.project_settings:
+        folders += (folder / ".claude" for folder in (job.cwd, *job.cwd.parents))
+    for folder in folders:
+        yield folder / "commands" / f"{name.replace(':', '/')}.md"
+        yield folder / "skills" / name / "SKILL.md"
+
+
+def with_command(stdin: bytes, slash: Slash) -> bytes:
+    """The line of input that has the prompt and, as a block of its own, the command."""
+    return _line([{"type": "text", "text": text} for text in (stdin.decode(), slash.typed)])
+
+
+def input_line(stdin: bytes) -> bytes:
+    """The line of input for a process that stays; what `with_command` made is one already.
+
+    No prompt begins like that: a heading opens it.
+    """
+    return stdin if stdin.startswith(_BLOCKS) else _line(stdin.decode())
+
+
+def _line(content: str | list[Mapping[str, str]]) -> bytes:
+    message = {"type": "user", "message": {"role": "user", "content": content}}
+    return json.dumps(message, ensure_ascii=False).encode() + b"\n"

@@ -1,0 +1,31 @@
+"""A `/command` that a person typed: which file defines it, as far as it is a custom command or a skill.
+
+What names no such file stays text: a CLI's own commands (`/clear`, `/config`) are for a person at its terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+LARGEST = 1 << 20  # bytes of a command's file
+_COMMAND = re.compile(r"/([\w-][\w.-]*(?::[\w-][\w.-]*)*)(?=\s|$)", re.ASCII)
+
+
+def command_name(typed: str) -> str | None:
+    """The name of the command that begins this text, `git:commit` of `/git:commit all`; None where none does."""
+    found = _COMMAND.match(typed)
+    return found[1] if found else None
+
+
+def first_file(paths: Iterable[Path]) -> Path | None:
+    """The first of these that is a regular file of a command's size."""
+    return next((path for path in paths if _is_command(path)), None)
+
+
+def _is_command(path: Path) -> bool:
+    try:
+        return path.is_file() and path.stat().st_size <= LARGEST
+    except (OSError, ValueError):
+        return False
