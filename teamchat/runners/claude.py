@@ -1,4 +1,4 @@
-"""Claude Code (observed at 2.1.197): prompt on stdin, system text by flag, one JSON event per line on stdout."""
+"""Claude Code (observed at 2.1.197): prompt on stdin, system text by flag or file, one JSON event a line on stdout."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from teamchat.runners.base import (
 )
 from teamchat.runners.claude_commands import find, input_line, with_command
 from teamchat.runners.claude_events import ClaudeEvents
+from teamchat.runners.claude_version import version_of
 from teamchat.runners.foreign import scalar
 from teamchat.runners.logins import claude_login
 from teamchat.runners.mentions import existing, inert, mentions, others
@@ -48,7 +49,12 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
         "full": "may do everything (--dangerously-skip-permissions)",
     }
 )
+# With these a process that stays asks its model and writes between turns, which have no receipt. It also carries out
+# the .claude/scheduled_tasks.json of its folder (2.1.330), which the first switch keeps it from under every access.
+IN_TURNS_ONLY = {"CLAUDE_CODE_DISABLE_CRON": "1", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+ACTS_LATER = ("CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "Monitor", "Workflow")
 STREAM = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
+TAKES_FILE = (2, 1, 197)  # the oldest version that was seen to take the system text as a file
 LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes 131,071 for one argument
 
 _GLUED = re.compile(r'[\w"`(]', re.ASCII)  # an `@` right after one of these was seen to stay text
@@ -85,8 +91,10 @@ class ClaudeRunner:
 
     def command(self, job: Job) -> Command:
         system, files = _system_text(job)
-        env = {"CLAUDE_CODE_MAX_RETRIES": "3"}  # ten, the default, take three minutes
+        env = {"CLAUDE_CODE_MAX_RETRIES": "3", **IN_TURNS_ONLY}  # ten, the default, take three minutes
         argv = [*job.program, *STREAM, *_session(job), *system, *ACCESS[job.access]]
+        if job.access != "read":  # which has none of them
+            argv += ("--disallowedTools", *ACTS_LATER)
         if job.access == "edit" and job.allow:
             argv += ("--allowedTools", *(f"Bash({command}:*)" for command in job.allow))
         if not job.project_settings:
@@ -136,12 +144,18 @@ LIVE = LiveRule(
 
 
 def _system_text(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:
-    """The flag that carries the system text, and the file for one that no argument can hold."""
+    """The flag that carries the system text, and its file.
+
+    Everybody on the machine can read an argument while the turn runs. So it goes by file to a version that is known to
+    take one, and where no argument can hold it.
+    """
     if not job.system_text:
         return (), {}
     text = scalar(job.system_text)
     content = text.encode()
-    if len(content) <= LONGEST_ARGUMENT and b"\0" not in content:
+    version = version_of(job.program[0], job.env)
+    fits = len(content) <= LONGEST_ARGUMENT and b"\0" not in content
+    if fits and (version is None or version < TAKES_FILE):
         return ("--append-system-prompt", text), {}
     path = job.scratch / "system.md"
     return ("--append-system-prompt-file", str(path)), {path: content}

@@ -148,6 +148,8 @@ class ClaudeEvents(JsonEvents):
                 match rest.get("input"):
                     case {"file_path": str(path)} | {"notebook_path": str(path)} if name in _EDITORS:
                         self._paths[tool] = path
+                    case {"durable": True} if name == "CronCreate":
+                        self._paths[tool] = ".claude/scheduled_tasks.json"
                 if name == _ASKS and own:
                     self._asked[tool] = in_words(rest.get("input"))
                     self._denied.add(tool)  # it is passed on, and not refused

@@ -283,6 +283,14 @@ def test_changed_files_are_those_of_the_edit_tools_that_succeeded() -> None:
     assert [event.paths for event in results if isinstance(event, ToolResult)] == [("/w/a.py",), ("b.ipynb",), (), ()]
 
 
+def test_a_schedule_that_is_kept_is_a_changed_file() -> None:
+    parser = ClaudeEvents()
+    feed(parser, assistant(*(tool_use(tool, "CronCreate", durable=tool != "b") for tool in "abc")))
+    results = feed(parser, tool_result("a", "ok"), tool_result("b", "ok"), tool_result("c", "no", is_error=True))
+    paths = [event.paths for event in results if isinstance(event, ToolResult)]
+    assert paths == [(".claude/scheduled_tasks.json",), (), ()]
+
+
 def test_subagents_work_is_shown_but_their_text_is_not_the_members() -> None:
     parser = ClaudeEvents()
     events = feed(

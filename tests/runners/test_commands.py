@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from dataclasses import replace
@@ -11,7 +12,7 @@ from signal import Signals
 import pytest
 
 from teamchat.runners.base import Access, Job, Limit, Memory, Runner, StopRule
-from teamchat.runners.claude import ClaudeRunner
+from teamchat.runners.claude import ACTS_LATER, IN_TURNS_ONLY, ClaudeRunner
 from teamchat.runners.codex import CodexRunner
 from teamchat.runners.gemini import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
@@ -27,6 +28,7 @@ BOUNDED = ("--disable", "unbounded_connection_retries")
 GEMINI = ("cli", "--output-format", "stream-json")
 POLICY = ("--admin-policy", "/scratch/policy.toml")
 NO_SERVERS = ("--strict-mcp-config", "--settings", '{"allowedMcpServers":[]}')
+LATER = ("--disallowedTools", *ACTS_LATER)
 UNTRUSTED = ("-c", 'projects={"/work space"={trust_level="untrusted"}}')
 
 
@@ -35,8 +37,11 @@ class TestClaude:
         ("access", "flags"),
         [
             ("read", ("--permission-mode", "default", "--tools", "Read,Grep,Glob", *NO_SERVERS)),
-            ("edit", ("--permission-mode", "acceptEdits", "--allowedTools", "Bash(pytest:*)", "Bash(npm test:*)")),
-            ("full", ("--dangerously-skip-permissions",)),
+            (
+                "edit",
+                ("--permission-mode", "acceptEdits", *LATER, "--allowedTools", "Bash(pytest:*)", "Bash(npm test:*)"),
+            ),
+            ("full", ("--dangerously-skip-permissions", *LATER)),
         ],
     )
     def test_access(self, access: Access, flags: tuple[str, ...]) -> None:
@@ -45,7 +50,7 @@ class TestClaude:
 
     def test_edit_without_allowed_commands_names_none(self) -> None:
         argv = ClaudeRunner().command(replace(JOB, access="edit")).argv
-        assert argv == (*CLAUDE, "--permission-mode", "acceptEdits", *USER_ONLY)
+        assert argv == (*CLAUDE, "--permission-mode", "acceptEdits", *LATER, *USER_ONLY)
 
     def test_model_and_extra_arguments_come_last(self) -> None:
         argv = ClaudeRunner().command(replace(JOB, model="opus", args=("--effort", "high"))).argv
@@ -55,16 +60,17 @@ class TestClaude:
         command = ClaudeRunner().command(replace(JOB, project_settings=True))
         assert "--setting-sources" not in command.argv
         assert "--add-dir" not in command.argv
-        assert command.env == {"CLAUDE_CODE_MAX_RETRIES": "3"}
+        assert command.env == {"CLAUDE_CODE_MAX_RETRIES": "3", **IN_TURNS_ONLY}
 
     def test_the_environment_keeps_the_projects_own_instructions(self) -> None:
         assert ClaudeRunner().command(JOB).env == {
             "CLAUDE_CODE_MAX_RETRIES": "3",
+            **IN_TURNS_ONLY,
             "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",
         }
 
     @pytest.mark.parametrize("text", ["You are Max", "-starts with a dash", "x" * 100_000])
-    def test_system_text_goes_by_argument(self, text: str) -> None:
+    def test_system_text_goes_by_argument_to_a_program_whose_version_is_not_known(self, text: str) -> None:
         command = ClaudeRunner().command(replace(JOB, system_text=text))
         assert command.argv[len(CLAUDE) : len(CLAUDE) + 2] == ("--append-system-prompt", text)
         assert command.files == {}
@@ -75,6 +81,43 @@ class TestClaude:
         path = SCRATCH / "system.md"
         assert command.argv[len(CLAUDE) : len(CLAUDE) + 2] == ("--append-system-prompt-file", str(path))
         assert command.files == {path: text.encode()}
+
+    @pytest.mark.parametrize(
+        ("package", "by_file"),
+        [
+            ({"name": "@anthropic-ai/claude-code", "version": "2.1.330"}, True),
+            ({"name": "@anthropic-ai/claude-code-linux-x64", "version": "2.1.197-beta.1"}, True),
+            ({"name": "@anthropic-ai/claude-code", "version": "2.1.196"}, False),
+            ({"name": "@anthropic-ai/claude-code", "version": "1.9"}, False),
+            ({"name": "@anthropic-ai/claude-code", "version": "new"}, False),
+            ({"name": "claude", "version": "2.1.330"}, False),
+            ([], False),
+            (None, False),
+        ],
+    )
+    def test_system_text_goes_by_file_to_a_version_that_takes_one(
+        self, tmp_path: Path, package: object, *, by_file: bool
+    ) -> None:
+        program = tmp_path / "claude-code" / "bin" / "claude.exe"
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        if package is not None:
+            (program.parent.parent / "package.json").write_text(json.dumps(package))
+        (tmp_path / "claude").symlink_to(program)
+        job = replace(JOB, program=("claude",), system_text="You are Max", env={"PATH": str(tmp_path)})
+        command = ClaudeRunner().command(job)
+        assert ("You are Max" in command.argv) == (not by_file)
+        assert command.files == ({SCRATCH / "system.md": b"You are Max"} if by_file else {})
+
+    def test_its_own_installer_tells_the_version_by_the_name_of_the_program(self, tmp_path: Path) -> None:
+        program = tmp_path / "share" / "claude" / "versions" / "2.1.330"
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        (tmp_path / "claude").symlink_to(program)
+        job = replace(JOB, program=("claude",), system_text="You are Max", env={"PATH": str(tmp_path)})
+        assert "--append-system-prompt-file" in ClaudeRunner().command(job).argv
 
     @pytest.mark.parametrize("text", [None, ""])
     def test_no_system_text_is_no_argument(self, text: str | None) -> None:
