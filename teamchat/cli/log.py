@@ -58,12 +58,15 @@ def log(
                 head = f"{message.id} {name_of(message)}{to}" + (f" (turn {turn})" if turn else "")
                 write_block(head, message.content, placed_here(f"teamchat log --full {message.id}"))
         if not as_json:
-            for line in queue_lines(root, db, chosen.id):
+            for line in queue_lines(root, db, chosen.id, team):
                 note(line)
 
 
-def queue_lines(root: Path, db: Database, session: int) -> Iterator[str]:
-    """Who runs and who waits; of what was left by a teamchat that was killed, that and what to type."""
+def queue_lines(root: Path, db: Database, session: int, team: str | None) -> Iterator[str]:
+    """Who runs and who waits, and whether who called them has left the `team`.
+
+    Of what was left by a teamchat that was killed, that and what to type.
+    """
     from teamchat.cli.abandoned import abandoned
     from teamchat.cli.output.words import called
     from teamchat.cli.typed import placed_here
@@ -75,7 +78,23 @@ def queue_lines(root: Path, db: Database, session: int) -> Iterator[str]:
         return [route for route in open_routes(db, session) if route.status is Status.RUNNING]
 
     left = abandoned(root, session, running)
-    for route in open_routes(db, session):
-        yield f"{REASON if route in left else route.status}: {called(route)}"
+    routes = list(open_routes(db, session))
+    gone = who_left({route.by for route in routes}, team)
+    for route in routes:
+        where = f" ({route.by} is no longer in the team)" if route.by in gone else ""
+        yield f"{REASON if route in left else route.status}: {called(route)}{where}"
     if left:
         yield f"try: {placed_here('teamchat resume')}"
+
+
+def who_left(names: set[str], team: str | None) -> set[str]:
+    """Those of the names that no member has; none where the team file cannot be read."""
+    from teamchat.cli.place import find_team
+    from teamchat.core.errors import TeamchatError
+    from teamchat.core.names import fold
+
+    try:
+        there = {fold(member.name) for member in find_team(team).members} if names else set()
+    except TeamchatError:
+        return set()
+    return {name for name in names if fold(name) not in there}

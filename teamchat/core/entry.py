@@ -11,6 +11,7 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine.route import Route
 from teamchat.core.engine.state import State
+from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import NoRoom, UsageError
 from teamchat.core.fence import LENGTH
 from teamchat.core.history import text_of
@@ -44,7 +45,7 @@ def check_entry(
     `images` to a member whose CLI takes none.
     """
     rules = rules_of(team)
-    state = load_state(db, session.id, rules) if session else State(rules)
+    state = fitted(load_state(db, session.id, rules)) if session else State(rules)
     addressed = address(text, team, state, speaker=speaker, to=to, opens=session is None, typed=typed)
     if addressed.wordless:
         return

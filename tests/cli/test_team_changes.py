@@ -145,3 +145,28 @@ def test_an_answer_that_is_sent_anyway_says_to_whom_it_goes(made: Crew) -> None:
 def test_who_asked_is_answered_when_only_the_spelling_of_its_name_changes(made: Crew) -> None:
     becomes(made, 'name = "max"', 'name = "Max"')
     assert run_here("send", "I think so", "--trust").out == "Max:\nThanks.\n\nsarah:\nFine.\n\n"
+
+
+def test_who_was_asked_and_has_another_name_too_is_told_as_well(made: Crew) -> None:
+    becomes(made, 'name = "max"', 'name = "maxim"')
+    becomes(made, 'name = "kailai"', 'name = "kai"')
+    before = rows()
+    ran = run_here("send", "I think so", "--trust")
+    sentence = f"teamchat: {GONE} (--anyway sends your answer to maxim)\n"
+    assert (ran.code, ran.err) == (4, f"{sentence}  try: teamchat send --to maxim 'I think so' --trust\n")
+    assert rows() == before
+
+
+@pytest.mark.parametrize(("name", "told"), [("maxim", " (max is no longer in the team)"), ("Max", ""), ("max", "")])
+def test_the_log_says_that_who_asked_has_left(made: Crew, name: str, told: str) -> None:
+    becomes(made, 'name = "max"', f'name = "{name}"')
+    assert run_here("log").err == notes(
+        f"asked: kailai, called by max in msg-2{told}", f"waiting: sarah, called by max in msg-2{told}"
+    )
+
+
+def test_where_the_team_file_is_broken_the_log_says_nothing_of_who_has_left(made: Crew) -> None:
+    made.file.write_text("broken [")
+    assert run_here("log").err == notes(
+        "asked: kailai, called by max in msg-2", "waiting: sarah, called by max in msg-2"
+    )

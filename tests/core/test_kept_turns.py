@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import pytest
 from teamchat.core import kept
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, StoreError
+from teamchat.core.events import Conclusion
 from teamchat.core.receipt import Outcome
 from teamchat.core.store import database
 from teamchat.core.store.turns import TimedEvent, partial_of
@@ -177,3 +179,26 @@ def test_the_output_makes_room_on_a_full_disk(stage: Stage) -> None:
         patch.setattr("teamchat.core.answering.free", freed)
         assert stage.send("Begin", to="max").code is ExitCode.DONE
     assert stage.said[1] == "max: " + "x" * 200_000
+
+
+def test_what_was_said_aside_is_left_in_its_receipt_and_asked_for_again(stage: Stage) -> None:
+    """A summary that cannot be stored is none; its text is that of an interrupted turn."""
+
+    def compact() -> Conclusion:
+        async def run() -> Conclusion:
+            return await stage.open().compact("sarah")
+
+        return asyncio.run(run())
+
+    stage.says["dora"] = ["Yes.", "No."]
+    stage.says["sarah"] = ["SUMMARY"]
+    stage.send("Begin", to="dora")
+    stage.send("Go on", to="dora")
+    with locked_when(stage, "sarah"), pytest.raises(StoreError, match="database is locked"):
+        compact()
+    assert compact().text == "SUMMARY"
+    assert stage.warnings == [
+        "turn 3 (sarah) was running when teamchat was killed; what it had said is in: teamchat show 3"
+    ]
+    told = [(turn.status, partial_of(stage.db, turn)) for turn in stage.turns[2:]]
+    assert told == [("interrupted", "SUMMARY"), ("done", "")]

@@ -12,8 +12,15 @@ from dataclasses import replace
 from teamchat.core.engine.actions import Dropped
 from teamchat.core.engine.draft import Draft
 from teamchat.core.engine.route import Route, Status
-from teamchat.core.engine.state import Rules
+from teamchat.core.engine.state import Rules, State
 from teamchat.core.names import fold
+
+
+def fitted(state: State) -> State:
+    """The state with its queue as `fit` leaves it."""
+    draft = Draft(state, 0.0)
+    fit(draft)
+    return draft.state
 
 
 def fit(draft: Draft) -> None:
