@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
 
-from teamchat.core.errors import AgentMissing, ExitCode, TeamFileError, UnknownName
+from teamchat.core.errors import AgentMissing, ExitCode, NotTrusted, TeamFileError, UnknownName
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Limits, Member
 from teamchat.core.team.file import find_team_file, installed_team, load, resolve_team
 
@@ -165,6 +166,28 @@ def test_the_nearest_team_file_is_found(tmp_path: Path) -> None:
     assert find_team_file(tmp_path / "a" / "b") == inner
     assert find_team_file(tmp_path / "a") == inner
     assert find_team_file(tmp_path) == outer
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("given", ["teamchat.toml", "", "link"])
+def test_a_file_of_a_parent_that_is_another_users_is_refused(tmp_path: Path, given: str) -> None:
+    shared, mine = tmp_path / "a b", tmp_path / "a b" / "mine"
+    mine.mkdir(parents=True)
+    file = shared / "teamchat.toml"
+    if given == "link":
+        file.symlink_to(write(tmp_path / "other.toml", SMALL))
+    else:
+        write(file, SMALL)
+    assert find_team_file(mine) == file
+    os.chown(shared / given if given != "link" else file, 54321, -1, follow_symlinks=False)
+    with pytest.raises(NotTrusted) as refused:
+        find_team_file(mine)
+    whose = f"{file} belongs to user 54321 and lies above your folder: it is not used unless you name it"
+    assert (str(refused.value), refused.value.hint) == (whose, f"teamchat team --team '{file}'\nteamchat init")
+    assert resolve_team(str(file), mine, tmp_path / "config").path == file
+    assert find_team_file(shared) == file  # here it lies where one stands, as in a folder that one was given
+    os.chown(mine, 54321, -1)
+    assert find_team_file(mine) == file
 
 
 def test_no_team_file_is_no_error(tmp_path: Path) -> None:

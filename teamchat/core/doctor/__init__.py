@@ -17,7 +17,7 @@ from pathlib import Path
 from teamchat.core.doctor.checks import Check, failed, not_installed
 from teamchat.core.doctor.members import check_members
 from teamchat.core.doctor.versions import Ask
-from teamchat.core.errors import AgentMissing, DamagedStore, ExitCode, StoreError, TeamFileError
+from teamchat.core.errors import AgentMissing, DamagedStore, ExitCode, NotTrusted, StoreError, TeamFileError
 from teamchat.core.folders import STORE_NAME, TRUST_NAME, WRITABLE, state_path, workspace_path
 from teamchat.core.store.database import CHECK, GONE, Database, was_there
 from teamchat.core.store.migrations import migrate
@@ -33,7 +33,7 @@ def examine(option: str | None, cwd: Path, config_dir: Path, env: Mapping[str, s
     """
     try:
         team = resolve_team(option, cwd, config_dir)
-    except TeamFileError as error:
+    except (TeamFileError, NotTrusted) as error:
         yield failed("team", error)
     except AgentMissing:
         yield from _absent(needed=True)

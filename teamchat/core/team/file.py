@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import pwd
+import shlex
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from teamchat.core.errors import AgentMissing, TeamFileError, UnknownName
+from teamchat.core.errors import AgentMissing, NotTrusted, TeamFileError, UnknownName
 from teamchat.core.printable import printable
 from teamchat.core.team import BUILTIN_AGENTS, INSTALL, Member, Team, default_human, folder_name, login_name
 
@@ -23,10 +26,32 @@ Which = Callable[[str], str | None]
 
 
 def find_team_file(start: Path) -> Path | None:
-    """The `teamchat.toml` of the folder `start` or of its nearest parent that has one."""
+    """The `teamchat.toml` of the folder `start` or of its nearest parent that has one.
+
+    Raises `NotTrusted` for one of a parent that another user could have put there, as anybody can in /tmp.
+    """
     folder = start.resolve()
     candidates = (parent / FILE_NAME for parent in (folder, *folder.parents))
-    return next((file for file in candidates if _is_file(file)), None)
+    found = next((file for file in candidates if _is_file(file)), None)
+    if found and found.parent != folder:
+        _check_owner(found, folder)
+    return found
+
+
+def _check_owner(file: Path, start: Path) -> None:
+    """Root may do anything, and who has the folder `start` could have put a team file there."""
+    known = {os.geteuid(), 0, start.stat().st_uid}
+    owners = (file.lstat().st_uid, file.stat().st_uid, file.parent.stat().st_uid)
+    if stranger := next((owner for owner in owners if owner not in known), None):
+        whose = f"{printable(str(file))} belongs to {_user(stranger)} and lies above your folder: it is not used unless"
+        raise NotTrusted(f"{whose} you name it", f"teamchat team --team {shlex.quote(str(file))}\nteamchat init")
+
+
+def _user(number: int) -> str:
+    try:
+        return f"the user {pwd.getpwuid(number).pw_name}"
+    except KeyError:
+        return f"user {number}"
 
 
 def load(path: Path, root: Path | None = None, login: str | None = None) -> Team:
@@ -62,8 +87,8 @@ def resolve_team(option: str | None, cwd: Path, config_dir: Path, *, which: Whic
     """The team that `--team` names, else that of the nearest team file, else the installed CLIs.
 
     `option` is a file when it has a slash, ends in `.toml` or is there; else the name of a team in the folder `teams`
-    of `config_dir`, whose members work in `cwd`. Raises `TeamFileError`, `UnknownName`, and `AgentMissing` when there
-    is neither a file nor a CLI.
+    of `config_dir`, whose members work in `cwd`. Raises `TeamFileError`, `UnknownName`, `NotTrusted` for the nearest
+    file if it is another user's, and `AgentMissing` when there is neither a file nor a CLI.
     """
     if option is not None:
         return _named_team(option, cwd, config_dir)
