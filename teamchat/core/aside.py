@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from teamchat.core.answering import Answering, new_turn, spent, trace_of, turn_status
 from teamchat.core.conclusion import Failed
-from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted
+from teamchat.core.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.prompting import BuiltPrompt
 from teamchat.core.store.turns import Turn, begin_turn, end_turn
 from teamchat.core.team import Member
@@ -102,4 +102,6 @@ def _end(of: Answering, aside: Aside[T], turn: Turn, finished: FinishedTurn) -> 
     if not isinstance(result, Failed):
         of.emit(aside.tell(turn, result))
     of.emit(TurnFinished(turn, outcome, finished.text if failure else ""))
+    if outcome.marked:
+        of.emit(Warned(f"{turn.member} {outcome.marked}"))
     return result

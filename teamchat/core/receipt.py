@@ -11,11 +11,13 @@ from typing import Literal
 
 from teamchat.assemblers.base import Block, Trimmed
 from teamchat.core.errors import ExitCode
+from teamchat.core.printable import printable
 from teamchat.runners.agent_events import Denied, Failure, FailureKind, Usage
 from teamchat.runners.base import Access, Memory
 
 Purpose = Literal["reply", "summary", "lessons"]
 """What a turn is to give: a message of the conversation, or something that is made of it."""
+MOST_MARKED = 5  # names of files in a line
 CODES = {
     FailureKind.AGENT: ExitCode.MEMBER_FAILED,
     FailureKind.RATE_LIMIT: ExitCode.MEMBER_FAILED,
@@ -84,7 +86,8 @@ class Outcome:
     `seconds` is unknown where teamchat was killed in the turn. `version` is that of the CLI. `denied` are the actions
     that it refused the agent: None where none was told and its version is not proven to tell of them. `left` names
     processes that outlived the agent and were ended.
-    `failed_tools` counts the calls that failed, those that were refused included.
+    `failed_tools` counts the calls that failed, those that were refused included. `files_that_run` are files by which
+    other tools run something (hooks, tasks, build rules) and that changed in the turn, by whomever.
     """
 
     exit_code: int | None
@@ -96,12 +99,22 @@ class Outcome:
     usage: Usage | None = None
     denied: tuple[Denied, ...] | None = ()
     files: tuple[str, ...] = ()
+    files_that_run: tuple[str, ...] = ()
     tools: int = 0
     failed_tools: int | None = None
     left: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     stderr_tail: str = ""
     reply: str | None = None
+
+    @property
+    def marked(self) -> str | None:
+        """What a person is told of files that run things, by the first of them; None where none changed."""
+        names, more = self.files_that_run[:MOST_MARKED], len(self.files_that_run) - MOST_MARKED
+        if not names:
+            return None
+        rest = f" and {more} more" if more > 0 else ""
+        return f"changed files that run things: {', '.join(map(printable, names))}{rest}"
 
     @property
     def code(self) -> ExitCode:

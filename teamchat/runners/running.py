@@ -82,7 +82,8 @@ class Exit:
 
     `seconds` is how long it ran. `over_limit` is the limit of output in bytes if it was killed for that. `cwd` is where
     a recorded one ran, if its output tells, `version` that of its CLI ("" if it was not known) and `login` the
-    variables that its login was from, as `Login` has them.
+    variables that its login was from, as `Login` has them. `changed` are files that run things and
+    changed while it ran, relative to where it ran.
     """
 
     code: int
@@ -92,6 +93,7 @@ class Exit:
     cwd: Path | None = None
     version: str | None = None
     login: tuple[str, ...] | None = None
+    changed: tuple[str, ...] = ()
 
 
 class SpawnFailed(Exception):

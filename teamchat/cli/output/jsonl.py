@@ -195,6 +195,7 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "usage": outcome.usage and usage_fields(outcome.usage),
         "denied": None if outcome.denied is None else [dataclasses.asdict(denied) for denied in outcome.denied],
         "files": list(outcome.files),
+        "files_that_run": list(outcome.files_that_run),
         "tools": outcome.tools,
         "failed_tools": outcome.failed_tools,
         "left": list(outcome.left),

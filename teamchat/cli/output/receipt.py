@@ -184,6 +184,8 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
         yield "allow", "give it more with access or allow in the team file, then: teamchat trust"
     if outcome.files:
         yield "files", ", ".join(outcome.files)
+    if outcome.marked:
+        yield "runs", outcome.marked
     for text in outcome.notes:
         yield "note", text
     if outcome.failure and outcome.stderr_tail.strip():

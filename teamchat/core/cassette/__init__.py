@@ -116,6 +116,7 @@ class TurnLine(Line):
     beginning. `existing` are the `@paths` that existed, `slash` is the custom command that its person typed, `cwd` the
     folder of the agent where its output names it. `version` is that of the CLI where it is known. `login` names the
     variables that its login was from: none where it was a stored one, null where that is not known.
+    `changed` are files that run things and changed in the turn.
     `exit_code` is null where `error` says why it was not started.
     """
 
@@ -138,6 +139,7 @@ class TurnLine(Line):
     at: Seconds = 0.0
     seconds: Seconds = 0.0
     left: list[str] = []
+    changed: list[str] = []
     error: ErrorLine | None = None
 
     @field_validator("output")

@@ -176,6 +176,7 @@ class CassetteWriter:
                 "over_limit": turn.exit.over_limit,
                 "seconds": round(turn.exit.seconds, 3),
                 "left": turn.exit.left,
+                "changed": turn.exit.changed,
             }
         output = [encoded(line) for line in lines]  # clean already, and base64 has no secrets to be seen
         return Entry.model_validate({"turn": {**self._clean(values), "output": output}})

@@ -42,7 +42,9 @@ def recorded_turn(line: TurnLine) -> RecordedTurn:
         argv=tuple(line.argv),
         env_names=tuple(line.env),
         chunks=tuple(_chunk(at, stream, text) for at, stream, text in line.output),
-        exit=None if code is None else Exit(code, tuple(line.left), line.over_limit, line.seconds, cwd, version, login),
+        exit=None
+        if code is None
+        else Exit(code, tuple(line.left), line.over_limit, line.seconds, cwd, version, login, tuple(line.changed)),
         cut=Cut(Failure(cut.kind, cut.reason, cut.hint), cut.at) if cut else None,
         error=NotStarted(error.kind, error.text, error.hint) if error else None,
         at=line.at,

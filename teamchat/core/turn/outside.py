@@ -16,6 +16,7 @@ from teamchat.core.programs import Unusable, find_program
 from teamchat.core.prompting import Exists, exists
 from teamchat.core.starts import take_moment
 from teamchat.core.team import Member
+from teamchat.core.turn.files_that_run import watching
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.process import launch
@@ -96,7 +97,7 @@ class Outside:
     comes: Callable[[str], Awaitable[None]] = at_once
 
 
-REAL = Outside(launch, check_runnable, moment=take_moment)
+REAL = Outside(watching(launch), check_runnable, moment=take_moment)
 
 
 async def wait_to_start(turn: ReadyTurn, outside: Outside, stopper: Stopper) -> None:

@@ -13,6 +13,7 @@ from teamchat.core.ledger import reports_denials
 from teamchat.core.memory import Thread, own_share
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import TimedEvent
+from teamchat.core.turn.files_that_run import files_that_run
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.agent_events import (
     AgentEvent,
@@ -191,6 +192,7 @@ def _outcome(
     notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)][:20]
     if end.left:
         notes.append(f"ended what it left behind: {', '.join(end.left)}")
+    files = collected.files(end.cwd or turn.member.cwd)
     return Outcome(
         exit_code=end.exit_code,
         seconds=end.seconds,
@@ -200,7 +202,8 @@ def _outcome(
         usage=own_share(end.usage, before) if before else end.usage,
         version=version,
         denied=end.denied if end.denied or reports_denials(turn.runner, version) else None,
-        files=collected.files(end.cwd or turn.member.cwd),
+        files=files,
+        files_that_run=tuple(dict.fromkeys((*files_that_run(files), *end.changed))),
         tools=collected.count(ToolCall),
         failed_tools=collected.failed(),
         left=end.left,

@@ -1,0 +1,138 @@
+"""A turn that changed what other tools run is marked, whoever tells of the change: the CLI, or the file system."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.receipt import Outcome
+from teamchat.core.team import AgentSpec
+from teamchat.core.turn.files_that_run import MOST_READ, files_that_run
+from tests.cli.scene import actors, objects, steady
+from tests.core.stage import Stage, team_of
+from tests.crew import crew
+from tests.fakes.scripted import spoken
+from tests.program import run_here
+
+CHANGES = (
+    ("mkdir -p .claude && echo '{}' > .claude/settings.json", ".claude/settings.json"),
+    ("mkdir -p .gemini && echo '{}' > .gemini/settings.json", ".gemini/settings.json"),
+    ("mkdir -p .codex && echo > .codex/config.toml", ".codex/config.toml"),
+    ("echo ls > .envrc", ".envrc"),
+    ("echo ls > .git/hooks/pre-commit", ".git/hooks/pre-commit"),
+    ("chmod +x .git/hooks/waiting", ".git/hooks/waiting"),
+    ("rm .git/hooks/waiting", ".git/hooks/waiting"),
+    ("mkdir -p .vscode && echo '{}' > .vscode/tasks.json", ".vscode/tasks.json"),
+    ("touch -r Makefile .; echo x: >> Makefile; touch -r . Makefile", "Makefile"),
+    ("echo two > real.sh", ".husky/pre-push"),
+)
+
+
+def repository(root: Path) -> None:
+    for name in (".git/hooks", ".husky", "sub"):
+        (root / name).mkdir(parents=True)
+    (root / ".git/hooks/waiting").write_text("#!/bin/sh\n")
+    (root / ".git/hooks/waiting").chmod(0o644)
+    (root / "Makefile").write_text("all:\n")
+    (root / "real.sh").write_text("one\n")
+    (root / ".husky/pre-push").symlink_to("../real.sh")
+
+
+def done_by_shell(folder: Path, script: str, cwd: Path) -> Stage:
+    """A conversation whose one turn was a shell that ran `script` in `cwd`."""
+    own = AgentSpec("max-agent", ("/bin/sh", "-c", f"{script}; echo Done"))
+    team = team_of(folder, {"max": "plain"})
+    stage = Stage(folder, replace(team, agents={**team.agents, "max-agent": own}))
+    stage.member("max", cwd=cwd)
+    ended = asyncio.run(stage.open_real().send("[NEXT: max] Go"))
+    assert ended.text == "Done"
+    return stage
+
+
+def marked(stage: Stage) -> tuple[str, ...]:
+    (turn,) = stage.turns
+    assert turn.outcome is not None
+    return turn.outcome.files_that_run
+
+
+@pytest.mark.parametrize(("script", "name"), CHANGES)
+def test_what_a_shell_command_changed_is_marked(tmp_path: Path, script: str, name: str) -> None:
+    repository(tmp_path / "repo")
+    stage = done_by_shell(tmp_path, script, tmp_path / "repo")
+    assert marked(stage) == (name,)
+    assert stage.warnings == [f"max changed files that run things: {name}"]
+
+
+def test_a_change_at_the_root_of_the_repository_is_seen_from_a_folder_in_it(tmp_path: Path) -> None:
+    repository(tmp_path / "repo")
+    assert marked(done_by_shell(tmp_path, "echo > ../.envrc; echo > .env", tmp_path / "repo" / "sub")) == (
+        ".env",
+        "../.envrc",
+    )
+
+
+@pytest.mark.parametrize(
+    "script", ["true", "cp Makefile x; mv x Makefile", "touch Makefile", "echo > a.py; mkdir .env"]
+)
+def test_what_is_there_as_it_was_is_not_marked(tmp_path: Path, script: str) -> None:
+    repository(tmp_path / "repo")
+    stage = done_by_shell(tmp_path, script, tmp_path / "repo")
+    assert (marked(stage), stage.warnings) == ((), [])
+
+
+def test_a_pipe_and_a_large_file_of_such_a_name_are_no_trouble(tmp_path: Path) -> None:
+    repository(tmp_path / "repo")
+    (tmp_path / "repo" / "package.json").write_bytes(b"x" * (MOST_READ + 1))
+    script = "mkfifo .envrc; printf y | dd of=package.json conv=notrunc 2>/dev/null"
+    assert marked(done_by_shell(tmp_path, script, tmp_path / "repo")) == ("package.json",)
+
+
+def test_what_the_cli_tells_of_counts_wherever_it_lies(world: Path) -> None:
+    path = f"{world}/work/deep/.envrc"
+    call = {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": path}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "written"}
+    events = (
+        {"type": "assistant", "message": {"content": [call]}},
+        {"type": "user", "message": {"content": [result]}, "tool_use_result": {"filePath": path}},
+    )
+    output = "".join(json.dumps(event) + "\n" for event in events) + spoken("claude", "Done")
+    actors({"max": ("say", output)}, like="claude")
+    ran = steady(run_here("send", "--record", "a.cassette", "Go"))
+    assert ran.err.endswith("· max changed files that run things: deep/.envrc\n"), ran
+    lines = objects(run_here("replay", "--speed", "0", "--json", "a.cassette"))
+    (finished,) = [line for line in lines if line["type"] == "turn_finished"]
+    assert finished["files_that_run"] == ["deep/.envrc"]
+    assert "  runs      changed files that run things: deep/.envrc\n" in run_here("show").out
+
+
+def test_a_recording_has_what_the_file_system_showed(world: Path) -> None:
+    crew(world, {"max": [{"say": "Done", "touch": ".envrc"}]})
+    assert run_here("send", "--record", "a.cassette", "Go").code == 0
+    assert run_here("show", "--json").out.count('"files_that_run": [".envrc"]') == 1
+    played = run_here("replay", "--speed", "0", "--verify", "a.cassette")
+    assert (played.code, "changed files that run things: .envrc" in played.err) == (0, True), played.err
+
+
+@pytest.mark.parametrize(
+    ("path", "runs"),
+    [
+        ("/far/away/.git/hooks/pre-push", True),
+        (".claude/skills/x/SKILL.md", True),
+        ("deep/Makefile", True),
+        ("src/settings.json", False),
+        (".claude/notes.md", False),
+        ("Makefile.am", False),
+        ("", False),
+    ],
+)
+def test_a_path_is_known_by_its_end(path: str, *, runs: bool) -> None:
+    assert bool(files_that_run([path])) is runs
+
+
+def test_a_line_names_the_first_of_many() -> None:
+    outcome = Outcome(0, 1.0, files_that_run=("\x1b[2K", *(f"{number}/.env" for number in range(6))))
+    assert outcome.marked == ("changed files that run things: \\x1b[2K, 0/.env, 1/.env, 2/.env, 3/.env and 2 more")
