@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from teamchat.core.store.database import Database
+    from teamchat.core.store.sessions import Session
 
 
 def log(
@@ -58,11 +59,11 @@ def log(
                 head = f"{message.id} {name_of(message)}{to}" + (f" (turn {turn})" if turn else "")
                 write_block(head, message.content, placed_here(f"teamchat log --full {message.id}"))
         if not as_json:
-            for line in queue_lines(root, db, chosen.id, team):
+            for line in queue_lines(root, db, chosen, team):
                 note(line)
 
 
-def queue_lines(root: Path, db: Database, session: int, team: str | None) -> Iterator[str]:
+def queue_lines(root: Path, db: Database, session: Session, team: str | None) -> Iterator[str]:
     """Who runs and who waits, and whether who called them has left the `team`.
 
     Of what was left by a teamchat that was killed, that and what to type.
@@ -75,11 +76,11 @@ def queue_lines(root: Path, db: Database, session: int, team: str | None) -> Ite
     from teamchat.core.store.routes import open_routes
 
     def running() -> list[Route]:
-        return [route for route in open_routes(db, session) if route.status is Status.RUNNING]
+        return [route for route in open_routes(db, session.id) if route.status is Status.RUNNING]
 
-    left = abandoned(root, session, running)
-    routes = list(open_routes(db, session))
-    gone = who_left({route.by for route in routes}, team)
+    left = abandoned(root, session.id, running)
+    routes = list(open_routes(db, session.id))
+    gone = who_left({route.by for route in routes}, session, team)
     for route in routes:
         where = f" ({route.by} is no longer in the team)" if route.by in gone else ""
         yield f"{REASON if route in left else route.status}: {called(route)}{where}"
@@ -87,14 +88,17 @@ def queue_lines(root: Path, db: Database, session: int, team: str | None) -> Ite
         yield f"try: {placed_here('teamchat resume')}"
 
 
-def who_left(names: set[str], team: str | None) -> set[str]:
-    """Those of the names that no member has; none where the team file cannot be read."""
+def who_left(names: set[str], session: Session, team: str | None) -> set[str]:
+    """Those of the names that no member has; none where the team file cannot be read, or is not that of the session."""
     from teamchat.cli.place import find_team
     from teamchat.core.errors import TeamchatError
     from teamchat.core.names import fold
 
     try:
-        there = {fold(member.name) for member in find_team(team).members} if names else set()
+        found = find_team(team) if names else None
     except TeamchatError:
         return set()
+    if found is None or found.name != session.team:
+        return set()
+    there = {fold(member.name) for member in found.members}
     return {name for name in names if fold(name) not in there}

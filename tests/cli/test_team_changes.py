@@ -165,8 +165,9 @@ def test_the_log_says_that_who_asked_has_left(made: Crew, name: str, told: str) 
     )
 
 
-def test_where_the_team_file_is_broken_the_log_says_nothing_of_who_has_left(made: Crew) -> None:
-    made.file.write_text("broken [")
+@pytest.mark.parametrize("text", ["broken [", '[team]\nname = "other"\n[[members]]\nname = "kai"\ntype = "human"'])
+def test_a_broken_or_another_team_file_tells_nothing_of_who_has_left(made: Crew, text: str) -> None:
+    made.file.write_text(text)
     assert run_here("log").err == notes(
         "asked: kailai, called by max in msg-2", "waiting: sarah, called by max in msg-2"
     )
