@@ -24,6 +24,7 @@ from teamchat.runners.base import (
 from teamchat.runners.codex_config import misunderstood, trusting, without_servers
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.codex_rollout import used_in
+from teamchat.runners.codex_trust import without_project
 from teamchat.runners.logins import codex_login
 from teamchat.runners.mentions import checked, inert, others
 
@@ -80,7 +81,7 @@ class CodexRunner:
             argv += ("--disable", "plugins", "--disable", "apps")
             argv += without_servers(job.cwd, job.env, project_settings=job.project_settings)
         argv += ("--disable", "unbounded_connection_retries")  # without it a refused connection is tried for ever
-        argv += trusting(job.cwd) if job.project_settings else ()
+        argv += trusting(job.cwd) if job.project_settings else without_project(job.cwd, job.env)
         if job.model:
             argv += ("-m", job.model)
         argv += (f"--image={path}" for path in job.images)

@@ -23,19 +23,18 @@ SYSTEM = Path("/etc/codex/config.toml")
 
 
 def without_servers(cwd: Path, env: Mapping[str, str], *, project_settings: bool) -> tuple[str, ...]:
-    """The arguments that switch off every server, and without `project_settings` the project's whole configuration."""
-    files = [*_files(env), *(_of_project(cwd) if project_settings else ())]
+    """The arguments that switch off every server that a file which acts may name."""
+    files = [*user_files(env), *(_of_project(cwd) if project_settings else ())]
     servers = {name: kind for file in files for name, kind in _servers(file)}
-    table = ",".join(f"{_quoted(name)}={{{OFF[kind]}}}" for name, kind in sorted(servers.items()))
-    switched_off = ("-c", f"mcp_servers={{{table}}}") if servers else ()
-    return switched_off if project_settings else (*switched_off, "-c", _projects({cwd, _root(cwd)}, "untrusted"))
+    table = ",".join(f"{in_toml(name)}={{{OFF[kind]}}}" for name, kind in sorted(servers.items()))
+    return ("-c", f"mcp_servers={{{table}}}") if servers else ()
 
 
 def misunderstood(env: Mapping[str, str]) -> str | None:
     """Which of the files is beyond understanding, and why; None where all are understood."""
-    for file in _files(env):
+    for file in user_files(env):
         try:
-            _loaded(file)
+            loaded(file)
         except (OSError, ValueError) as error:
             return f"{file} cannot be read: {one_line(str(error))}"
     return None
@@ -53,24 +52,24 @@ def home(env: Mapping[str, str]) -> Path:
 
 def trusting(cwd: Path) -> tuple[str, ...]:
     """The arguments that let the project's own configuration act, for this run only; `--trust` would write it down."""
-    return ("-c", _projects({_root(cwd)}, "trusted"))
+    return ("-c", of_projects({root_of(cwd)}, "trusted"))
 
 
-def _projects(folders: set[Path], level: str) -> str:
-    table = ",".join(f'{_quoted(str(folder))}={{trust_level="{level}"}}' for folder in sorted(folders))
+def of_projects(folders: set[Path], level: str) -> str:
+    table = ",".join(f'{in_toml(str(folder))}={{trust_level="{level}"}}' for folder in sorted(folders))
     return f"projects={{{table}}}"
 
 
-def _root(cwd: Path) -> Path:
+def root_of(cwd: Path) -> Path:
     repositories = (folder for folder in (cwd, *cwd.parents) if os.path.exists(folder / ".git"))  # noqa: PTH110
     return next(repositories, cwd)
 
 
-def _quoted(text: str) -> str:
+def in_toml(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _files(env: Mapping[str, str]) -> Iterator[Path]:
+def user_files(env: Mapping[str, str]) -> Iterator[Path]:
     """The system's file, the user's, and those of the user's profiles."""
     yield from (SYSTEM, home(env) / "config.toml")
     yield from sorted(home(env).glob("*.config.toml"))
@@ -88,11 +87,11 @@ def _servers(file: Path) -> Iterator[tuple[str, str]]:
 
 def _settings(file: Path) -> dict[str, object]:
     try:
-        return _loaded(file)
+        return loaded(file)
     except (OSError, ValueError):
         return {}
 
 
-def _loaded(file: Path) -> dict[str, object]:
+def loaded(file: Path) -> dict[str, object]:
     """The tables of the file; Codex passes over a mark of byte order. Raises `OSError` and `ValueError`."""
     return loads(file.read_text("utf-8-sig"), DEEPEST) if file.is_file() else {}

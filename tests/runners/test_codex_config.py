@@ -38,15 +38,14 @@ def test_the_machines_servers_are_switched_off_too(tmp_path: Path, monkeypatch: 
     assert list(given(tmp_path, {"HOME": str(tmp_path)})["mcp_servers"]) == ["theirs"]
 
 
-def test_a_projects_servers_are_off_with_its_settings_and_by_name_with_project_settings(tmp_path: Path) -> None:
+def test_a_projects_servers_are_off_by_name_with_project_settings(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "sub").mkdir(parents=True)
     (project / ".git").mkdir()
     (project / ".codex").mkdir()
     (project / ".codex" / "config.toml").write_text('[mcp_servers.theirs]\ncommand = "z"\n')
     env = {"HOME": str(tmp_path)}
-    folders = {str(folder): {"trust_level": "untrusted"} for folder in (project, project / "sub")}
-    assert given(project / "sub", env) == {"projects": folders}
+    assert given(project / "sub", env) == {}
     switched_off = {"mcp_servers": {"theirs": {"command": "false", "enabled": False}}}
     assert given(project / "sub", env, project_settings=True) == switched_off
 

@@ -29,7 +29,6 @@ GEMINI = ("cli", "--output-format", "stream-json")
 POLICY = ("--admin-policy", "/scratch/policy.toml")
 NO_SERVERS = ("--strict-mcp-config", "--settings", '{"allowedMcpServers":[]}')
 LATER = ("--disallowedTools", *ACTS_LATER)
-UNTRUSTED = ("-c", 'projects={"/work space"={trust_level="untrusted"}}')
 
 
 class TestClaude:
@@ -146,7 +145,7 @@ class TestCodex:
     @pytest.mark.parametrize(
         ("access", "flags"),
         [
-            ("read", ("--sandbox", "read-only", *UNRULED, "--disable", "plugins", "--disable", "apps", *UNTRUSTED)),
+            ("read", ("--sandbox", "read-only", *UNRULED, "--disable", "plugins", "--disable", "apps")),
             (
                 "edit",
                 ("--sandbox", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true", *UNRULED),

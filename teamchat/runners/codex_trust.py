@@ -1,0 +1,83 @@
+"""A project that the user trusts in Codex: its instructions count, its configuration does not (observed at 0.169.0).
+
+In a folder that is trusted, or that nothing is known of, Codex reads AGENTS.md; a project's own `.codex/config.toml`
+acts where the folder is trusted, and a server that it names starts. A trust that the user's file has cannot be taken
+back for a run but by the word "untrusted", and then Codex reads no AGENTS.md of the project either. So it is handed
+that text in the words it would use itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from teamchat.runners.codex_config import in_toml, loaded, of_projects, root_of, user_files
+from teamchat.runners.foreign import scalar
+
+NAMES = ("AGENTS.override.md", "AGENTS.md")
+MOST = 32 * 1024  # bytes that Codex reads of a project's AGENTS.md where the user says nothing else
+LARGEST = 100_000  # bytes that an argument has room for
+
+
+def without_project(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    """The arguments with which no configuration of the project acts; none where the user does not trust it anyway."""
+    settings = _settings(env)
+    if settings is not None and not _trusts(settings, cwd):
+        return ()
+    distrust = ("-c", of_projects({cwd, root_of(cwd)}, "untrusted"))
+    told = _instructions(cwd, settings or [])
+    return (*distrust, "-c", f"developer_instructions={in_toml(told)}") if told else distrust
+
+
+def _settings(env: Mapping[str, str]) -> list[Mapping[str, object]] | None:
+    """What the user's files say; None where one is beyond understanding."""
+    try:
+        return [loaded(file) for file in user_files(env)]
+    except (OSError, ValueError):
+        return None
+
+
+def _trusts(settings: list[Mapping[str, object]], cwd: Path) -> bool:
+    """Whether any folder is trusted that is around `cwd`; in a work tree of git any that is trusted at all."""
+    trusted = {path for one in settings for path in _trusted(one)}
+    around = {str(folder) for folder in (cwd, *cwd.parents, *Path(os.path.realpath(cwd)).parents)}
+    return bool(trusted if (root_of(cwd) / ".git").is_file() else trusted & (around | {os.path.realpath(cwd)}))
+
+
+def _trusted(settings: Mapping[str, object]) -> Iterator[str]:
+    projects = settings.get("projects")
+    for path, project in projects.items() if isinstance(projects, dict) else ():
+        if isinstance(project, dict) and project.get("trust_level") == "trusted":
+            yield str(path).rstrip("/") or "/"
+
+
+def _instructions(cwd: Path, settings: list[Mapping[str, object]]) -> str:
+    """AGENTS.md of the repository's root, of `cwd` and of what is between, behind the user's own instructions."""
+    root = root_of(cwd)
+    folders = [folder for folder in (*reversed(cwd.parents), cwd) if folder == root or root in folder.parents]
+    texts = [text for folder in folders if (text := _agents(folder, settings))]
+    own = [told for one in settings if isinstance(told := one.get("developer_instructions"), str)]
+    if not texts:
+        return ""
+    sizes = [size for one in settings if isinstance(size := one.get("project_doc_max_bytes"), int)]
+    most = min((*sizes[-1:], LARGEST)) if sizes else MOST
+    cut = "\n\n".join(texts).encode()[: max(most, 0)].decode(errors="ignore")
+    told = f"# AGENTS.md instructions for {cwd}\n\n<INSTRUCTIONS>\n{cut}\n</INSTRUCTIONS>" if cut else ""
+    return "\n\n".join(filter(None, (*own[-1:], told)))
+
+
+def _agents(folder: Path, settings: list[Mapping[str, object]]) -> str:
+    """The text of the first instruction file of that folder."""
+    others = [name for one in settings for name in _texts(one.get("project_doc_fallback_filenames"))]
+    for name in (*NAMES, *others):
+        try:
+            if (folder / name).is_file():
+                return scalar((folder / name).read_text("utf-8", "replace")).strip()
+        except (OSError, ValueError):
+            continue
+    return ""
+
+
+def _texts(value: object) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
