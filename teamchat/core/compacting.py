@@ -14,7 +14,7 @@ from teamchat.core.history import Said, text_of
 from teamchat.core.layers.compression import worth_telling
 from teamchat.core.messages import well_formed
 from teamchat.core.store.summaries import Summary, add_summary, summary_before
-from teamchat.core.store.texts import pack
+from teamchat.core.store.texts import pack_text
 from teamchat.core.store.turns import Turn, last_compaction
 from teamchat.core.team import Member, Team
 from teamchat.core.turn.ready import Errand
@@ -112,7 +112,7 @@ class Compacting:
             people = [*covered, *said[: len(fitting)]]
             kept = recent_people(people, lambda text: of.manager.quoted_bytes(text) + AROUND, of.team.kept_tokens)
             text = well_formed(answer)
-            packed = pack(text.encode())
+            packed = pack_text(text)
             summary = Summary(member.name, prompt.answers.id, kept, text)
             return lambda turn: add_summary(of.db, of.session, turn, summary, packed)
 

@@ -17,9 +17,9 @@ LINE = "A line of a long answer, in which nothing is meant.\n"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the memory")
 
 
-def peak(*args: str) -> int:
+def peak(*args: str, code: int = 0) -> int:
     ran = ended(start(*args, program=MEASURED))
-    assert ran.code == 0, ran.err
+    assert ran.code == code, ran.err
     return int(Path("peak").read_text())
 
 
@@ -38,3 +38,12 @@ def test_a_large_reply_takes_less_than_twice_its_size(text: str) -> None:
         ("send --new --quiet Go", 3),  # its markers are taken out of the whole
     ):
         assert peak(*typed.split()) - idle < times * size, typed
+
+
+def test_what_a_failed_turn_has_left_takes_less_than_twice_its_size() -> None:
+    actors({"max": ["reply", "Short."]})
+    idle = peak("send", "Go")
+    actors({"max": ["again", LINE, str(MEGABYTES), "+", "exit-with", "1"]})
+    assert peak("send", "Go", code=1) - idle < 1.5 * MEGABYTES * 1_000_000
+    for typed in ("show", "show --reply", "show --json"):
+        assert peak(*typed.split()) - idle < 1.5 * MEGABYTES * 1_000_000, typed

@@ -5,14 +5,16 @@ from __future__ import annotations
 import codecs
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.rows import Row
+from teamchat.runners.growing import joined
 
 COMPRESS_FROM = 512  # bytes; below that zlib gains nothing
-SLICE = 256 * 1024  # bytes that are read or made at once
+LEVEL = 6  # of compression
+SLICE = 256 * 1024  # bytes, or characters, that are read or made at once
 
 
 SELECT = "SELECT hash, compressed, body FROM texts WHERE hash = ?"
@@ -30,9 +32,28 @@ class Packed:
 
 def pack(body: bytes) -> Packed:
     """Hash and compress `body`: seconds for a large one, so it is done before the transaction that stores it."""
-    packed = zlib.compress(body, 6) if len(body) >= COMPRESS_FROM else body
-    compressed = len(packed) < len(body)
-    return Packed(hashlib.sha256(body).hexdigest(), len(body), compressed, packed if compressed else body)
+    return _packed(_slices(body), lambda: body)
+
+
+def pack_text(text: str) -> Packed:
+    """The same for a text that may be large: it is encoded in slices."""
+
+    def encoded(piece: str) -> bytes:
+        return piece.encode(errors="replace")
+
+    return _packed((encoded(text[at : at + SLICE]) for at in range(0, len(text), SLICE)), lambda: encoded(text))
+
+
+def _packed(slices: Iterable[bytes], whole: Callable[[], bytes]) -> Packed:
+    digest, stream, size = hashlib.sha256(), zlib.compressobj(LEVEL), 0
+    packed: list[bytes] = []
+    for data in slices:
+        digest.update(data)
+        size += len(data)
+        packed.append(stream.compress(data))
+    body = b"".join((*packed, stream.flush()))
+    compressed = COMPRESS_FROM <= size > len(body)
+    return Packed(digest.hexdigest(), size, compressed, body if compressed else whole())
 
 
 def put_text(db: Database, text: Packed) -> str:
@@ -51,7 +72,7 @@ def get_text(db: Database, key: str) -> bytes:
 
 def text_of(db: Database, key: str) -> str:
     """The text of a key. Raises `DamagedStore`, also where it is no text."""
-    return db.the(lambda row: a_text(row).decode(), SELECT, key)
+    return joined(pieces_of(db, key))
 
 
 def pieces_of(db: Database, key: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from teamchat.core.pairing import StoredEvent, paired
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
-from teamchat.core.store.texts import Packed, get_text, pack, put_text, text_of
+from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, text_of
 from teamchat.runners.agent_events import AgentEvent, TextDelta
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def trace(text: str = "", vendor_session: str | None = None, events: Iterable[Ti
     """Make ready what a turn leaves: much work for a large text, and so done before the transaction that ends it."""
     kept = (timed for timed in events if not isinstance(timed.event, TextDelta))  # a Text holds their sum
     return Trace(
-        pack(text.encode(errors="replace")) if text else None,
+        pack_text(text) if text else None,
         vendor_session,
         tuple((round(timed.at, 3), type(timed.event).__name__, dump(timed.event)) for timed in kept),
     )
