@@ -34,6 +34,7 @@ from teamchat.runners.mentions import existing, inert, mentions, others
 
 # the settings stop servers that come another way than by configuration, such as by --mcp-config in a member's args
 NO_SERVERS = ("--strict-mcp-config", "--settings", '{"allowedMcpServers":[]}')
+WEB = ("WebFetch", "WebSearch")
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
         # only a tool that is not there is read-only whatever the user's rules allow; --tools leaves MCP tools in
@@ -45,7 +46,7 @@ ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
         "read": "reads files; has no tool that writes or runs anything, and no MCP server (--tools Read,Grep,Glob)",
-        "edit": "edits files of the workspace and runs what `allow` names (--permission-mode acceptEdits)",
+        "edit": "edits the workspace, runs what `allow` names, no web; your rules and additionalDirectories widen it",
         "full": "may do everything (--dangerously-skip-permissions)",
     }
 )
@@ -94,7 +95,7 @@ class ClaudeRunner:
         env = {"CLAUDE_CODE_MAX_RETRIES": "3", **IN_TURNS_ONLY}  # ten, the default, take three minutes
         argv = [*job.program, *STREAM, *_session(job), *system, *ACCESS[job.access]]
         if job.access != "read":  # which has none of them
-            argv += ("--disallowedTools", *ACTS_LATER)
+            argv += ("--disallowedTools", *ACTS_LATER, *(WEB if job.access == "edit" else ()))
         if job.access == "edit" and job.allow:
             argv += ("--allowedTools", *(f"Bash({command}:*)" for command in job.allow))
         if not job.project_settings:

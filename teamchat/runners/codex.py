@@ -28,18 +28,26 @@ from teamchat.runners.codex_trust import without_project
 from teamchat.runners.logins import codex_login
 from teamchat.runners.mentions import checked, inert, others
 
+WORKSPACE = (  # whatever the user's configuration adds to it
+    *(
+        "-c",
+        "sandbox_workspace_write.exclude_slash_tmp=true",
+    ),  # it is everybody's; the turn's own TMPDIR stays writable
+    *("-c", "sandbox_workspace_write.writable_roots=[]"),
+    *("-c", "sandbox_workspace_write.network_access=false"),
+)
+NO_WEB = ("-c", 'web_search="disabled"')
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
         "read": ("--sandbox", "read-only"),
-        # /tmp is everybody's; the turn's own TMPDIR stays writable
-        "edit": ("--sandbox", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true"),
+        "edit": ("--sandbox", "workspace-write", *WORKSPACE),
         "full": ("--dangerously-bypass-approvals-and-sandbox",),
     }
 )
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
-        "read": "reads files, runs commands that cannot write or reach a network; no MCP server (--sandbox read-only)",
-        "edit": "edits files and runs commands, writing in the workspace only, no network (--sandbox workspace-write)",
+        "read": "reads files, runs commands that cannot write; no network, web or MCP server (--sandbox read-only)",
+        "edit": "edits files and runs commands in the workspace only, no network, no web (--sandbox workspace-write)",
         "full": "may do everything (--dangerously-bypass-approvals-and-sandbox)",
     }
 )
@@ -76,7 +84,7 @@ class CodexRunner:
         argv = [*job.program, "exec", "--json", "--skip-git-repo-check", "--color", "never", "-C", str(job.cwd)]
         argv += ACCESS[job.access]
         # the user's rules could run a command outside the sandbox, and a reviewer model could approve it
-        argv += ("--ignore-rules", "-c", 'approval_policy="never"') if job.access != "full" else ()
+        argv += ("--ignore-rules", "-c", 'approval_policy="never"', *NO_WEB) if job.access != "full" else ()
         if job.access == "read":
             argv += ("--disable", "plugins", "--disable", "apps")
             argv += without_servers(job.cwd, job.env, project_settings=job.project_settings)

@@ -38,7 +38,7 @@ ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
         "read": "reads files of the workspace; may not write or run anything; no MCP server (--admin-policy)",
-        "edit": "edits files of the workspace and runs what `allow` names (--approval-mode auto_edit, --admin-policy)",
+        "edit": "edits the workspace, runs what `allow` names, no web; your policies and includeDirectories widen it",
         "full": "may do everything (--approval-mode yolo)",
     }
 )
@@ -56,6 +56,14 @@ denyMessage = "this member may only read"
 toolName = ["list_directory", "read_file", "read_many_files", "grep_search", "glob"]
 decision = "allow"
 priority = 200
+"""
+NO_WEB_POLICY = """\
+[[rule]]
+toolName = ["google_web_search", "web_fetch"]
+decision = "deny"
+priority = 300
+denyMessage = "this member has no web"
+
 """
 
 _NEVER_A_PATH = frozenset(",;!?()[]{}")  # an `@` right before one of these was seen to stay text
@@ -88,7 +96,8 @@ class GeminiRunner:
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "--output-format", "stream-json", *ACCESS[job.access]]
-        env = {"GEMINI_CLI_NO_RELAUNCH": "true", "NO_COLOR": "1"}  # one process less, and signals reach it
+        # one process less, and signals reach it; and no folders of an editor whose terminal teamchat runs in
+        env = {"GEMINI_CLI_NO_RELAUNCH": "true", "NO_COLOR": "1", "GEMINI_CLI_IDE_WORKSPACE_PATH": ""}
         files = {}
         if policy := _policy(job):
             path = job.scratch / "policy.toml"
@@ -141,7 +150,8 @@ def _policy(job: Job) -> str | None:
     """The rules that bound this member's tools, as an admin policy; None where the mode alone does."""
     if job.access == "read":
         return READ_POLICY
-    if job.access == "edit" and job.allow:
+    if job.access == "edit":
         commands = json.dumps(job.allow, ensure_ascii=False)
-        return f'[[rule]]\ntoolName = "run_shell_command"\ncommandPrefix = {commands}\n{ALLOW}'
+        allowed = f'[[rule]]\ntoolName = "run_shell_command"\ncommandPrefix = {commands}\n{ALLOW}' if job.allow else ""
+        return NO_WEB_POLICY + allowed
     return None

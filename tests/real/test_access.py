@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from teamchat.core.scripted.reply import Reply, ToolUse
+from teamchat.core.scripted.server import tool_results
 from teamchat.runners.base import Vendor
 from tests.real.world import World
 
@@ -91,6 +94,53 @@ def test_edit_does_not_write_outside_the_workspace(user: World, vendor: Vendor, 
     user.server.script(vendor, writing(vendor, outside / "made.txt"))
     assert user.json("send", "--trust", "Write a file").code == 0
     assert list(outside.iterdir()) == []
+
+
+def widen_edit(user: World, outside: Path) -> None:
+    """Settings of the user's own that would give `edit` another folder, a network and the web."""
+    home = Path(user.env["HOME"])
+    (home / ".claude").mkdir(exist_ok=True)
+    permissions = {"allow": ["WebFetch", "WebSearch"]}
+    (home / ".claude" / "settings.json").write_text(json.dumps({"permissions": permissions}))
+    config = home / ".codex" / "config.toml"
+    widened = f'[sandbox_workspace_write]\nnetwork_access = true\nwritable_roots = ["{outside}"]\n'
+    config.write_text('web_search = "live"\n' + config.read_text() + widened)
+    (home / ".gemini" / "policies").mkdir(exist_ok=True)
+    policy = '[[rule]]\ntoolName = ["web_fetch", "google_web_search"]\ndecision = "allow"\npriority = 999\n'
+    (home / ".gemini" / "policies" / "mine.toml").write_text(policy)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_the_users_settings_give_edit_no_web_and_codex_no_other_folder(
+    user: World, vendor: Vendor, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    widen_edit(user, outside)
+    page = f"{user.server.url}/page"
+    fetch = f"python3 -c 'import urllib.request as u; u.urlopen(\"{page}\")'"
+    tools: dict[Vendor, list[ToolUse]] = {
+        "claude": [ToolUse("WebFetch", {"url": page, "prompt": "Read"}), ToolUse("WebSearch", {"query": "x"})],
+        "codex": [ToolUse("exec_command", {"cmd": f"touch '{outside}/made'"}), ToolUse("exec_command", {"cmd": fetch})],
+        "gemini": [ToolUse("web_fetch", {"prompt": f"Read {page}"}), ToolUse("google_web_search", {"query": "x"})],
+    }
+    user.server.script(vendor, [*(Reply(tools=(tool,)) for tool in tools[vendor]), Reply("I tried.")])
+    for access in ("read", "edit"):
+        user.member(vendor, f'access = "{access}"')
+        assert user.json("send", "--trust", "Look").result["text"] == "I tried."
+        user.server.script(vendor, [*(Reply(tools=(tool,)) for tool in tools[vendor]), Reply("I tried.")])
+    assert not [request.path for request in user.server.requests if "/page" in request.path]
+    assert list(outside.iterdir()) == []
+    if vendor == "claude":  # which looks its tools up where there are many, and has the vendor's model search
+        assert all("is disabled for this session" in result for result in tool_results(user.last(vendor)))
+    offered = {tool.get("name") or tool.get("type") for tool in offered_tools(user.last(vendor).body)}
+    assert not offered & {"WebFetch", "WebSearch", "web_search", "web_fetch", "google_web_search"}
+
+
+def offered_tools(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tools that a model was offered, in the format of whatever vendor."""
+    tools = body.get("tools", [])
+    return [tool for one in tools for tool in one.get("functionDeclarations", [one])]
 
 
 def test_full_access_is_refused_where_claude_refuses_it_to_root(user: World) -> None:

@@ -23,12 +23,18 @@ ALL: list[Runner] = [ClaudeRunner(), CodexRunner(), GeminiRunner(), PipeRunner()
 CLAUDE = ("cli", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 USER_ONLY = ("--setting-sources", "user", "--add-dir", "/work space")
 CODEX = ("cli", "exec", "--json", "--skip-git-repo-check", "--color", "never", "-C", "/work space")
-UNRULED = ("--ignore-rules", "-c", 'approval_policy="never"')
+UNRULED = ("--ignore-rules", "-c", 'approval_policy="never"', "-c", 'web_search="disabled"')
 BOUNDED = ("--disable", "unbounded_connection_retries")
 GEMINI = ("cli", "--output-format", "stream-json")
 POLICY = ("--admin-policy", "/scratch/policy.toml")
 NO_SERVERS = ("--strict-mcp-config", "--settings", '{"allowedMcpServers":[]}')
 LATER = ("--disallowedTools", *ACTS_LATER)
+EDIT = ("--permission-mode", "acceptEdits", *LATER, "WebFetch", "WebSearch")
+WORKSPACE = tuple(
+    word
+    for key in ("exclude_slash_tmp=true", "writable_roots=[]", "network_access=false")
+    for word in ("-c", f"sandbox_workspace_write.{key}")
+)
 
 
 class TestClaude:
@@ -36,10 +42,7 @@ class TestClaude:
         ("access", "flags"),
         [
             ("read", ("--permission-mode", "default", "--tools", "Read,Grep,Glob", *NO_SERVERS)),
-            (
-                "edit",
-                ("--permission-mode", "acceptEdits", *LATER, "--allowedTools", "Bash(pytest:*)", "Bash(npm test:*)"),
-            ),
+            ("edit", (*EDIT, "--allowedTools", "Bash(pytest:*)", "Bash(npm test:*)")),
             ("full", ("--dangerously-skip-permissions", *LATER)),
         ],
     )
@@ -49,7 +52,7 @@ class TestClaude:
 
     def test_edit_without_allowed_commands_names_none(self) -> None:
         argv = ClaudeRunner().command(replace(JOB, access="edit")).argv
-        assert argv == (*CLAUDE, "--permission-mode", "acceptEdits", *LATER, *USER_ONLY)
+        assert argv == (*CLAUDE, *EDIT, *USER_ONLY)
 
     def test_model_and_extra_arguments_come_last(self) -> None:
         argv = ClaudeRunner().command(replace(JOB, model="opus", args=("--effort", "high"))).argv
@@ -146,10 +149,7 @@ class TestCodex:
         ("access", "flags"),
         [
             ("read", ("--sandbox", "read-only", *UNRULED, "--disable", "plugins", "--disable", "apps")),
-            (
-                "edit",
-                ("--sandbox", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true", *UNRULED),
-            ),
+            ("edit", ("--sandbox", "workspace-write", *WORKSPACE, *UNRULED)),
             ("full", ("--dangerously-bypass-approvals-and-sandbox",)),
         ],
     )
@@ -192,13 +192,13 @@ class TestGemini:
     def test_edit_brings_a_policy_for_the_commands_it_allows(self) -> None:
         job = replace(JOB, access="edit", allow=('say "hi"', "npm test"))
         policy = GeminiRunner().command(job).files[SCRATCH / "policy.toml"]
-        (rule,) = tomllib.loads(policy.decode())["rule"]
+        web, rule = tomllib.loads(policy.decode())["rule"]
+        assert (web["toolName"], web["decision"]) == (["google_web_search", "web_fetch"], "deny")
         assert (rule["toolName"], rule["commandPrefix"]) == ("run_shell_command", ['say "hi"', "npm test"])
         assert rule["decision"] == "allow"
 
-    @pytest.mark.parametrize("access", ["edit", "full"])
-    def test_what_needs_no_policy_brings_none(self, access: Access) -> None:
-        command = GeminiRunner().command(replace(JOB, access=access))
+    def test_full_brings_no_policy(self) -> None:
+        command = GeminiRunner().command(replace(JOB, access="full"))
         assert [path.name for path in command.files] == ["users-own-env.cjs"]
         assert "--admin-policy" not in command.argv
 
@@ -223,6 +223,7 @@ class TestGemini:
     def test_the_environment_is_headless_and_keeps_the_project_out(self) -> None:
         command = GeminiRunner().command(replace(JOB, env={"NODE_OPTIONS": "--use-openssl-ca"}))
         assert command.env == {
+            "GEMINI_CLI_IDE_WORKSPACE_PATH": "",
             "GEMINI_CLI_NO_RELAUNCH": "true",
             "GEMINI_CLI_TRUST_WORKSPACE": "false",
             "NODE_OPTIONS": '--require "/scratch/users-own-env.cjs" --use-openssl-ca',
