@@ -55,12 +55,14 @@ fuzz: $(VENV)/ready
 		tests/cli/test_damaged_store.py -n auto \
 		--hypothesis-profile=fuzz --timeout=0
 
-# Times, memory and ratios, never asserted by tests; some minutes. What memory saves and hostile text costs have bounds, which fail it.
+# Times, memory and ratios, never asserted by tests; some minutes. What memory saves, and what large replies and hostile text
+# cost, have bounds, which fail it.
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/group.py
 	$(BIN)/python -m benchmarks.chain
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python -m benchmarks.replies
 	$(BIN)/python benchmarks/prompt.py
 	$(BIN)/python -m benchmarks.hostile
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from io import RawIOBase
 from threading import Event, Thread
 
-NOTICE_S = 0.2  # of work, without an answer of the event loop, after the first signal; a slow disk is not told of
+NOTICE_S = 0.1  # of work, without an answer of the event loop, after the first signal; a slow disk is not told of
 PATIENCE_S = 0.5  # for the event loop to answer after the second
 LOOK_S = 0.05
 BUSY = "still busy; Ctrl-C now ends teamchat at once"
