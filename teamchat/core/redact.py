@@ -10,57 +10,10 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
+from teamchat.core.key_shapes import INSIDE, SHAPES
+
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
 SHORTEST = 6  # characters; a shorter value ("1", "true") is no secret and stands everywhere
-BASE64 = r"[A-Za-z0-9+/=]"
-URL_SAFE = r"[A-Za-z0-9_-]"
-SPACE = r"(?:\s|\\+[nrt])"  # also as JSON has it
-PRIVATE_KEY = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-TO_ITS_END = rf"(?:(?!-----)[\w\s+/=\\:,.()@<>-])*+-----END {PRIVATE_KEY}"
-SHAPES: tuple[tuple[str, str], ...] = (
-    ("sk-", rf"(?=[a-z_-]{{0,40}}[A-Z0-9]){URL_SAFE}{{16,}}"),  # Anthropic, OpenAI, OpenRouter, DeepSeek; no CSS class
-    ("AIza", rf"{URL_SAFE}{{30,}}"),  # Google, with the next two
-    ("GOCSPX-", rf"{URL_SAFE}{{20,}}"),
-    ("ya29.", rf"{URL_SAFE}{{30,}}"),
-    *((f"gh{kind}_", r"[A-Za-z0-9]{30,}") for kind in "pousr"),  # GitHub
-    ("github_pat_", r"[A-Za-z0-9_]{30,}"),
-    *((start, rf"{URL_SAFE}{{18,}}") for start in ("glpat-", "glrt-", "gldt-", "glptt-")),  # GitLab
-    *((f"xox{kind}-", r"[A-Za-z0-9-]{10,}") for kind in "abeoprs"),  # Slack, with the next two
-    ("xapp-", r"[0-9]-[A-Za-z0-9-]{16,}"),
-    ("hooks.slack.com/services/", r"[A-Za-z0-9/]{20,}"),
-    ("AKIA", r"[A-Z0-9]{16}\b"),  # AWS
-    ("ASIA", r"[A-Z0-9]{16}\b"),
-    *(
-        (name, rf"[\\\"' ]{{0,4}}[=:][\\\"' ]{{0,4}}(?P<value>{BASE64}{{40}})(?!{BASE64})")
-        for name in ("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "SecretAccessKey", "secretAccessKey")
-    ),
-    ("AccountKey=", rf"(?P<value>{BASE64}{{60,}})"),  # Azure
-    ("hf_", r"[A-Za-z0-9]{30,}"),  # Hugging Face
-    ("npm_", r"[A-Za-z0-9]{36}"),
-    ("pypi-", rf"{URL_SAFE}{{50,}}"),
-    ("dckr_pat_", rf"{URL_SAFE}{{20,}}"),  # Docker
-    ("sk_live_", r"[A-Za-z0-9]{16,}"),  # Stripe, with the next two
-    ("rk_live_", r"[A-Za-z0-9]{16,}"),
-    ("whsec_", r"[A-Za-z0-9+/]{24,}"),
-    ("SG.", rf"{URL_SAFE}{{22}}\.{URL_SAFE}{{43}}"),  # SendGrid
-    ("gsk_", r"[A-Za-z0-9]{40,}"),  # Groq
-    ("xai-", r"[A-Za-z0-9]{40,}"),
-    ("dop_v1_", r"[a-f0-9]{64}"),  # DigitalOcean
-    ("AGE-SECRET-KEY-1", r"[0-9A-Z]{50,}"),
-    # JSON web tokens: a run of letters is looked at from its beginning only
-    ("ey", rf"(?<!-ey){URL_SAFE}{{10,}}+\.ey{URL_SAFE}{{10,}}+\.{URL_SAFE}{{10,}}"),
-    # with its end, else what looks like more of it
-    (
-        "-----BEGIN ",
-        rf"{PRIVATE_KEY}(?:{TO_ITS_END}|(?:{SPACE}*+{BASE64}{{20,}}+)*+(?:{SPACE}*+{BASE64}++\Z)?)",
-    ),
-    # user:password in an address, but for a template's placeholders
-    ("://", r"(?P<value>(?!\$?[{(<])[^/\s:@\"'\\]++:(?!\$?[{(<])[^/\s@\"'\\]++)(?=@)"),
-)
-"""How well-known keys begin and go on. `value` is the secret where that is less than the whole.
-
-Each is found by its beginning, as plain text; what follows is bounded, or read once: the cost is linear.
-"""
 
 # A word begins too behind a line end as JSON writes it, and behind a colour. Each has a sign that no key has, or a run
 # of letters would be looked at again from each of its `0m`.
@@ -76,6 +29,7 @@ def _word(start: str, rest: str) -> re.Pattern[str]:
     return re.compile(plain + alone + rest)
 
 
+_compiled = cache(re.compile)
 _NOT_LINE_ENDS = re.compile(r"(\\+[nr])|[^\r\n]")
 
 
@@ -85,6 +39,10 @@ def redact_shapes(text: str) -> tuple[str, int]:
     for start, rest in SHAPES:
         if start in text:
             text, found = _word(start, rest).subn(_stars, text)
+            count += found
+    for held, whole in INSIDE:
+        if _compiled(held).search(text):
+            text, found = _compiled(whole).subn(_stars, text)
             count += found
     return text, count
 
