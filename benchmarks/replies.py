@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.runners.processes import agent
@@ -92,10 +92,11 @@ def memory(megabytes: int) -> bool:
 
 def reads_output(process: subprocess.Popen[bytes]) -> bool:
     """Whether it has the agent's output open."""
-    try:
-        return any(file.readlink().name == "stdout" for file in Path(f"/proc/{process.pid}/fd").iterdir())
-    except OSError:
-        return True  # it was closed meanwhile: look again
+    for file in Path(f"/proc/{process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            if file.readlink().name == "stdout":
+                return True
+    return False
 
 
 def answer_s(process: subprocess.Popen[bytes]) -> float:
