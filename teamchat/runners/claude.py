@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
@@ -27,8 +28,8 @@ from teamchat.runners.base import (
 )
 from teamchat.runners.claude_commands import find, input_line, with_command
 from teamchat.runners.claude_events import ClaudeEvents
-from teamchat.runners.claude_version import version_of
 from teamchat.runners.foreign import scalar
+from teamchat.runners.installed import installed_version
 from teamchat.runners.logins import claude_login
 from teamchat.runners.mentions import existing, inert, mentions, others
 
@@ -59,6 +60,7 @@ TAKES_FILE = (2, 1, 197)  # the oldest version that was seen to take the system 
 LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes 131,071 for one argument
 
 _GLUED = re.compile(r'[\w"`(]', re.ASCII)  # an `@` right after one of these was seen to stay text
+_INSTALLER = re.compile(r"/claude/versions/([0-9.]+)\Z")  # the place that its own installer gives a version (2.1.330)
 _NO_FILE = re.compile(r'agent-|"[^"\n]{1,4096} \(agent\)"|[\w.-]+:\S', re.ASCII)  # an agent, or what an MCP server has
 # "The user included the keyword ..." (2.1.197 to 2.1.330); the hyphen is how it writes them itself where they are inert
 _KEYWORD = re.compile(r"\bultra(?=(?:code|plan|review|think)\b)", re.IGNORECASE | re.ASCII)
@@ -154,9 +156,18 @@ def _system_text(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:
         return (), {}
     text = scalar(job.system_text)
     content = text.encode()
-    version = version_of(job.program[0], job.env)
     fits = len(content) <= LONGEST_ARGUMENT and b"\0" not in content
-    if fits and (version is None or version < TAKES_FILE):
+    if fits and not _takes_file(job):
         return ("--append-system-prompt", text), {}
     path = job.scratch / "system.md"
     return ("--append-system-prompt-file", str(path)), {path: content}
+
+
+def _takes_file(job: Job) -> bool:
+    """Whether the program is known to be a version that takes its system text by file."""
+    program = shutil.which(job.program[0], path=job.env.get("PATH", os.defpath))
+    if program is None:
+        return False
+    own = _INSTALLER.search(os.path.realpath(program))
+    version = own[1] if own else installed_version(program, ClaudeRunner.package) or ""
+    return tuple(map(int, re.findall("[0-9]{1,9}", version)[:3])) >= TAKES_FILE

@@ -29,9 +29,9 @@ from tests.real.clis import PINNED
 from tests.runners.processes import eventually, ignores, ignoring, lives
 
 VENDOR = ROOT / "tests" / "fakes" / "vendor.py"
-ROWS = ["version", "flags", "events", "stdin", "resume", "stop", "denials", "time"]
+ROWS = ["version", "flags", "events", "stdin", "mentions", "resume", "stop", "denials", "time"]
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
-STAYS = [*ROWS[:5], "stays", *ROWS[5:]]  # Claude can be kept running
+CLAUDES = [*ROWS[:5], "keywords", "resume", "stays", "later", *ROWS[6:]]  # it has keywords and can be kept running
 Put = Callable[..., None]
 
 
@@ -68,7 +68,7 @@ def test_clis_that_behave_hold_in_every_row(put: Put, world: Path) -> None:
     ran, rows = proved()
     assert ran.code == 0, ran.out
     for vendor in VENDORS:
-        assert states(rows, vendor) == dict.fromkeys(STAYS if vendor == "claude" else ROWS, "ok"), ran.out
+        assert states(rows, vendor) == dict.fromkeys(CLAUDES if vendor == "claude" else ROWS, "ok"), ran.out
         assert rows[vendor, "events"]["value"].split() == list(SHAPES[vendor].needed)
     assert rows["claude", "stdin"]["value"] == "2700000 characters"
     assert sorted(world.rglob("*")) == before, "something was left behind"
@@ -149,7 +149,7 @@ def test_a_refused_flag_is_named_and_nothing_else_is_claimed(put: Put) -> None:
     assert states(rows, "codex") == {
         "version": "ok",
         "flags": "failed",
-        **dict.fromkeys(["events", "stdin", "resume", "stop", "denials"], "unknown"),
+        **dict.fromkeys(["events", "stdin", "mentions", "resume", "stop", "denials"], "unknown"),
     }
 
 
@@ -158,7 +158,12 @@ def test_a_flag_of_one_access_that_is_refused_is_named_with_it(put: Put) -> None
     ran, rows = proved()
     assert ran.code == ExitCode.MEMBER_FAILED
     assert "for edit: " in rows["gemini", "flags"]["text"]
-    assert states(rows, "gemini") == {**dict.fromkeys(ROWS, "ok"), "flags": "failed", "stop": "unknown"}
+    assert states(rows, "gemini") == {
+        **dict.fromkeys(ROWS, "ok"),
+        "flags": "failed",
+        "mentions": "unknown",
+        "stop": "unknown",
+    }
 
 
 def test_a_process_that_should_stay_and_leaves_fails(put: Put) -> None:
@@ -177,6 +182,34 @@ def test_a_process_that_ends_in_the_middle_of_a_line_fails(put: Put) -> None:
     assert rows["claude", "stays"]["text"] == "kept running, it ended after its first turn"
 
 
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_quoted_mention_that_is_taken_for_a_wish_fails(put: Put, vendor: Vendor) -> None:
+    put(vendor, expands={"prover": 'The user wants\nthe agent "prover".'})
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert {what for what, found in states(rows, vendor).items() if found != "ok"} == {"mentions"}
+    assert rows[vendor, "mentions"]["text"] == (
+        "files, agents and skills that others mention are taken for a wish: 'The user wants the agent \"prover\".'"
+    )
+
+
+def test_a_quoted_keyword_that_is_taken_for_a_wish_fails(put: Put) -> None:
+    put("claude", expands={"ultra-think": "The user included the keyword ULTRATHINK."})
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert {what for what, found in states(rows, "claude").items() if found != "ok"} == {"keywords"}
+    assert rows["claude", "keywords"]["text"].startswith("keywords that others mention are taken for a wish: 'The user")
+
+
+def test_a_process_that_may_act_after_its_turn_fails(put: Put) -> None:
+    put("claude", later=True)
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert {what for what, found in states(rows, "claude").items() if found != "ok"} == {"later"}
+    text = "kept running, it may act after its turn: CronCreate, ScheduleWakeup, Monitor"
+    assert rows["claude", "later"]["text"] == text
+
+
 def test_many_new_events_are_counted(put: Put) -> None:
     put("codex", chatty=40)
     ran, rows = proved()
@@ -193,7 +226,7 @@ def test_requests_that_can_not_be_read_are_told(put: Put, vendor: str) -> None:
     put(vendor, garbled=True)
     ran, rows = proved()
     assert ran.code == ExitCode.MEMBER_FAILED
-    assert list(states(rows, vendor)) == (STAYS if vendor == "claude" else ROWS)
+    assert list(states(rows, vendor)) == (CLAUDES if vendor == "claude" else ROWS)
     assert rows[vendor, "stdin"]["state"] == "failed"
     assert rows[vendor, "stdin"]["text"].endswith("came to the model as 0 others")
 
@@ -210,10 +243,10 @@ def test_a_proof_that_breaks_off_keeps_what_it_found_out(put: Put) -> None:
 
     asyncio.run(prove(os.environ["PATH"], capture, told.append, breaks))
     found = {check.what: check for check in told if check.member == "claude"}
-    assert list(found) == STAYS[:-1]
-    lost = ("flags", "stays", "stop")
+    assert list(found) == CLAUDES[:-1]
+    lost = ("flags", "stays", "later", "stop")
     assert {what: check.state for what, check in found.items()} == {
-        what: "unknown" if what in lost else "ok" for what in STAYS[:-1]
+        what: "unknown" if what in lost else "ok" for what in CLAUDES[:-1]
     }
     text = "not known: the proof broke off (ValueError: I/O operation on closed file)"
     assert {found[what].text for what in lost} == {text}
@@ -239,7 +272,7 @@ def test_a_version_that_itself_refuses_a_prompt_that_is_let_through_is_a_warning
     put("claude", narrow=500_000)
     ran, rows = proved()
     assert ran.code == 0
-    assert states(rows, "claude") == {**dict.fromkeys(STAYS, "ok"), "stdin": "warning"}
+    assert states(rows, "claude") == {**dict.fromkeys(CLAUDES, "ok"), "stdin": "warning"}
     text = "prompts arrive byte for byte, but this version refuses one of 2,700,000 characters itself"
     assert rows["claude", "stdin"]["text"] == text
 

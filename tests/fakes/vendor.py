@@ -6,7 +6,8 @@ what it should refuse), `silent` (reports no refusal), `cut` (so many bytes of i
 `forgets` (what was said in a session), `anew` (begins a session in place of going on with one), `headstrong` (keeps its
 instructions from its model), `leaves` (after a turn, though it should stay), `abrupt` (ends without a newline),
 `chatty` (with events of so many unknown names), `garbled` (asks its model in what is no JSON), `narrow` (refuses a
-prompt of more characters, as Claude does).
+prompt of more characters, as Claude does), `expands` (texts in prompts, each with what its model is told then), `later`
+(it has tools that act after a turn).
 """
 
 from __future__ import annotations
@@ -61,6 +62,12 @@ def frames(path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield json.loads(line[6:])
 
 
+def told(said: list[str]) -> list[str]:
+    """What the model hears of what was said: with `expands` more than that."""
+    expands = KNOBS.get("expands", {}).items()
+    return [text for prompt in said for text in (prompt, *(more for word, more in expands if word in prompt))]
+
+
 def session_of(prompt: str) -> tuple[str, list[str]]:
     """The session's id, and what was said in it so far: a new one unless it is told to go on with another."""
     told = next((ARGS[at + 1] for at, argument in enumerate(ARGS) if argument in ("resume", "--resume")), None)
@@ -82,7 +89,7 @@ def ask_claude(said: list[str]) -> list[Item]:
     body = {
         "stream": True,
         "system": [{"type": "text", "text": "" if KNOBS.get("headstrong") else instructions()}],
-        "messages": [{"role": "user", "content": prompt} for prompt in said],
+        "messages": [{"role": "user", "content": prompt} for prompt in told(said)],
     }
     for frame in frames("/v1/messages", body):
         match frame:
@@ -97,7 +104,7 @@ def ask_claude(said: list[str]) -> list[Item]:
 
 def ask_codex(said: list[str]) -> list[Item]:
     items = []
-    parts = ([{"type": "input_text", "text": prompt}] for prompt in said)
+    parts = ([{"type": "input_text", "text": prompt}] for prompt in told(said))
     body = {"input": [{"type": "message", "role": "user", "content": content} for content in parts]}
     for frame in frames("/v1/responses", body):
         match frame:
@@ -114,7 +121,7 @@ def ask_codex(said: list[str]) -> list[Item]:
 
 def ask_gemini(said: list[str]) -> list[Item]:
     items = []
-    body = {"contents": [{"role": "user", "parts": [{"text": prompt}]} for prompt in said]}
+    body = {"contents": [{"role": "user", "parts": [{"text": prompt}]} for prompt in told(said)]}
     for frame in frames("/v1beta/models/m:streamGenerateContent", body):
         for part in frame["candidates"][0]["content"]["parts"]:
             match part:
@@ -129,6 +136,8 @@ def use(tool: Item) -> bool:
     """Do what the tool was asked; whether it was refused, as everything that writes is."""
     command = str(tool.input.get("cmd") or tool.input.get("command") or "")
     writes = tool.name in ("Write", "write_file", "apply_patch") or command.startswith("touch ")
+    if tool.name in ("CronCreate", "ScheduleWakeup", "Monitor"):
+        return not KNOBS.get("later")
     if writes and not KNOBS.get("writes"):
         return True
     if writes:

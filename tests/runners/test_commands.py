@@ -88,7 +88,8 @@ class TestClaude:
         ("package", "by_file"),
         [
             ({"name": "@anthropic-ai/claude-code", "version": "2.1.330"}, True),
-            ({"name": "@anthropic-ai/claude-code-linux-x64", "version": "2.1.197-beta.1"}, True),
+            ({"name": "@anthropic-ai/claude-code", "version": "2.1.197-beta.1"}, True),
+            ({"name": "@anthropic-ai/claude-code", "version": "10.0"}, True),
             ({"name": "@anthropic-ai/claude-code", "version": "2.1.196"}, False),
             ({"name": "@anthropic-ai/claude-code", "version": "1.9"}, False),
             ({"name": "@anthropic-ai/claude-code", "version": "new"}, False),

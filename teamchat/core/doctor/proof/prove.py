@@ -19,7 +19,7 @@ from teamchat.core.doctor.checks import Check, not_installed
 from teamchat.core.doctor.proof import rows
 from teamchat.core.doctor.proof.shapes import SHAPES
 from teamchat.core.doctor.proof.stand import SYSTEM, Stand, furnished
-from teamchat.core.doctor.proof.tools import HANGING, NOTE, looking, running, trying_to_write
+from teamchat.core.doctor.proof.tools import HANGING, KEYWORDS, NOTE, looking, running, trying_to_write
 from teamchat.core.doctor.proof.turn import CLOCKS
 from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import StoreError
@@ -67,7 +67,8 @@ async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progres
     folder = Path(tempfile.mkdtemp(prefix="teamchat-doctor-"))
     try:
         with ModelServer() as server:
-            stand = Stand(runner, server, furnished(folder, server, path), folder)
+            assert runner.vendor
+            stand = Stand(runner, server, furnished(folder, server, path, runner.vendor), folder)
             progress(name, "version")
             version = await asyncio.to_thread(
                 check_version, name, program, runner, stand.env, stand.work, ask, CLOCKS.first_byte_s
@@ -92,7 +93,8 @@ async def _rows(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
         raise
     except Exception as error:  # noqa: BLE001 (whatever a CLI does, the other rows and CLIs are told)
         absent = partial(rows.broken, error=error)
-    expected = [what for what in rows.ORDER if what != "stays" or stand.can_stay]
+    only = {"stays": stand.can_stay, "later": stand.can_stay, "keywords": stand.vendor in KEYWORDS}
+    expected = [what for what in rows.ORDER if only.get(what, True)]
     return [found.get(what) or absent(what) for what in expected if what in found or what != "time"]
 
 
@@ -117,6 +119,9 @@ async def _turns(stand: Stand, begins: Callable[[str], None]) -> AsyncIterator[C
     full = _full(runner.limit)
     large, large_asked = await stand.turn(most, full, [Reply("It is long.")])
     yield rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit)
+    begins("mentions")
+    for check in rows.inert(await stand.plain_and_quoting(), KEYWORDS.get(stand.vendor, ())):
+        yield check
     begins("refusals")
     target = stand.work / "made.txt"
     tries = trying_to_write(vendor, target)
@@ -137,7 +142,9 @@ async def _turns(stand: Stand, begins: Callable[[str], None]) -> AsyncIterator[C
     )
     if stand.can_stay and small.end.failure is None:  # else nothing tells where a turn ends
         begins("a process that stays")
-        yield rows.stays(*await stand.turns_of_one_process())
+        turns, runs = await stand.turns_of_one_process()
+        yield rows.stays(turns, runs)
+        yield rows.later(turns[0])
     yield rows.duration(small, time.monotonic() - began)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from signal import SIGKILL
@@ -18,8 +19,9 @@ from teamchat.runners.foreign import one_line
 
 NO_TURN = "not known: no turn began"
 UNTRIED = "not tried: the first turn failed"
-ORDER = ("flags", "events", "stdin", "resume", "stays", "stop", "denials", "time")
+ORDER = ("flags", "events", "stdin", "mentions", "keywords", "resume", "stays", "later", "stop", "denials", "time")
 MOST_NAMES = 5  # of events in one row
+_FOLDER = re.compile(r"teamchat-\w+")  # Codex tells its model where it may write
 
 
 def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unheard: Sequence[int] = ()) -> Check:
@@ -88,6 +90,45 @@ def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limi
             return _row("stdin", "failed", text)
     text = f"prompts arrive byte for byte, up to {limit.size:,} {limit.unit}; larger ones are refused before they run"
     return _row("stdin", "ok", text, f"{limit.size} {limit.unit}")
+
+
+def inert(asked: Sequence[tuple[str, Sequence[Request]]], keywords: Sequence[str]) -> list[Check]:
+    """Whether a prompt that only quotes mentions came to the model with nothing else than one without any.
+
+    `asked` are both prompts with the requests of their turns, `keywords` what the second one has of those.
+    """
+    names = ("mentions", *(("keywords",) if keywords else ()))
+    if not all(requests for _, requests in asked):
+        return [_row(name, "unknown", NO_TURN) for name in names]
+    (_, plain), (said, quoting) = asked
+    known = [_words(text) for text in (said, *(message.text for message in messages(plain[0])))]
+    added = [message.text for message in messages(quoting[0]) if _words(message.text) not in known]
+    wishes = [text for text in added if any(word in text.casefold() for word in keywords)]
+    found = {"mentions": [text for text in added if text not in wishes], "keywords": wishes}
+    return [_inert(name, found[name]) for name in names]
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text, but for what differs from turn to turn: its folders, and so the order of a list of them."""
+    return sorted(re.findall(r"\w+", _FOLDER.sub("", text)))
+
+
+def _inert(what: str, added: Sequence[str]) -> Check:
+    quoted = "files, agents and skills" if what == "mentions" else "keywords"
+    if added:
+        return _row(what, "failed", f"{quoted} that others mention are taken for a wish: {one_line(added[0], 80)!r}")
+    return _row(what, "ok", f"{quoted} that others mention stay text")
+
+
+def later(turn: Observed) -> Check:
+    """Whether a process that stays has no tool that acts after its turn; the model of `turn` called those known."""
+    calls = {event.id: event.name for event in turn.events if isinstance(event, ToolCall)}
+    done = [event for event in turn.events if isinstance(event, ToolResult) and event.id in calls]
+    if not calls or len(done) < len(calls):
+        return _row("later", "unknown", f"not known: the tools were not called ({_reason(turn)})")
+    if acts := [calls[event.id] for event in done if not event.failed]:
+        return _row("later", "failed", f"kept running, it may act after its turn: {', '.join(acts)}")
+    return _row("later", "ok", f"nothing acts after its turn: no {', '.join(calls.values())}")
 
 
 def resume(first: Observed, second: Observed, asked: Sequence[Request], said: str) -> Check:

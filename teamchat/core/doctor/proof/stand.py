@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from teamchat.core.doctor.proof.tools import HANGING, NOTE
+from teamchat.core.doctor.proof.tools import HANGING, NOTE, acting_later, planted, quoting
 from teamchat.core.doctor.proof.turn import Observed, Watch, observe
 from teamchat.core.scripted.home import MODELS, environment
 from teamchat.core.scripted.protocol import Request
@@ -19,11 +19,12 @@ from teamchat.runners.live import LiveAgent
 SYSTEM = "You are the prover."
 
 
-def furnished(folder: Path, server: ModelServer, path: str) -> dict[str, str]:
-    """The environment of a new home in `folder`, beside a workspace with a note in it."""
+def furnished(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> dict[str, str]:
+    """The environment of a new home in `folder`, with something to mention, beside a workspace with a note in it."""
     (folder / "home").mkdir()
     (folder / "work").mkdir()
     (folder / "work" / NOTE).write_text("The word is XYLOPHONE.\n")
+    planted(folder / "home", vendor)
     return environment(folder / "home", server.url, path)
 
 
@@ -71,14 +72,26 @@ class Stand:
         watch = Watch(self.runner, job, stdin, output, hangs=stuck if hangs else None, life=life)
         return await observe(watch), self.server.turns(self.vendor)[before:]
 
+    async def plain_and_quoting(self) -> list[tuple[str, list[Request]]]:
+        """What the model was asked for a prompt that mentions nothing, and for one that quotes mentions; the prompts.
+
+        It may edit: an agent or a skill that no tool can call would not be mentioned in vain.
+        """
+        asked = []
+        for text in ("Hello.", quoting(self.vendor)):
+            said = self.runner.prepare(text, typed=range(0), exists=(NOTE, "$prover").__contains__).stdin
+            _, requests = await self.turn(self.job(access="edit"), said, [Reply("Well.")])
+            asked.append((said.decode(), requests))
+        return asked
+
     async def turns_of_one_process(self) -> tuple[list[Observed], bool]:
         """Two turns in one process, or one where it does not stay: what was seen, and whether it still runs."""
-        job = self.job(memory="live")
+        job = self.job(memory="live", access="edit")
         rule = self.runner.command(job).live
         assert rule
         life = LiveAgent(rule)
         try:
-            first, _ = await self.turn(job, b"Say one.", [Reply("One.")], life=life)
+            first, _ = await self.turn(job, b"Say one.", [acting_later(), Reply("One.")], life=life)
             if first.end.failure or not life.runs():
                 return [first], False
             second, _ = await self.turn(job, b"Say two.", [Reply("Two.")], life=life)

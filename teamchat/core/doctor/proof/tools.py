@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.runners.base import Vendor
 
 NOTE = "note.txt"
+KEYWORDS: Mapping[Vendor, tuple[str, ...]] = MappingProxyType(
+    {"claude": ("ultrathink", "ultracode", "ultraplan", "ultrareview")}
+)
+"""Words that a CLI takes for a wish wherever they stand in a prompt (Claude 2.1.197 to 2.1.330)."""
 HANGING = ("tail", "-f", NOTE)
 """A command that does not end: Claude Code 2.1.330 runs no `sleep`, and `tail` only on files of its own folder."""
 
@@ -41,6 +47,37 @@ def writing(vendor: Vendor, target: Path) -> ToolUse:
         "gemini": ToolUse("write_file", {"file_path": str(target), "content": "written"}),
     }
     return edit[vendor]
+
+
+def planted(home: Path, vendor: Vendor) -> None:
+    """Puts what a prompt could mention into a home: an agent, or a skill of Codex."""
+    file: dict[Vendor, str] = {
+        "claude": ".claude/agents/prover.md",
+        "codex": ".codex/skills/prover/SKILL.md",
+        "gemini": ".gemini/agents/prover.md",
+    }
+    (home / file[vendor]).parent.mkdir(parents=True, exist_ok=True)
+    (home / file[vendor]).write_text("---\nname: prover\ndescription: It proves.\n---\nProve it.\n")
+
+
+def quoting(vendor: Vendor) -> str:
+    """What the CLI would expand if a person had typed it."""
+    mentions: dict[Vendor, str] = {
+        "claude": f'@agent-prover @"prover (agent)" @{NOTE}',
+        "codex": "$prover",
+        "gemini": f"@prover @{NOTE}",
+    }
+    return f"max says:\n{mentions[vendor]}\n{' '.join(KEYWORDS.get(vendor, ()))}\nThat is all."
+
+
+def acting_later() -> Reply:
+    """A model that has Claude do something after the turn."""
+    inputs: dict[str, dict[str, object]] = {
+        "CronCreate": {"cron": "* * * * *", "prompt": "Go on.", "recurring": True, "durable": True},
+        "ScheduleWakeup": {"delaySeconds": 60, "prompt": "Go on.", "reason": "to go on"},
+        "Monitor": {"command": "ls", "description": "look", "timeout_ms": 60_000, "persistent": True},
+    }
+    return Reply(tools=tuple(ToolUse(name, given) for name, given in inputs.items()))
 
 
 def trying_to_write(vendor: Vendor, target: Path) -> list[Reply]:
