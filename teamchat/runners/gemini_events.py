@@ -39,6 +39,7 @@ VOICE = Voice(
 _EDITORS = frozenset({"write_file", "replace"})
 _ASKS = "ask_user"
 _REFUSAL_TYPE = re.compile(r"tool_not_registered|policy|not_in_workspace")
+_OUTSIDE = "Path not in workspace: "  # its type is that of any wrong argument (0.55.1 to 0.61.0)
 _RETRY = re.compile(r"Attempt (\d{1,9}) failed(?: with status (\d{3}))?[:.]\s*(?:Retrying with backoff\.\.\. )?(.*)")
 _CUT = re.compile(r"Warning: stdin input truncated to \d+ bytes")
 _STATUS_BY_EXIT = {status & 0xFF: status for status in (400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 504)}
@@ -89,7 +90,7 @@ class GeminiEvents(JsonEvents):
             yield from self.unanswered(tool, failed=failed)
             return
         match event.get("error"):
-            case {"type": str(kind)} if failed and _REFUSAL_TYPE.search(kind):
+            case {"type": str(kind), **rest} if failed and _is_refusal(kind, rest.get("message")):
                 call = self._calls.get(tool)
                 yield Denied(call.name if call else "tool", call.summary if call else kind)
 
@@ -124,6 +125,10 @@ class GeminiEvents(JsonEvents):
         """Gemini's exit code is the low byte of the HTTP status that ended it."""
         self.status = self.status or _STATUS_BY_EXIT.get(exit_code)
         return super().finish(exit_code, stderr_tail)
+
+
+def _is_refusal(kind: str, message: object) -> bool:
+    return bool(_REFUSAL_TYPE.search(kind)) or (isinstance(message, str) and message.startswith(_OUTSIDE))
 
 
 def _usage(stats: object) -> Usage:

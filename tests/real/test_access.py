@@ -87,13 +87,17 @@ def test_edit_writes_in_the_workspace(user: World, vendor: Vendor) -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_edit_does_not_write_outside_the_workspace(user: World, vendor: Vendor, tmp_path: Path) -> None:
+def test_edit_does_not_write_outside_the_workspace_and_the_receipt_says_so(
+    user: World, vendor: Vendor, tmp_path: Path
+) -> None:
     user.member(vendor, 'access = "edit"')
     outside = tmp_path / "outside"
     outside.mkdir()
     user.server.script(vendor, writing(vendor, outside / "made.txt"))
     assert user.json("send", "--trust", "Write a file").code == 0
     assert list(outside.iterdir()) == []
+    denied = user.receipt(1)["outcome"]["denied"]  # Codex does not tell all
+    assert vendor == "codex" or len(denied) == 2
 
 
 def widen_edit(user: World, outside: Path) -> None:

@@ -182,3 +182,14 @@ def test_a_question_to_its_user_is_told_and_no_refusal() -> None:
         told = [event for event in events if isinstance(event, Question | Denied)]
         assert told == [Question("Which database?\n- SQLite: a file")]
         assert parser.finish(0, "").failure is None
+
+
+def test_a_path_outside_of_the_workspace_is_a_refusal() -> None:
+    """As 0.55.1 to 0.61.0 tell it: by the words alone."""
+    use = {"type": "tool_use", "tool_name": "read_file", "tool_id": "t1", "parameters": {"file_path": "/etc/hostname"}}
+    words = 'Path not in workspace: Attempted path "/etc/hostname" resolves outside the allowed workspace directories'
+    error = {"type": "invalid_tool_params", "message": words}
+    outside = {"type": "tool_result", "tool_id": "t1", "status": "error", "output": words, "error": error}
+    missing = {**outside, "error": {"type": "file_not_found", "message": "File not found: /w/Path not in workspace: x"}}
+    assert Denied("read_file", "/etc/hostname") in feed(GeminiEvents(), use, outside)
+    assert not [event for event in feed(GeminiEvents(), use, missing) if isinstance(event, Denied)]
