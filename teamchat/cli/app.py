@@ -130,8 +130,16 @@ def teamchat(
         raise UsageError(f"the folder you are in cannot be read: {error.strerror}", "cd") from None
 
 
+def look_up_programs_in_absolute_folders() -> None:
+    """Take relative folders out of PATH, for agents too: each of them is another one in every member's folder."""
+    if path := os.environ.get("PATH"):
+        absolute = (folder for folder in path.split(os.pathsep) if os.path.isabs(folder))  # noqa: PTH117 (also of "")
+        os.environ["PATH"] = os.pathsep.join(absolute) or os.defpath
+
+
 def run(args: list[str]) -> int:
     """Run the program with these arguments; its exit code."""
+    look_up_programs_in_absolute_folders()
     if COMPLETES in os.environ:
         from typer._completion_classes import completion_init
 
