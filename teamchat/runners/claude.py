@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
@@ -28,8 +27,9 @@ from teamchat.runners.base import (
 )
 from teamchat.runners.claude_commands import find, input_line, with_command
 from teamchat.runners.claude_events import ClaudeEvents
+from teamchat.runners.claude_project import of_trusted, users_servers
+from teamchat.runners.claude_version import PACKAGE, version_of
 from teamchat.runners.foreign import scalar
-from teamchat.runners.installed import installed_version
 from teamchat.runners.logins import claude_login
 from teamchat.runners.mentions import existing, inert, mentions, others
 
@@ -60,16 +60,18 @@ TAKES_FILE = (2, 1, 197)  # the oldest version that was seen to take the system 
 LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes 131,071 for one argument
 
 _GLUED = re.compile(r'[\w"`(]', re.ASCII)  # an `@` right after one of these was seen to stay text
-_INSTALLER = re.compile(r"/claude/versions/([0-9.]+)\Z")  # the place that its own installer gives a version (2.1.330)
 _NO_FILE = re.compile(r'agent-|"[^"\n]{1,4096} \(agent\)"|[\w.-]+:\S', re.ASCII)  # an agent, or what an MCP server has
 # "The user included the keyword ..." (2.1.197 to 2.1.330); the hyphen is how it writes them itself where they are inert
 _KEYWORD = re.compile(r"\bultra(?=(?:code|plan|review|think)\b)", re.IGNORECASE | re.ASCII)
-READS = "CLAUDE.md of its folder and of the user, the user's settings, MCP servers and skills"
+READS = (
+    "CLAUDE.md of its folder and of the user, all instructions of a folder that Claude trusts, the user's settings,"
+    " MCP servers and skills"
+)
 
 
 class ClaudeRunner:
     vendor: Vendor | None = "claude"
-    package: str | None = "@anthropic-ai/claude-code"
+    package: str | None = PACKAGE
     tested_version: str | None = "2.1.330"
     # 2.1.330 refuses more than 2,920,000 with its instructions for a model of a million tokens; 2.1.197 takes all
     limit: Limit | None = Limit(2_700_000, "characters")
@@ -100,7 +102,11 @@ class ClaudeRunner:
             argv += ("--disallowedTools", *ACTS_LATER, *(WEB if job.access == "edit" else ()))
         if job.access == "edit" and job.allow:
             argv += ("--allowedTools", *(f"Bash({command}:*)" for command in job.allow))
-        if not job.project_settings:
+        if trusted := of_trusted(job):
+            argv += trusted[0]
+            argv += users_servers(job.env) if "--strict-mcp-config" not in argv else ()
+            files |= trusted[1]
+        elif not job.project_settings:
             # the project's hooks and MCP commands stay off; its CLAUDE.md is read all the same
             argv += ("--setting-sources", "user", "--add-dir", str(job.cwd))
             env["CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"] = "1"
@@ -157,17 +163,7 @@ def _system_text(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:
     text = scalar(job.system_text)
     content = text.encode()
     fits = len(content) <= LONGEST_ARGUMENT and b"\0" not in content
-    if fits and not _takes_file(job):
+    if fits and version_of(job.program[0], job.env) < TAKES_FILE:
         return ("--append-system-prompt", text), {}
     path = job.scratch / "system.md"
     return ("--append-system-prompt-file", str(path)), {path: content}
-
-
-def _takes_file(job: Job) -> bool:
-    """Whether the program is known to be a version that takes its system text by file."""
-    program = shutil.which(job.program[0], path=job.env.get("PATH", os.defpath))
-    if program is None:
-        return False
-    own = _INSTALLER.search(os.path.realpath(program))
-    version = own[1] if own else installed_version(program, ClaudeRunner.package) or ""
-    return tuple(map(int, re.findall("[0-9]{1,9}", version)[:3])) >= TAKES_FILE

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from teamchat.runners.base import Job, Slash
+from teamchat.runners.claude_project import folders, shows
 from teamchat.runners.homes import claude_folder
 from teamchat.runners.slash import command_name, first_file
 
@@ -24,10 +25,10 @@ def find(typed: str, job: Job) -> Slash | None:
 
 
 def _files(name: str, job: Job) -> Iterator[Path]:
-    folders = [claude_folder(job.env)]
-    if job.project_settings:
-        folders += (folder / ".claude" for folder in (job.cwd, *job.cwd.parents))
-    for folder in folders:
+    places = [claude_folder(job.env)]
+    if job.project_settings or shows(job):
+        places += (folder / ".claude" for folder in folders(job.cwd))
+    for folder in places:
         yield folder / "commands" / f"{name.replace(':', '/')}.md"
         yield folder / "skills" / name / "SKILL.md"
 

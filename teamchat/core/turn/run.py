@@ -108,7 +108,7 @@ async def run(
     try:
         turn.scratch.mkdir(0o700)
         for path, content in turn.command.files.items():
-            path.parent.mkdir(mode=0o700, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_bytes(content)
         process = launcher(what)
     except (SpawnFailed, OSError) as error:

@@ -1,0 +1,52 @@
+"""The head of a Markdown file of Claude's (a command, a skill, a subagent), with the keys that run nothing alone.
+
+Claude reads it as YAML; hooks, servers and permissions may stand in it. It is written anew from lines of one simple
+form, so that nothing is in it that another reading of YAML could find. Whatever has another form is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+HARMLESS = frozenset(
+    {"name", "description", "argument-hint", "arguments", "when_to_use", "when-to-use", "version", "license", "author"}
+    | {"model", "effort", "color", "tools", "disallowedTools", "disallowed-tools", "maxTurns", "skills"}
+    | {"user-invocable", "disable-model-invocation"}
+)
+FENCE = "---"
+_KEY = re.compile(r"([A-Za-z][\w-]*):(?:[ \t].*)?", re.ASCII)
+_OTHER_LINE_ENDS = re.compile("[\r\0\x0b\x0c\x85\u2028\u2029]")
+
+
+def harmless(text: str) -> str | None:
+    """The file with a head of harmless keys; None where its head has not the simple form."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    if not text.lstrip().startswith(FENCE):
+        return _file([], text)
+    head, ends, body = text.removeprefix(f"{FENCE}\n").partition(f"\n{FENCE}\n")
+    if not (text.startswith(f"{FENCE}\n") and ends) or _OTHER_LINE_ENDS.search(head):
+        return None
+    try:
+        return _file(list(_kept(head.split("\n"))), body)
+    except ValueError:
+        return None
+
+
+def _file(head: list[str], body: str) -> str:
+    return "\n".join((FENCE, *head, FENCE, body))
+
+
+def _kept(lines: list[str]) -> Iterator[str]:
+    """The lines of harmless keys. Raises `ValueError` for one that is neither a key's first nor indented below it."""
+    keep = None
+    for line in lines:
+        if line[:1] in {" ", "\t"} or not line or line.startswith("- "):
+            if keep is None:
+                raise ValueError("no key above it")
+        elif found := _KEY.fullmatch(line):
+            keep = found[1] in HARMLESS
+        elif not line.startswith("#"):
+            raise ValueError("no key")
+        if keep:
+            yield line
