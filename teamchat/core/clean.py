@@ -67,4 +67,9 @@ class Cleaner:
 def _open(text: str) -> re.Match[str] | None:
     """The sequence that `text` ends in the middle of. No line end is in it, and an escape only first or last."""
     begin = max(*(text.rfind(end) + 1 for end in "\n\x07\x9c"), text.rfind("\x1b", 0, max(len(text) - 1, 0)))
-    return _OPEN.search(text, begin)
+    if text.isascii():  # one that is open begins with an escape, which is quick to find
+        first = text.find("\x1b", begin)
+    else:
+        found = _BEGINS_SEQUENCE.search(text, begin)
+        first = found.start() if found else -1
+    return _OPEN.search(text, first) if first >= 0 else None
