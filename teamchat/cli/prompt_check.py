@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -130,6 +131,7 @@ def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
             for played in _all_runs(heard, lambda run: _write_input(writer, run.input)):
                 shown, printed = played.transcript.shown, played.transcript.printed
                 writer.end(played.code, played.paused, played.stored, shown, printed)
+        shutil.copymode(file, writer.path)
         writer.path.replace(file)
 
 

@@ -48,8 +48,10 @@ def state_dir() -> Path:
 
 def workspace_dir(root: Path) -> Path:
     """`workspace_path`, created for the user alone. Raises `StoreError`."""
-    state_dir()  # on its own: a folder's mode is not that of the parents that are made with it
-    return _private(workspace_path(root))
+    folder = workspace_path(root)
+    for parent in (state_path(), folder.parent):  # a folder's mode is not that of the parents that are made with it
+        _private(parent)
+    return _private(folder)
 
 
 def config_dir() -> Path:

@@ -18,7 +18,7 @@ from pathlib import Path
 from teamchat.runners import guardian
 from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import LiveRule
-from teamchat.runners.process import Process
+from teamchat.runners.process import Process, make_private
 from teamchat.runners.removal import remove
 from teamchat.runners.running import BEGINS, LIVE, Chunk, Exit, HasEnded, Launch, SpawnFailed, in_words
 
@@ -75,7 +75,7 @@ class LiveAgent:
         """Let the turn's folder have the output, too: what is left of the turn if teamchat is killed."""
         assert self.process is not None
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder)
             (folder / BEGINS).write_text(str(self._read))
             (folder / "stdout").hardlink_to(self.process.folder / "stdout")
         except OSError as error:

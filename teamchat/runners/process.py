@@ -69,7 +69,7 @@ class Process:
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         folder = self._launch.folder
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         with contextlib.ExitStack() as files:
             cwd = open_folder(self._launch.cwd, self._launch.real_cwd)
             files.callback(os.close, cwd)
@@ -258,6 +258,12 @@ class Process:
                 self._replace_guardian()
                 self._guardian.wait()
         self._sweep()  # the guardian may have been killed when it had just started the agent
+
+
+def make_private(folder: Path) -> None:
+    """Make the folder of a turn, and the one of all turns, for the user alone where they are not there."""
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # by itself: a parent that is made too has no mode
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _raw(text: str | Path) -> str:

@@ -252,6 +252,24 @@ def test_writing_over_a_link_leaves_what_it_points_to(tmp_path: Path) -> None:
     assert (tmp_path / f"{FILE_NAME}.bak").is_symlink()
 
 
+def test_nothing_is_written_through_a_link_that_takes_the_folders_place_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    mkdir = Path.mkdir
+
+    def replaced(folder: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        mkdir(folder, mode, parents, exist_ok)
+        if folder.name == "agents":
+            folder.rmdir()
+            folder.symlink_to("elsewhere")
+
+    monkeypatch.setattr(Path, "mkdir", replaced)
+    with pytest.raises(UsageError, match=r"/agents/checker\.py cannot be written: Not a directory$"):
+        write(plan("offline", "phoenix", "kailai", which()), tmp_path / FILE_NAME)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_nothing_is_written_through_a_link_in_place_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "agents").symlink_to("elsewhere")

@@ -24,9 +24,11 @@ from teamchat.core.images import Image
 from teamchat.core.layers.collector import Occasion
 from teamchat.core.printable import printable
 from teamchat.core.redact import Redactor
+from teamchat.core.secret_words import secrets_in
 from teamchat.core.team import Team
 from teamchat.core.team.recorded import team_to_json
 from teamchat.core.typed import saying, unused
+from teamchat.core.whole_files import write_private
 from teamchat.runners.base import Slash
 from teamchat.runners.recorded import NotStarted, RecordedTurn
 from teamchat.runners.running import Cut
@@ -216,12 +218,12 @@ class CassetteWriter:
 def _appending(path: Path) -> Iterator[TextIO]:
     """The file at `path`, to be written at its end; after an error it is as it was, or gone if it was made here.
 
-    A line that has no end would hide the others.
+    A new one is for its owner alone. A line that has no end would hide the others.
     """
     path = Path(os.path.realpath(path))  # a link is somebody's own
     made = False
     with contextlib.suppress(FileExistsError):
-        path.open("x").close()
+        write_private(path, b"")
         made = True
     size = path.stat().st_size
     try:
@@ -234,11 +236,17 @@ def _appending(path: Path) -> Iterator[TextIO]:
 
 
 def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
-    """The variables whose values may be secrets: the names in a team and the words of the format are none."""
+    """Values that may be secrets, under names that say so: of variables, and in the commands of members.
+
+    The names in a team and the words of the format are none.
+    """
     names = {name for member in team.members for name in (member.name, member.title, member.agent)}
     no_secrets = names | {team.name} | fixed_words()
     variables = [env, *(member.env for member in team.members)]
-    known = [(name, value) for table in variables for name, value in table.items() if value not in no_secrets]
+    commands = [(*team.agent_of(member).command, *member.args) for member in team.ai_members]
+    in_words = [("SECRET", value) for words in commands for value in secrets_in(words)]
+    named = [*in_words, *(pair for table in variables for pair in table.items())]
+    known = [(name, value) for name, value in named if value not in no_secrets]
     return {f"{number} {name}": value for number, (name, value) in enumerate(known)}
 
 

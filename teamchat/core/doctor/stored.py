@@ -19,6 +19,7 @@ from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database, was_there
 from teamchat.core.store.rescue import lost, rescue
 from teamchat.core.typed import unused
+from teamchat.core.whole_files import write_private
 from teamchat.runners.removal import remove
 
 MOST_PROBLEMS = 10
@@ -67,14 +68,13 @@ def _backup(db: Database) -> Check:
     """A copy by SQLite itself, which takes in what others write meanwhile; of a file it cannot read, of its bytes."""
     to = unused(db.path.with_name(f"{db.path.stem}-{time.strftime('%Y%m%d-%H%M%S')}.backup"))
     try:
-        db.back_up(to)
-    except StoreError:
-        to.unlink(missing_ok=True)
+        write_private(to, b"")
         try:
+            db.back_up(to)
+        except StoreError:
             shutil.copyfile(db.path, to)
-        except OSError as error:
-            return failed("backup", StoreError(f"{to} cannot be written: {error.strerror}"))
-    to.chmod(0o600)
+    except OSError as error:
+        return failed("backup", StoreError(f"{to} cannot be written: {error.strerror}"))
     return Check(None, "backup", "ok", str(to), str(to))
 
 

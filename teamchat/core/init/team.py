@@ -134,9 +134,17 @@ def _replace(path: Path, text: str) -> list[Path]:
 
 
 def _create(path: Path, text: str) -> list[Path]:
-    """Write a file that is not there; where another process has written it just now, that one stays."""
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text)
+    """Write a file that is not there; where another process has written it just now, that one stays.
+
+    Nor is it written where another process has put a link in the place of its folder just now.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        file = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    finally:
+        os.close(folder)
+    with os.fdopen(file, "w", encoding="utf-8") as opened:
+        opened.write(text)
     return []
 
 

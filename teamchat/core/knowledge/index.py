@@ -22,6 +22,7 @@ from teamchat.core.folders import WRITABLE
 from teamchat.core.knowledge.files import Found, read, text_in
 from teamchat.core.knowledge.pieces import pieces_of
 from teamchat.core.knowledge.words import TOKENIZER, spaced
+from teamchat.core.whole_files import write_private
 
 INDEX_NAME = "knowledge.db"
 VERSION = 2  # of what is written below and of how texts are read and cut: another one is thrown away
@@ -113,12 +114,13 @@ class KnowledgeIndex:
 
 
 def _prepared(path: Path) -> sqlite3.Connection:
+    with contextlib.suppress(OSError):  # it is there, or SQLite says why it cannot be
+        write_private(path, b"")  # the files beside it get its mode
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-            path.chmod(0o600)
             with _transaction(db):
                 if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:  # else another process was faster
                     _make(db)

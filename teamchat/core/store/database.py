@@ -19,7 +19,7 @@ from teamchat.core.folders import WRITABLE
 from teamchat.core.printable import printable
 from teamchat.core.store.migrations import NewerStore, migrate
 from teamchat.core.store.rows import Row
-from teamchat.core.whole_files import locked_beside, put_in_place
+from teamchat.core.whole_files import locked_beside, put_in_place, write_private
 
 BUSY_S = 30.0  # how long a write waits for another process's transaction
 CHECK = "teamchat doctor --store"
@@ -57,10 +57,10 @@ class Database:
         with locked_beside(self.path) as new:
             if self.path.exists():  # another process was faster
                 return
+            write_private(new, b"")
             with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = OFF")
                 migrate(connection)
-            new.chmod(0o600)
             put_in_place(new, self.path)
 
     def _prepare(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,8 @@ from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread
 from teamchat.core.prompting import SCRATCH, BuiltPrompt, build_prompt
 from teamchat.core.receipt import Setup
+from teamchat.core.redact import redact_shapes
+from teamchat.core.secret_words import masked, secrets_in
 from teamchat.core.team import AgentSpec, Member, Team
 from teamchat.core.turn.outside import Outside
 from teamchat.core.turn.ready import Errand, ReadyTurn
@@ -103,6 +105,7 @@ def settle(
         command_env={**command.env, "PWD": str(member.cwd)},
         tmpdir=scratch,
     )
+    changed = {name: value and redact_shapes(value)[0] for name, value in changes(inherited, env).items()}
     return ReadyTurn(
         member=member,
         agent=agent,
@@ -110,7 +113,7 @@ def settle(
         prompt=prompt,
         command=command,
         env=env,
-        setup=_setup(member, runner, prompt, errand, command, changes(inherited, env)),
+        setup=_setup(member, runner, prompt, errand, command, changed, secrets_in((*agent.command, *member.args))),
         scratch=scratch,
         clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
         if outside.live
@@ -125,11 +128,15 @@ def _setup(
     errand: Errand,
     command: Command,
     changed: dict[str, str | None],
+    secrets: Iterable[str],
 ) -> Setup:
-    """The part of the receipt that is known before the turn; `changed` are the variables of its environment."""
+    """The part of the receipt that is known before the turn.
+
+    `changed` are the variables of its environment, `secrets` what must not be seen of its command.
+    """
     thread = prompt.thread if isinstance(prompt.thread, Thread) else None
     return Setup(
-        argv=command.argv,
+        argv=masked(command.argv, secrets),
         env=changed,
         cwd=str(member.cwd),
         access=member.access,
