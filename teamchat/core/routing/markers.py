@@ -35,6 +35,9 @@ _MARKER = re.compile(
     rf"(?P<body>(?:[^\[\]\r\n]++|(?!{_BEGINS})\[)*+)(?P<close>\])?)",
     re.IGNORECASE | re.ASCII,
 )
+_STOP = re.compile(r"[\]\r\n]")
+# Characters: no other thread runs while a piece is searched. Without an end that far a marker is text.
+PIECE = 64 * 1024
 MOST_MARKERS = 10_000  # in one message; what comes behind them is text, so that reading one takes no second
 LONGEST_NAMES = 10_000  # characters in one marker; a longer one is text, for the same reason
 
@@ -144,13 +147,24 @@ def strip_markers(text: str, *, author: Author = "human") -> str:
 def _seen(text: str, author: Author) -> Iterator[tuple[re.Match[str], MarkerKind, WhyNot | None]]:
     """What looks like a marker, and why it is not obeyed; a task block as far as its own brackets go."""
     before, places = 0, None
-    for found in islice(_MARKER.finditer(text), MOST_MARKERS):
+    matches = (found for begin, end in _pieces(text) for found in _MARKER.finditer(text, begin, end))
+    for found in islice(matches, MOST_MARKERS):
         # most texts have none, and reading a large one as Markdown takes much time and memory
         places = places or places_of(text)
         written = found["kind"] or found["block"]
         kind = _KINDS.get(written) or MarkerKind(written.upper())
         yield found, kind, _why_not(text, found, kind, author, places, before)
         before = found.end()
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Where the pieces of a text begin and end: behind a `]` or a line end, which no marker goes past."""
+    begin = 0
+    while begin < len(text):
+        stop = _STOP.search(text, begin + PIECE, begin + 2 * PIECE)
+        end = stop.end() if stop else begin + 2 * PIECE
+        yield begin, end
+        begin = end
 
 
 def _why_not(
