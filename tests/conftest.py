@@ -25,6 +25,9 @@ settings.register_profile("steady", derandomize=True, database=None, deadline=No
 settings.load_profile("steady")
 # where the tests run in the background of a script Ctrl-C is ignored, which every program here would inherit
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# the tests start this program a thousand times, and it is compiled once for all of them
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 pytest_plugins = ["tests.leftovers"]
 AGENTS = ("claude", "codex", "gemini")
 USERS_OWN = ("TEAMCHAT_SESSION", "TEAMCHAT_HOME", "CLAUDECODE", "GOOGLE_GEMINI_BASE_URL", "FORCE_COLOR")
