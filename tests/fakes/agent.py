@@ -4,27 +4,28 @@ Steps run in order, and then it exits with 0. What it is given beyond a step's o
 of a real CLI may follow. A step is a function below, its arguments are the function's. With AGENT_PIDS set, its pid and
 those of all its children are appended to that file, so that a test can see that none survives; beside it stands a file
 `.hangs` once it hangs.
+
+The tests start it thousands of times: what takes long to import is imported by the steps that need it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import signal
 import stat
-import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    Step = TypeVar("Step", bound=Callable[..., None])
 
 FOREVER_S = 600.0  # longer than any test may take
 PATIENCE_S = 60.0
 TOLD = 9  # the descriptor on which a shell says what it has started
 MEGABYTE = 1_000_000
-Step = TypeVar("Step", bound=Callable[..., None])
 STEPS: dict[str, Callable[..., None]] = {}
 
 
@@ -40,8 +41,14 @@ def write(data: bytes, stream: int = 1) -> None:
 
 def record(pid: int) -> None:
     if path := os.environ.get("AGENT_PIDS"):
-        with Path(path).open("a", encoding="ascii") as file:
-            file.write(f"{pid}\n")
+        append(path, f"{pid}\n".encode())
+
+
+def append(path: str, data: bytes = b"") -> None:
+    """Add to the end of a file, which is made if it is not there."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    os.write(file, data)
+    os.close(file)
 
 
 # --- what it says
@@ -151,7 +158,7 @@ def sleep(seconds: str) -> None:
 @step
 def hang() -> None:
     if path := os.environ.get("AGENT_PIDS"):
-        Path(f"{path}.hangs").touch()
+        append(f"{path}.hangs")
     until = time.monotonic() + FOREVER_S
     while time.monotonic() < until:
         time.sleep(1)
@@ -161,6 +168,8 @@ def hang() -> None:
 @step
 def deaf() -> None:
     """Ignores every polite signal."""
+    import signal
+
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     reply("deaf")
@@ -169,6 +178,7 @@ def deaf() -> None:
 @step
 def obey(code: str) -> None:
     """Says which signal came and exits with `code`; to be followed by `hang`."""
+    import signal
 
     def leave(number: int, _frame: object) -> None:
         reply(f"caught {signal.Signals(number).name}")
@@ -186,6 +196,8 @@ def exit_with(code: str) -> None:
 
 @step
 def die(name: str) -> None:
+    import signal
+
     number = signal.Signals[name]
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
@@ -203,6 +215,8 @@ def prompt() -> str:
 @step
 def stdin_facts() -> None:
     """One JSON line: what kind of file stdin is, where it stood at the start, and what was in it."""
+    import hashlib
+
     kind, start = os.fstat(0).st_mode, os.lseek(0, 0, os.SEEK_CUR)
     data = sys.stdin.buffer.read()
     facts = {
@@ -212,7 +226,7 @@ def stdin_facts() -> None:
         "sha256": hashlib.sha256(data).hexdigest(),
         "at_end": not os.read(0, 1),
     }
-    reply(json.dumps(facts))
+    event(**facts)
 
 
 @step
@@ -243,12 +257,15 @@ def await_(condition: Callable[[], bool]) -> None:
 def sleeps(pid: int) -> bool:
     """Whether the child has become `sleep`: before, it is a copy of its parent."""
     try:
-        return Path(f"/proc/{pid}/comm").read_bytes() == b"sleep\n"
+        with open(f"/proc/{pid}/comm", "rb") as comm:  # noqa: PTH123 (pathlib takes its time to import)
+            return comm.read() == b"sleep\n"
     except OSError:
         return False
 
 
 def spawn(script: str, *, own_session: bool, fds: tuple[int, ...] = ()) -> int:
+    import subprocess
+
     child = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=own_session, pass_fds=fds)
     record(child.pid)
     child.returncode = 0  # nobody waits for it, on purpose
@@ -317,6 +334,8 @@ def daemon() -> None:
 
 
 def event(**fields: object) -> None:
+    import json
+
     reply(json.dumps(fields, ensure_ascii=False))
 
 
