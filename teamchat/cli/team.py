@@ -42,6 +42,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     from teamchat.core.agents import AGENT_TYPES
     from teamchat.core.programs import Unusable, find_program
     from teamchat.core.turn.settle import job_of
+    from teamchat.core.turn.tools import may
 
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
@@ -53,10 +54,13 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         "problem": program.why if isinstance(program, Unusable) else None,
         "terminal": asdict(agent.terminal) if agent.terminal else None,
         "access": member.access,
-        "may": runner.access_note(member.access),
+        "may": may(member, runner),
         "reads": runner.reads_note(project_settings=member.project_settings),
         "memory": member.memory,
         "allow": list(member.allow),
+        "web": member.web,
+        "mcp": None if member.mcp is None else list(member.mcp),
+        "git": member.git,
         "model": member.model,
         "cwd": str(member.cwd),
         "argv": list(command.argv),

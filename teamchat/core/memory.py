@@ -68,7 +68,7 @@ def thread_key(member: Member, agent: AgentSpec, system_text: str) -> str:
     """What a vendor session is bound to: another program, model, access, folder or system text begins a fresh one."""
     bound = [
         agent.name, agent.command, member.model, member.access, member.allow, str(member.cwd), member.args,
-        member.project_settings, system_text,
+        member.project_settings, member.web, member.mcp, member.git, system_text,
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(bound, default=list).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

@@ -6,7 +6,7 @@ and how the end is judged; `process.py` does the running. What the lines become 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
@@ -108,6 +108,9 @@ class Job:
     `scratch` is the turn's own folder for files of the command; `env` the user's environment, which says where the CLI
     has its settings. `budget_usd` is the most the turn may cost, where the CLI can bound that.
 
+    `web` is the CLI's own search and fetch, `mcp` the user's MCP servers that start, by name (None: as the access has
+    it), `git` a folder for teamchat's own git server, which without one does not start.
+
     `images` are files that the CLI is to show its model.
 
     `resumes` is the vendor session to go on with. A turn of memory "fresh" leaves none behind, where the CLI has a
@@ -124,6 +127,9 @@ class Job:
     model: str | None = None
     args: tuple[str, ...] = ()
     project_settings: bool = False
+    web: bool = False
+    mcp: tuple[str, ...] | None = None
+    git: Path | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     budget_usd: float | None = None
     memory: Memory = "fresh"
@@ -132,6 +138,11 @@ class Job:
     first_byte_s: float = 60.0
     images: tuple[Path, ...] = ()
     slash: bool = False
+
+    @property
+    def servers(self) -> tuple[str, ...] | None:
+        """The user's MCP servers that start, by name; None: all that the plain CLI starts."""
+        return () if self.mcp is None and self.access == "read" else self.mcp
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +271,10 @@ class Runner(Protocol):
 
     def reads_note(self, *, project_settings: bool) -> str:
         """One line for `teamchat team`: which instructions and settings the CLI reads beside its prompt."""
+        ...
+
+    def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:
+        """The names of the MCP servers that the user has set up for the CLI, for that folder included."""
         ...
 
     def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:

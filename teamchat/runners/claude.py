@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import chain
 from pathlib import Path
 from signal import Signals
@@ -28,33 +28,30 @@ from teamchat.runners.base import (
 from teamchat.runners.claude_commands import find, input_line, with_command
 from teamchat.runners.claude_events import ClaudeEvents
 from teamchat.runners.claude_project import of_trusted, users_servers
+from teamchat.runners.claude_tools import servers as servers_there
+from teamchat.runners.claude_tools import tools
 from teamchat.runners.claude_version import PACKAGE, version_of
 from teamchat.runners.foreign import scalar
 from teamchat.runners.logins import claude_login
 from teamchat.runners.mentions import existing, inert, mentions, others
 
-# the settings stop servers that come another way than by configuration, such as by --mcp-config in a member's args
-NO_SERVERS = ("--strict-mcp-config", "--settings", '{"allowedMcpServers":[]}')
-WEB = ("WebFetch", "WebSearch")
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
-        # only a tool that is not there is read-only whatever the user's rules allow; --tools leaves MCP tools in
-        "read": ("--permission-mode", "default", "--tools", "Read,Grep,Glob", *NO_SERVERS),
+        "read": ("--permission-mode", "default"),  # which a rule of the user's widens: its tools are named one by one
         "edit": ("--permission-mode", "acceptEdits"),
         "full": ("--dangerously-skip-permissions",),
     }
 )
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
-        "read": "reads files; has no tool that writes or runs anything, and no MCP server (--tools Read,Grep,Glob)",
-        "edit": "edits the workspace, runs what `allow` names, no web; your rules and additionalDirectories widen it",
+        "read": "reads files; has no tool that writes or runs anything (--tools Read,Grep,Glob)",
+        "edit": "edits the workspace, runs what `allow` names; your rules and additionalDirectories widen it",
         "full": "may do everything (--dangerously-skip-permissions)",
     }
 )
-# With these a process that stays asks its model and writes between turns, which have no receipt. It also carries out
-# the .claude/scheduled_tasks.json of its folder (2.1.330), which the first switch keeps it from under every access.
+# A process that stays carries out the .claude/scheduled_tasks.json of its folder (2.1.330), under every access, and by
+# tasks in the background it writes between turns, which have no receipt.
 IN_TURNS_ONLY = {"CLAUDE_CODE_DISABLE_CRON": "1", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
-ACTS_LATER = ("CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "Monitor", "Workflow")
 STREAM = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 TAKES_FILE = (2, 1, 197)  # the oldest version that was seen to take the system text as a file
 LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes 131,071 for one argument
@@ -97,11 +94,9 @@ class ClaudeRunner:
     def command(self, job: Job) -> Command:
         system, files = _system_text(job)
         env = {"CLAUDE_CODE_MAX_RETRIES": "3", **IN_TURNS_ONLY}  # ten, the default, take three minutes
-        argv = [*job.program, *STREAM, *_session(job), *system, *ACCESS[job.access]]
-        if job.access != "read":  # which has none of them
-            argv += ("--disallowedTools", *ACTS_LATER, *(WEB if job.access == "edit" else ()))
-        if job.access == "edit" and job.allow:
-            argv += ("--allowedTools", *(f"Bash({command}:*)" for command in job.allow))
+        given, definitions = tools(job)
+        files |= definitions
+        argv = [*job.program, *STREAM, *_session(job), *system, *ACCESS[job.access], *given]
         if trusted := of_trusted(job):
             argv += trusted[0]
             argv += users_servers(job.env) if "--strict-mcp-config" not in argv else ()
@@ -134,6 +129,9 @@ class ClaudeRunner:
             if project_settings
             else "; not the project's hooks, .mcp.json and commands"
         )
+
+    def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:
+        return servers_there(cwd, env)
 
     def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:  # noqa: ARG002 (it is the same everywhere)
         return claude_login(env)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -21,7 +21,8 @@ from teamchat.runners.base import (
     StopRule,
     Vendor,
 )
-from teamchat.runners.codex_config import misunderstood, trusting, without_servers
+from teamchat.runners.codex_config import misunderstood, servers_of, trusting
+from teamchat.runners.codex_config import servers as users_servers
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.codex_rollout import used_in
 from teamchat.runners.codex_trust import without_project
@@ -36,7 +37,6 @@ WORKSPACE = (  # whatever the user's configuration adds to it
     *("-c", "sandbox_workspace_write.writable_roots=[]"),
     *("-c", "sandbox_workspace_write.network_access=false"),
 )
-NO_WEB = ("-c", 'web_search="disabled"')
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
         "read": ("--sandbox", "read-only"),
@@ -46,13 +46,16 @@ ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
 )
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
-        "read": "reads files, runs commands that cannot write; no network, web or MCP server (--sandbox read-only)",
-        "edit": "edits files and runs commands in the workspace only, no network, no web (--sandbox workspace-write)",
+        "read": "reads files, runs commands that cannot write or reach a network (--sandbox read-only)",
+        "edit": "edits files and runs commands in the workspace only, no network (--sandbox workspace-write)",
         "full": "may do everything (--dangerously-bypass-approvals-and-sandbox)",
     }
 )
 _SKILL = re.compile(r"\$[\w:-]+", re.ASCII)
 READS = "AGENTS.md of its folder and of the user, the user's configuration and MCP servers"
+
+
+WEB = {False: ("-c", 'web_search="disabled"'), True: ("-c", 'web_search="live"')}
 
 
 class CodexRunner:
@@ -84,10 +87,9 @@ class CodexRunner:
         argv = [*job.program, "exec", "--json", "--skip-git-repo-check", "--color", "never", "-C", str(job.cwd)]
         argv += ACCESS[job.access]
         # the user's rules could run a command outside the sandbox, and a reviewer model could approve it
-        argv += ("--ignore-rules", "-c", 'approval_policy="never"', *NO_WEB) if job.access != "full" else ()
-        if job.access == "read":
-            argv += ("--disable", "plugins", "--disable", "apps")
-            argv += without_servers(job.cwd, job.env, project_settings=job.project_settings)
+        argv += ("--ignore-rules", "-c", 'approval_policy="never"', *WEB[job.web]) if job.access != "full" else ()
+        argv += ("--disable", "plugins", "--disable", "apps") if job.servers is not None else ()  # they bring servers
+        argv += servers_of(job)
         argv += ("--disable", "unbounded_connection_retries")  # without it a refused connection is tried for ever
         argv += trusting(job.cwd) if job.project_settings else without_project(job.cwd, job.env)
         if job.model:
@@ -110,6 +112,9 @@ class CodexRunner:
 
     def reads_note(self, *, project_settings: bool) -> str:
         return READS + ("" if project_settings else "; not the project's .codex/config.toml")
+
+    def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)
+        return users_servers(env)
 
     def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:  # noqa: ARG002 (it is the same everywhere)
         return codex_login(env)

@@ -1,10 +1,10 @@
-"""Codex's configuration, as far as a member's access and login bear on it (observed at 0.169.0).
+"""Codex's configuration, as far as a member's access, tools and login bear on it (observed at 0.169.0).
 
-A member that only reads goes without MCP servers. They run outside Codex's sandbox, so a tool of theirs that the user's
-settings approve can write whatever the sandbox forbids. A server can only be switched off by its name, and with a
-transport of the kind it has. So every file that may name one has to be understood. Codex reads TOML 1.1, `tomllib` only
-1.0: `read` is refused where a file of the user's or the machine's is beyond that. A project's file does not count
-without `project_settings`, also where the user trusts the project.
+A member that only reads goes without MCP servers but those that it is given. They run outside Codex's sandbox, so a
+tool of theirs that the user's settings approve can write whatever the sandbox forbids. A server can only be switched
+off by its name, and with a transport of the kind it has. So every file that may name one has to be understood. Codex
+reads TOML 1.1, `tomllib` only 1.0: `read` is refused where a file of the user's or the machine's is beyond that. A
+project's file does not count without `project_settings`, also where the user trusts the project.
 """
 
 from __future__ import annotations
@@ -14,20 +14,41 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from teamchat.runners import git_server
+from teamchat.runners.base import Job
 from teamchat.runners.foreign import one_line
 from teamchat.runners.toml import loads
 
 OFF = {"command": 'command="false",enabled=false', "url": 'url="http://127.0.0.1:9",enabled=false'}
+ON = 'enabled=true,default_tools_approval_mode="approve"'
+AWAITED = f"required=true,startup_timeout_sec={git_server.STARTS_IN_S}"  # else the first tool calls come too early
 DEEPEST = 80  # parts of a key; Codex 0.150 to 0.169 refuse the file with a deeper one (observed)
 SYSTEM = Path("/etc/codex/config.toml")
 
 
-def without_servers(cwd: Path, env: Mapping[str, str], *, project_settings: bool) -> tuple[str, ...]:
-    """The arguments that switch off every server that a file which acts may name."""
-    files = [*user_files(env), *(_of_project(cwd) if project_settings else ())]
-    servers = {name: kind for file in files for name, kind in _servers(file)}
-    table = ",".join(f"{in_toml(name)}={{{OFF[kind]}}}" for name, kind in sorted(servers.items()))
-    return ("-c", f"mcp_servers={{{table}}}") if servers else ()
+def servers(env: Mapping[str, str]) -> dict[str, str]:
+    """The MCP servers that the user has set up, each with the kind of its transport."""
+    return {name: kind for file in user_files(env) for name, kind in _servers(file)}
+
+
+def servers_of(job: Job) -> tuple[str, ...]:
+    """The arguments that give a member the servers that are for it, and no others."""
+    table = ",".join(f"{in_toml(name)}={{{said}}}" for name, said in sorted(_said_of_servers(job).items()))
+    return ("-c", f"mcp_servers={{{table}}}") if table else ()
+
+
+def _said_of_servers(job: Job) -> dict[str, str]:
+    said = {}
+    if job.servers is not None:
+        known = servers(job.env)
+        if job.project_settings:
+            known |= {name: kind for file in _of_project(job.cwd) for name, kind in _servers(file)}
+        said = {name: ON if name in job.servers else OFF[kind] for name, kind in known.items()}
+    if job.git:
+        program, *arguments = git_server.command(job.cwd, job.git)
+        words = ",".join(map(in_toml, arguments))
+        said[git_server.NAME] = f"command={in_toml(program)},args=[{words}],{ON},{AWAITED}"
+    return said
 
 
 def misunderstood(env: Mapping[str, str]) -> str | None:

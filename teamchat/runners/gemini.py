@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -22,50 +21,28 @@ from teamchat.runners.base import (
     Vendor,
 )
 from teamchat.runners.gemini_commands import find, with_command
-from teamchat.runners.gemini_env import without_project_files
+from teamchat.runners.gemini_env import other_files
 from teamchat.runners.gemini_events import GeminiEvents
+from teamchat.runners.gemini_tools import policy, started, system_defaults
+from teamchat.runners.gemini_tools import servers as users_servers
 from teamchat.runners.logins import gemini_login
 from teamchat.runners.mentions import inert, mentions
 
-NO_SERVER = "(none)"  # servers of other names do not start; the policy denies the tools of one of this name
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
-        "read": ("--approval-mode", "default", "--allowed-mcp-server-names", NO_SERVER),
+        "read": ("--approval-mode", "default"),
         "edit": ("--approval-mode", "auto_edit"),
         "full": ("--approval-mode", "yolo"),
     }
 )
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
-        "read": "reads files of the workspace; may not write or run anything; no MCP server (--admin-policy)",
-        "edit": "edits the workspace, runs what `allow` names, no web; your policies and includeDirectories widen it",
+        "read": "reads files of the workspace; may not write or run anything (--admin-policy)",
+        "edit": "edits the workspace, runs what `allow` names; your policies and includeDirectories widen it",
         "full": "may do everything (--approval-mode yolo)",
     }
 )
 SYSTEM_POLICIES = (Path("/etc/gemini-cli/policies"), Path("/Library/Application Support/GeminiCli/policies"))
-ALLOW = 'decision = "allow"\npriority = 200\n'
-# an admin policy rules over the user's own, and adds to it where --policy and --allowed-tools would replace it
-READ_POLICY = """\
-[[rule]]
-toolName = "*"
-decision = "deny"
-priority = 100
-denyMessage = "this member may only read"
-
-[[rule]]
-toolName = ["list_directory", "read_file", "read_many_files", "grep_search", "glob"]
-decision = "allow"
-priority = 200
-"""
-NO_WEB_POLICY = """\
-[[rule]]
-toolName = ["google_web_search", "web_fetch"]
-decision = "deny"
-priority = 300
-denyMessage = "this member has no web"
-
-"""
-
 _NEVER_A_PATH = frozenset(",;!?()[]{}")  # an `@` right before one of these was seen to stay text
 READS = "GEMINI.md of its folder and of the user, the user's settings, MCP servers and extensions"
 
@@ -95,22 +72,23 @@ class GeminiRunner:
         return inert(prompt, mentions(prompt, typed, lambda text, start: text[start] not in _NEVER_A_PATH))
 
     def command(self, job: Job) -> Command:
-        argv = [*job.program, "--output-format", "stream-json", *ACCESS[job.access]]
+        argv = [*job.program, "--output-format", "stream-json", *ACCESS[job.access], *started(job)]
         # one process less, and signals reach it; and no folders of an editor whose terminal teamchat runs in
         env = {"GEMINI_CLI_NO_RELAUNCH": "true", "NO_COLOR": "1", "GEMINI_CLI_IDE_WORKSPACE_PATH": ""}
         files = {}
-        if policy := _policy(job):
+        if rules := policy(job):
             path = job.scratch / "policy.toml"
-            files[path] = policy.encode()
+            files[path] = rules.encode()
             argv += ("--admin-policy", str(path))
         if job.project_settings:
             env["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
         else:
             # both: --skip-trust alone runs the project's hooks where the user once trusted the folder
             argv.append("--skip-trust")
-            variables, modules = without_project_files(job.scratch, job.env)
-            env |= {"GEMINI_CLI_TRUST_WORKSPACE": "false", **variables}
-            files |= modules
+            env["GEMINI_CLI_TRUST_WORKSPACE"] = "false"
+        variables, modules = other_files(job, system_defaults(job))
+        env |= variables
+        files |= modules
         if job.model:
             argv += ("-m", job.model)
         if job.images:
@@ -142,16 +120,8 @@ class GeminiRunner:
             else "; not the project's hooks, settings and MCP servers"
         )
 
+    def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)
+        return users_servers(env)
+
     def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:
         return gemini_login(cwd, env)
-
-
-def _policy(job: Job) -> str | None:
-    """The rules that bound this member's tools, as an admin policy; None where the mode alone does."""
-    if job.access == "read":
-        return READ_POLICY
-    if job.access == "edit":
-        commands = json.dumps(job.allow, ensure_ascii=False)
-        allowed = f'[[rule]]\ntoolName = "run_shell_command"\ncommandPrefix = {commands}\n{ALLOW}' if job.allow else ""
-        return NO_WEB_POLICY + allowed
-    return None

@@ -5,14 +5,18 @@ take the user's key elsewhere, replace the system prompt or, by BASH_ENV, run th
 that off, and what a file would set cannot be listed beforehand. So Node loads a module before Gemini. In that process
 the files do not exist, whenever they are written and whatever is in them, and a broken settings file stops no turn. The
 user's own files, in the home folder, are read as in the plain CLI.
+
+The same module brings teamchat's git server to a member that has it, for which Gemini has no flag.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
+from teamchat.runners.base import Job
+
+NOWHERE = "/of-teamchat-in-this-process-alone/settings.json"
 _MODULE = """\
 "use strict";
 const fs = require("node:fs");
@@ -35,14 +39,18 @@ function isTheUsers(file) {
   });
 }
 
+const hides = %s;  // what a project has
+const brought = %s;  // a file that is nowhere else: its path and its text
+
 function isHidden(name) {
-  if (typeof name !== "string") return false;
+  if (!hides || typeof name !== "string") return false;
   const file = path.resolve(name);
   return (path.basename(file) === ".env" || file.endsWith(path.join("/.gemini", "settings.json"))) && !isTheUsers(file);
 }
 
-fs.existsSync = (name) => !isHidden(name) && existsSync(name);
+fs.existsSync = (name) => name === brought.path || (!isHidden(name) && existsSync(name));
 fs.readFileSync = (name, ...options) => {
+  if (name === brought.path) return brought.text;
   if (!isHidden(name)) return readFileSync(name, ...options);
   throw Object.assign(new Error(`ENOENT: no such file or directory, open '${name}'`), { code: "ENOENT" });
 };
@@ -50,9 +58,19 @@ require("node:module").syncBuiltinESMExports();
 """
 
 
-def without_project_files(scratch: Path, env: Mapping[str, str]) -> tuple[dict[str, str], dict[Path, bytes]]:
-    """The variable that makes Node load the module first, and the module's file; `env` is the member's environment."""
-    module, before = scratch / "users-own-env.cjs", env.get("NODE_OPTIONS")
+def other_files(job: Job, defaults: str | None) -> tuple[dict[str, str], dict[Path, bytes]]:
+    """The variables with which Node loads the module first, and the module's file; none where nothing is to change.
+
+    `defaults` are settings below the user's own. Gemini takes them only of a file that nobody but root can change, or
+    that is not there when it looks who owns it.
+    """
+    if job.project_settings and defaults is None:
+        return {}, {}
+    module, before = job.scratch / "users-own-env.cjs", job.env.get("NODE_OPTIONS")
     require = f"--require {json.dumps(str(module), ensure_ascii=False)}"
-    options = f"{require} {before}" if before else require
-    return {"NODE_OPTIONS": options}, {module: (_MODULE % json.dumps(before)).encode()}
+    variables = {"NODE_OPTIONS": f"{require} {before}" if before else require}
+    brought = {} if defaults is None else {"path": NOWHERE, "text": defaults}
+    if defaults is not None:
+        variables["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"] = NOWHERE
+    values = (before, not job.project_settings, brought)
+    return variables, {module: (_MODULE % tuple(map(json.dumps, values))).encode()}

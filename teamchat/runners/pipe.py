@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, TextDelta
@@ -91,6 +91,9 @@ class PipeRunner:
 
     def reads_note(self, *, project_settings: bool) -> str:  # noqa: ARG002 (nothing is known of it)
         return "its prompt, and whatever the program reads by itself"
+
+    def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (nothing is known of it)
+        return ()
 
     def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:  # noqa: ARG002 (nothing is known of it)
         return None

@@ -17,6 +17,7 @@ from teamchat.core.doctor.checks import Check, exit_code
 from teamchat.core.errors import ExitCode, UnknownName
 from teamchat.core.folders import config_dir, state_path, workspace_path
 from teamchat.core.team.file import load
+from teamchat.runners import git_server
 from teamchat.runners.running import SpawnFailed
 from tests.installed import SAYS, install
 from tests.real.clis import PINNED
@@ -230,9 +231,30 @@ class TestAccess:
         FILE.write_text(ONE + 'access = "edit"\n')
         runner = AGENT_TYPES["claude"].runner
         checks = found()
-        assert one(checks, "access").text == f"edit: {runner.access_note('edit')}"
+        assert one(checks, "access").text == f"edit: {runner.access_note('edit')}; no web, your MCP servers"
+        assert "tools" not in [check.what for check in checks]
         assert one(checks, "reads").text == runner.reads_note(project_settings=False)
         assert {one(checks, what).state for what in ("access", "reads")} == {"note"}
+
+    def test_servers_that_it_names_are_there_or_not(self) -> None:
+        Path("~/.claude.json").expanduser().write_text('{"mcpServers": {"github": {"command": "x"}}}')
+        FILE.write_text(ONE + 'web = true\nmcp = ["github"]\n')
+        checks = found()
+        assert one(checks, "access").text.endswith("; web, MCP servers github")
+        assert (one(checks, "tools").state, one(checks, "tools").text) == ("ok", "github")
+        FILE.write_text(ONE + 'mcp = ["githb"]\n')
+        tools = one(found(), "tools")
+        assert (tools.state, tools.hint, tools.code) == ("failed", "claude mcp list", ExitCode.AGENT_UNAVAILABLE)
+        assert tools.text == "mcp: you have set up no server 'githb' in claude (there are: github)"
+
+    def test_what_git_lacks_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(git_server, "missing", lambda: ("the package mcp is not installed", "pip install mcp"))
+        FILE.write_text(ONE + "git = true\n")
+        checks = found()
+        tools = one(checks, "tools")
+        assert (tools.state, tools.hint) == ("failed", "pip install mcp")
+        assert tools.text == "max has git = true, but the package mcp is not installed"
+        assert exit_code(checks) == ExitCode.AGENT_UNAVAILABLE
 
     def test_access_that_the_cli_would_refuse_can_not_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "geteuid", lambda: 0)

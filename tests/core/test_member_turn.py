@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import time
@@ -23,6 +24,7 @@ from teamchat.core.turn.outside import REAL, Outside, check_runnable, scratch_of
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import FinishedTurn, room_in, run
 from teamchat.core.turn.settle import ready
+from teamchat.runners import git_server
 from teamchat.runners.agent_events import Denied, FailureKind, Note, TextDelta
 from teamchat.runners.process import Process
 from teamchat.runners.running import Launch
@@ -118,6 +120,27 @@ def test_a_missing_program_says_how_to_get_it(stage: Stage) -> None:
     assert (str(error), error.hint) == (why, None)
     runs(stage, "claude", like="claude")
     assert refusal(made_ready(stage)).hint == "npm install -g @anthropic-ai/claude-code"
+
+
+def test_a_server_that_is_not_set_up_is_told_with_those_that_are(stage: Stage) -> None:
+    runs(stage, "sh", like="claude")
+    home = {"HOME": str(stage.folder), "PATH": os.defpath}
+    error = refusal(made_ready(stage, home, mcp=("githb",)))
+    assert type(error) is UsageError
+    said = "max: mcp: you have set up no server 'githb' in max-agent"
+    assert (str(error), error.hint) == (f"{said} (there is none)", "sh mcp list")
+    servers = {"mcpServers": {"jira": {"command": "x"}, "github": {"command": "y"}}}
+    (stage.folder / ".claude.json").write_text(json.dumps(servers))
+    assert str(refusal(made_ready(stage, home, mcp=("githb",)))) == f"{said} (there are: github, jira)"
+    check_runnable(made_ready(stage, home, mcp=("github",)))
+
+
+def test_git_without_what_it_needs_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs(stage, "sh", like="claude")
+    monkeypatch.setattr(git_server, "missing", lambda: ("git is not installed", None))
+    error = refusal(made_ready(stage, {"PATH": os.defpath}, git=True))
+    assert type(error) is AgentMissing
+    assert str(error) == "max has git = true, but git is not installed"
 
 
 def test_the_program_is_looked_for_on_the_path_that_it_is_run_with(stage: Stage) -> None:

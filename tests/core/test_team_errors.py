@@ -124,6 +124,12 @@ def test_the_team_table(line: str, said: str, tmp_path: Path) -> None:
         ('env = ["A=B"]', "env: expected a table"),
         ('env_keep = "A"', "env_keep: expected a list, got 'A'"),
         ("project_settings = 1", "project_settings: expected true or false, got 1"),
+        ('web = "on"', "web: expected true or false, got 'on'"),
+        ('mcp = "github"', "mcp: expected a list, got 'github'"),
+        ('mcp = ["a", ""]', "mcp[1]: expected the name of an MCP server, got ''"),
+        ('mcp = ["a,b"]', "mcp[0]: expected the name of an MCP server, got 'a,b'"),
+        ('mcp = ["--debug"]', "mcp[0]: expected the name of an MCP server, got '--debug'"),
+        ("git = 1", "git: expected true or false, got 1"),
         ('cwd = ["a"]', "cwd: expected a string, got a list"),
         ("cwd = { a = 1 }", "cwd: expected a string, got a table"),
         (
@@ -176,6 +182,10 @@ def test_a_members_keys(line: str, said: str, tmp_path: Path) -> None:
         (
             '[[members]]\nname = "max"\nagent = "locl"\n[agents.Local]\ncommand = ["x"]',
             "members 'max': agent: unknown agent 'locl', did you mean 'Local'?",
+        ),
+        (
+            '[[members]]\nname = "max"\nagent = "local"\ngit = true\n[agents.local]\ncommand = ["x"]',
+            "members 'max': git: expected only for claude, codex and gemini, not for local",
         ),
         (
             '[[members]]\nname = "max"\nagent = "zzz"\n[agents.local]\ncommand = ["x"]',

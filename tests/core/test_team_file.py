@@ -82,6 +82,9 @@ args = ["--debug", ""]
 env = { A = "1", B = "" }
 env_keep = ["OPENAI_API_KEY"]
 project_settings = true
+web = true
+mcp = ["github", "jira", "github"]
+git = true
 memory = "live"
 
 [agents.local]
@@ -110,6 +113,9 @@ command = ["ollama", "run", "llama3"]
             env={"A": "1", "B": ""},
             env_keep=("OPENAI_API_KEY",),
             project_settings=True,
+            web=True,
+            mcp=("github", "jira"),
+            git=True,
             memory="live",
         ),
     )

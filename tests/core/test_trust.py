@@ -90,6 +90,9 @@ def test_the_installed_clis_need_no_trust(proj: Path, store: TrustStore) -> None
         (HEAD + 'env = { PATH = "/evil", MY_API_KEY = "sk-1" }', "max runs with PATH=/evil MY_API_KEY=..."),
         (HEAD + 'env_keep = ["OPENAI_API_KEY"]', "max sees the keys OPENAI_API_KEY"),
         (HEAD + "project_settings = true", "max runs the project's own hooks and MCP commands"),
+        (HEAD + "web = true", "max searches the web and reads pages"),
+        (HEAD + 'mcp = ["jira", "github"]', "max calls the tools of your MCP servers github, jira"),
+        (HEAD + "git = true", "max reads the git repository and its history"),
         (HEAD + 'access = "edit"', "max edits files in {proj}"),
         (
             HEAD + 'access = "edit"\nallow = ["pytest", "npm test"]',

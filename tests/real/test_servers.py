@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +82,14 @@ def give_gemini(home: Path, folder: Path) -> None:
     wrote(home / ".gemini" / "extensions" / "ext" / "gemini-extension.json", extension)
 
 
+GIVE: dict[Vendor, Callable[[Path, Path], None]] = {"claude": give_claude, "codex": give_codex, "gemini": give_gemini}
+
+
 @pytest.mark.parametrize("vendor", ["claude", "codex", "gemini"])
 def test_no_server_of_the_user_starts_for_a_member_that_reads(user: World, tmp_path: Path, vendor: Vendor) -> None:
     folder = tmp_path / "told"
     folder.mkdir()
-    give = {"claude": give_claude, "codex": give_codex, "gemini": give_gemini}
-    give[vendor](Path(user.env["HOME"]), folder)
+    GIVE[vendor](Path(user.env["HOME"]), folder)
     user.server.script(vendor, [*(Reply(tools=(tool,)) for tool in TOOLS[vendor]), Reply("I tried.")])
     user.member(vendor)
     assert user.json("send", "Write").result["text"] == "I tried."

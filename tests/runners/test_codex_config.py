@@ -1,22 +1,25 @@
 from __future__ import annotations
 
 import os
+import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from teamchat.runners import codex_config
+from teamchat.runners.base import Job
 from teamchat.runners.codex import CodexRunner
-from teamchat.runners.codex_config import trusting, without_servers
+from teamchat.runners.codex_config import trusting
 
 
-def given(cwd: Path, env: dict[str, str], *, project_settings: bool = False) -> dict[str, Any]:
-    """The settings that a member that only reads is given on its command line."""
-    words = without_servers(cwd, env, project_settings=project_settings)
-    assert set(words[::2]) <= {"-c"}
-    return tomllib.loads("\n".join(words[1::2]))
+def given(cwd: Path, env: dict[str, str], **keys: Any) -> dict[str, Any]:
+    """The settings that a member is given on its command line beside those of its access and the web."""
+    argv = CodexRunner().command(Job(("codex",), cwd, Path("/scratch"), env=env, **keys)).argv
+    settings = tomllib.loads("\n".join(value for flag, value in pairwise(argv) if flag == "-c"))
+    return {name: value for name, value in settings.items() if name in {"mcp_servers", "projects"}}
 
 
 def test_every_server_is_switched_off_by_its_name_and_kind(tmp_path: Path) -> None:
@@ -47,7 +50,30 @@ def test_a_projects_servers_are_off_by_name_with_project_settings(tmp_path: Path
     env = {"HOME": str(tmp_path)}
     assert given(project / "sub", env) == {}
     switched_off = {"mcp_servers": {"theirs": {"command": "false", "enabled": False}}}
-    assert given(project / "sub", env, project_settings=True) == switched_off
+    assert given(project / "sub", env, project_settings=True)["mcp_servers"] == switched_off["mcp_servers"]
+    assert given(project / "sub", env, access="edit", mcp=()) == {}
+
+
+def test_the_servers_that_are_named_are_on_and_the_others_off(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[mcp_servers.a]\ncommand = "x"\n[mcp_servers."b c"]\nurl = "y"\n')
+    env = {"CODEX_HOME": str(tmp_path)}
+    on, off = {"enabled": True, "default_tools_approval_mode": "approve"}, {"command": "false", "enabled": False}
+    for access in ("read", "edit", "full"):
+        assert given(tmp_path, env, access=access, mcp=("b c",))["mcp_servers"] == {"a": off, "b c": on}
+    assert given(tmp_path, env, access="edit") == {}
+    assert CodexRunner().servers(tmp_path, env) == {"a": "command", "b c": "url"}
+
+
+def test_git_is_a_server_that_is_waited_for(tmp_path: Path) -> None:
+    server = given(tmp_path, {"HOME": str(tmp_path)}, access="edit", git=Path("/state/git"))["mcp_servers"]["teamchat"]
+    assert server.pop("command") == sys.executable
+    assert server.pop("args")[-3:] == ["teamchat.runners.git_server.serve", str(tmp_path), "/state/git"]
+    assert server == {
+        "enabled": True,
+        "default_tools_approval_mode": "approve",
+        "required": True,
+        "startup_timeout_sec": 60,
+    }
 
 
 def test_codex_home_says_where_the_users_own_is(tmp_path: Path) -> None:

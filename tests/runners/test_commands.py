@@ -6,13 +6,15 @@ import json
 import os
 import tomllib
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from signal import Signals
 
 import pytest
 
 from teamchat.runners.base import Access, Job, Limit, Memory, Runner, StopRule
-from teamchat.runners.claude import ACTS_LATER, IN_TURNS_ONLY, ClaudeRunner
+from teamchat.runners.claude import IN_TURNS_ONLY, ClaudeRunner
+from teamchat.runners.claude_tools import ACTS_LATER, WEB
 from teamchat.runners.codex import CodexRunner
 from teamchat.runners.gemini import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
@@ -53,6 +55,44 @@ class TestClaude:
     def test_edit_without_allowed_commands_names_none(self) -> None:
         argv = ClaudeRunner().command(replace(JOB, access="edit")).argv
         assert argv == (*CLAUDE, *EDIT, *USER_ONLY)
+
+    @pytest.mark.parametrize(
+        ("access", "flags"),
+        [
+            ("read", ("--tools", "Read,Grep,Glob,WebFetch,WebSearch", *NO_SERVERS, "--allowedTools", *WEB)),
+            ("edit", (*LATER, "--allowedTools", *WEB)),
+            ("full", LATER),
+        ],
+    )
+    def test_the_web_is_allowed(self, access: Access, flags: tuple[str, ...]) -> None:
+        argv = ClaudeRunner().command(replace(JOB, access=access, web=True)).argv
+        begin = len(CLAUDE) + (1 if access == "full" else 2)
+        assert argv[begin:] == (*flags, *USER_ONLY)
+
+    @pytest.mark.parametrize("access", ["read", "edit", "full"])
+    def test_the_servers_that_are_named_are_all_that_start(self, tmp_path: Path, access: Access) -> None:
+        mine, here = {"command": "mine"}, {"type": "http", "url": "http://127.0.0.1:9"}
+        record = {"mcpServers": {"mine": mine, "other": mine}, "projects": {str(CWD): {"mcpServers": {"a b": here}}}}
+        (tmp_path / ".claude.json").write_text(json.dumps(record))
+        env = {"HOME": str(tmp_path)}
+        command = ClaudeRunner().command(replace(JOB, access=access, env=env, mcp=("mine", "a b")))
+        (content,) = command.files.values()
+        assert json.loads(content) == {
+            "mcpServers": {"mine": {**mine, "alwaysLoad": True}, "a b": {**here, "alwaysLoad": True}}
+        }
+        only = '{"allowedMcpServers":[{"serverName":"mine"},{"serverName":"a b"}]}'
+        flags = ("--strict-mcp-config", "--settings", only, "--mcp-config", "/scratch/mcp.json")
+        allowed = () if access == "full" else ("--allowedTools", "mcp__mine", "mcp__a_b")
+        assert (*flags, *allowed, *USER_ONLY) == command.argv[-len((*flags, *allowed, *USER_ONLY)) :]
+        assert set(ClaudeRunner().servers(CWD, env)) == {"mine", "other", "a b"}
+        assert set(ClaudeRunner().servers(Path("/elsewhere"), env)) == {"mine", "other"}
+
+    def test_git_is_a_server_beside_the_users_own(self) -> None:
+        command = ClaudeRunner().command(replace(JOB, access="edit", git=Path("/state/git")))
+        assert "--strict-mcp-config" not in command.argv
+        assert command.argv[command.argv.index("--allowedTools") + 1] == "mcp__teamchat"
+        server = json.loads(command.files[SCRATCH / "mcp.json"])["mcpServers"]["teamchat"]
+        assert server["args"][-3:] == ["teamchat.runners.git_server.serve", str(CWD), "/state/git"]
 
     def test_model_and_extra_arguments_come_last(self) -> None:
         argv = ClaudeRunner().command(replace(JOB, model="opus", args=("--effort", "high"))).argv
@@ -158,6 +198,21 @@ class TestCodex:
         job = replace(JOB, access=access, allow=("pytest",), system_text="is in the prompt")
         assert CodexRunner().command(job).argv == (*CODEX, *flags, *BOUNDED, "-")
 
+    @pytest.mark.parametrize(("access", "there"), [("read", True), ("edit", True), ("full", False)])
+    def test_the_web_is_switched_on(self, access: Access, *, there: bool) -> None:
+        argv = CodexRunner().command(replace(JOB, access=access, web=True)).argv
+        assert ('web_search="live"' in argv) == there  # full has what the user's own settings say
+        assert 'web_search="disabled"' not in argv
+
+    def test_what_brings_servers_is_off_where_they_are_named(self) -> None:
+        argv = CodexRunner().command(replace(JOB, access="edit", mcp=())).argv
+        assert argv[argv.index("plugins") - 1 : argv.index("plugins") + 3] == (
+            "--disable",
+            "plugins",
+            "--disable",
+            "apps",
+        )
+
     def test_extra_arguments_come_before_the_dash_that_means_stdin(self) -> None:
         argv = CodexRunner().command(replace(JOB, model="gpt-5.5", args=("-c", "a=1"))).argv
         assert argv[-5:] == ("-m", "gpt-5.5", "-c", "a=1", "-")
@@ -197,6 +252,43 @@ class TestGemini:
         assert (web["toolName"], web["decision"]) == (["google_web_search", "web_fetch"], "deny")
         assert (rule["toolName"], rule["commandPrefix"]) == ("run_shell_command", ['say "hi"', "npm test"])
         assert rule["decision"] == "allow"
+
+    @pytest.mark.parametrize("access", ["read", "edit"])
+    def test_the_policy_allows_the_web_and_the_servers_that_the_member_has(self, access: Access) -> None:
+        job = replace(JOB, access=access, web=True, mcp=("mine", "a b"), git=Path("/state/git"))
+        command = GeminiRunner().command(job)
+        rules = tomllib.loads(command.files[SCRATCH / "policy.toml"].decode())["rule"]
+        allowed = [rule for rule in rules if rule["decision"] == "allow"]
+        assert set(allowed[0]["toolName"]) >= {"google_web_search", "web_fetch"}
+        assert [rule["mcpName"] for rule in allowed[1:]] == ["mine", "a b", "teamchat"]
+        assert {rule["toolName"] for rule in allowed[1:]} == {"*"}
+        assert [rule["toolName"] for rule in rules if rule["decision"] == "deny"] == (["*"] if access == "read" else [])
+
+    @pytest.mark.parametrize(
+        ("access", "mcp", "git", "names"),
+        [
+            ("read", None, None, ["(none)"]),
+            ("read", None, Path("/state/git"), ["teamchat"]),
+            ("read", ("a",), None, ["a"]),
+            ("edit", None, Path("/state/git"), []),
+            ("edit", (), None, ["(none)"]),
+            ("full", ("a", "b c"), Path("/state/git"), ["a", "b c", "teamchat"]),
+        ],
+    )
+    def test_only_the_servers_that_the_member_has_start(
+        self, access: Access, mcp: tuple[str, ...] | None, git: Path | None, names: list[str]
+    ) -> None:
+        argv = GeminiRunner().command(replace(JOB, access=access, mcp=mcp, git=git)).argv
+        assert [word for flag, word in pairwise(argv) if flag == "--allowed-mcp-server-names"] == names
+
+    def test_the_users_servers_are_those_of_the_settings_and_of_extensions(self, tmp_path: Path) -> None:
+        (tmp_path / ".gemini" / "extensions" / "x").mkdir(parents=True)
+        (tmp_path / ".gemini" / "extensions" / "x" / "gemini-extension.json").write_text('{"mcpServers": {"of x": {}}}')
+        (tmp_path / ".gemini" / "settings.json").write_text(
+            '{ // "mcpServers": {"old": {}},\n "mcpServers": {"mine": {"url": "http://127.0.0.1/*"}} /* mine */ }'
+        )
+        assert set(GeminiRunner().servers(CWD, {"HOME": str(tmp_path)})) == {"mine", "of x"}
+        assert set(GeminiRunner().servers(CWD, {"HOME": "/nowhere"})) == set()
 
     def test_full_brings_no_policy(self) -> None:
         command = GeminiRunner().command(replace(JOB, access="full"))

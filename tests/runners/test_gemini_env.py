@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from teamchat.runners.gemini_env import without_project_files
+from teamchat.runners.base import Job
+from teamchat.runners.gemini_env import NOWHERE, other_files
 
 NODE = shutil.which("node")
 LOOKS = """
@@ -30,10 +31,12 @@ console.log(JSON.stringify({ seen, options: process.env.NODE_OPTIONS ?? null, ch
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 
-def look(scratch: Path, env: Mapping[str, str], files: list[Path]) -> dict[str, Any]:
+def look(
+    scratch: Path, env: Mapping[str, str], files: list[Path], defaults: str | None = None, **keys: Any
+) -> dict[str, Any]:
     """What a program that is started with the module sees of these files, and a program that it starts of the first."""
     scratch.mkdir()
-    changed, modules = without_project_files(scratch, env)
+    changed, modules = other_files(Job(("gemini",), files[0].parent, scratch, env=env, **keys), defaults)
     for path, content in modules.items():
         path.write_bytes(content)
     (scratch / "looks.mjs").write_text(LOOKS)
@@ -94,3 +97,17 @@ def test_programs_that_gemini_starts_see_everything(tmp_path: Path, before: str 
     env = environment(tmp_path / "home", **({"NODE_OPTIONS": before} if before else {}))
     found = look(tmp_path / "a folder", env, [made(tmp_path / "project" / ".env")])
     assert found == {"seen": [HIDDEN], "options": before, "child": "true"}
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_settings_are_brought_that_are_in_no_file(tmp_path: Path, *, trusted: bool) -> None:
+    files = [made(tmp_path / "project" / ".env"), Path(NOWHERE)]
+    env = environment(tmp_path / "home")
+    text = '{"a": "\u2028\\n\'"}'
+    seen = look(tmp_path / "scratch", env, files, text, project_settings=trusted)["seen"]
+    assert seen == [THERE if trusted else HIDDEN, [True, True, text, text]]
+    assert not Path(NOWHERE).exists()
+
+
+def test_nothing_is_loaded_where_nothing_is_to_change(tmp_path: Path) -> None:
+    assert other_files(Job(("gemini",), tmp_path, tmp_path, project_settings=True), None) == ({}, {})

@@ -11,9 +11,10 @@ from pathlib import Path
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import Ask, check_version
-from teamchat.core.errors import ExitCode
+from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.programs import Unusable, find_program
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Member, Team
+from teamchat.core.turn.tools import may, need_tools
 from teamchat.runners.base import Runner
 from teamchat.runners.environment import environment
 
@@ -64,6 +65,7 @@ def _findings(post: _Post, versions: Mapping[str, Check]) -> Iterator[Check]:
     if post.is_builtin:
         yield from _login(post)
     yield _access(post)
+    yield from _tools(post)
     yield Check(member.name, "reads", "note", post.runner.reads_note(project_settings=member.project_settings))
     yield _folder(member)
 
@@ -84,8 +86,23 @@ def _access(post: _Post) -> Check:
     member = post.member
     if refusal := post.runner.refusal(member.access, post.env):
         return Check(member.name, "access", "failed", f"{member.access}: {refusal}", member.access, code=CAN_NOT_RUN)
-    note = f"{member.access}: {post.runner.access_note(member.access)}"
+    note = f"{member.access}: {may(member, post.runner)}"
     return Check(member.name, "access", "note", note, member.access)
+
+
+def _tools(post: _Post) -> Iterator[Check]:
+    """Whether the servers and the package that its keys name are there."""
+    member = post.member
+    given = [*(member.mcp or ()), *(["git"] if member.git else [])]
+    if not given:
+        return
+    try:
+        need_tools(member, post.agent, post.runner, post.env)
+    except TeamchatError as error:
+        told = str(error).removeprefix(f"{member.name}: ")
+        yield Check(member.name, "tools", "failed", told, hint=error.hint, code=CAN_NOT_RUN)
+    else:
+        yield Check(member.name, "tools", "ok", ", ".join(given), ", ".join(given))
 
 
 def _folder(member: Member) -> Check:

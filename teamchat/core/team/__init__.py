@@ -80,9 +80,9 @@ class Limits:
 class Member:
     """One who takes part. `cwd` is absolute; `agent`, as written, is None for a human, who has only name and title.
 
-    Times are seconds; `stall_s` None is the runner's own default. `fallback` are members that answer in its place, in
-    order, when it has no quota, no login or no program. `knowledge` are files and folders by their names in the team
-    file, the team's own included.
+    Times are seconds; `stall_s` None is the runner's own default. `mcp` None leaves to the access which of the user's
+    MCP servers start. `fallback` are members that answer in its place, in order, when it has no quota, no login or no
+    program. `knowledge` are files and folders by their names in the team file, the team's own included.
     """
 
     name: str
@@ -103,6 +103,9 @@ class Member:
     env: Mapping[str, str] = field(default_factory=dict)
     env_keep: tuple[str, ...] = ()
     project_settings: bool = False
+    web: bool = False
+    mcp: tuple[str, ...] | None = None
+    git: bool = False
     memory: Memory = "fresh"
     retries: int = 0
     fallback: tuple[str, ...] = ()

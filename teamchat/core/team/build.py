@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from teamchat.runners.base import Memory
 
 _OF_A_HUMAN = {"name", "type", "title"}
+_WITHOUT_TOOLS = {"plain", "terminal"}
+_TOOLS = ("web", "mcp", "git")
 _OF_A_TERMINAL = {"prompt_pattern", "submit", "exit"}
 
 
@@ -134,6 +136,7 @@ def _member(
             raise Mistake(f"{where}: {unfit[0]}: expected only name, type and title of a human")
         return Member(table.name, "human", root, table.title)
     _check_agent(table.agent, agents, where)
+    _check_tools(table, agents[normalize_agent_type(table.agent or "")], where)
     cwd = _path(root, table.cwd, f"{where}: cwd")
     file, text = _instruction(table.instruction_file, folder, where)
     return Member(
@@ -155,6 +158,9 @@ def _member(
         env=MappingProxyType(dict(table.env)),
         env_keep=tuple(table.env_keep),
         project_settings=table.project_settings,
+        web=table.web,
+        mcp=None if table.mcp is None else tuple(dict.fromkeys(table.mcp)),
+        git=table.git,
         memory=_memory(table, agents[normalize_agent_type(table.agent or "")], where),
         retries=table.retries,
         fallback=tuple(table.fallback),
@@ -182,6 +188,12 @@ def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str)
         raise Mistake(f"{where}: agent: missing, expected one of {', '.join(known)}")
     if normalize_agent_type(agent) not in agents:
         raise Mistake(f"{where}: agent: unknown agent {agent!r}, {nearest(agent, known)}")
+
+
+def _check_tools(table: MemberTable, agent: AgentSpec, where: str) -> None:
+    """Only to an agent CLI can tools be given."""
+    if agent.like in _WITHOUT_TOOLS and (asked := [key for key in _TOOLS if getattr(table, key)]):
+        raise Mistake(f"{where}: {asked[0]}: expected only for claude, codex and gemini, not for {agent.name}")
 
 
 def _instruction(written: str | None, folder: Path, where: str) -> tuple[Path | None, str | None]:

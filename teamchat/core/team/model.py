@@ -106,6 +106,12 @@ Line = Annotated[str, AfterValidator(_line)]
 Heading = Annotated[str, AfterValidator(_heading)]
 
 
+def _server(value: str) -> str:
+    if not value.isprintable() or not value or "," in value or value.startswith("-"):  # as Gemini would take them
+        raise ValueError(f"expected the name of an MCP server, got {value!r}")
+    return value
+
+
 def _program(value: list[str]) -> list[str]:
     if not value or not value[0]:
         raise ValueError('expected a program and its arguments, such as ["ollama", "run", "llama3"]')
@@ -116,6 +122,7 @@ Value = Annotated[str, AfterValidator(_value)]
 Word = Annotated[str, AfterValidator(_word)]
 Name = Annotated[str, AfterValidator(_name)]
 Variable = Annotated[str, AfterValidator(_variable)]
+Server = Annotated[str, AfterValidator(_server)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 
 
@@ -207,6 +214,12 @@ class MemberTable(Table):
     """Other vendors' keys that this agent may see."""
     project_settings: bool = False
     """Lets the CLI run the project's own hooks and MCP commands."""
+    web: bool = False
+    """The CLI's own web search and fetch; without it only `full` has them."""
+    mcp: list[Server] | None = None
+    """The MCP servers of the user's own configuration that start, and whose tools may be called."""
+    git: bool = False
+    """teamchat's own read-only git."""
     memory: Memory | None = None
     """Whether its turns go on with the CLI's own session; `resume` by default where it may edit, else `fresh`."""
     retries: int = Field(default=0, ge=0, le=10)

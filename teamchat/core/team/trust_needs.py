@@ -87,6 +87,7 @@ def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
         yield _need(member.name, "env_keep", f"sees the keys {', '.join(member.env_keep)}", sorted(member.env_keep))
     if member.project_settings:
         yield _need(member.name, "project_settings", "runs the project's own hooks and MCP commands", ())
+    yield from _tool_needs(member)
     if member.access == "edit":
         real = Path(os.path.realpath(member.cwd))
         may = f"edits files in {real}" + (f" and runs {', '.join(member.allow)}" if member.allow else "")
@@ -95,6 +96,16 @@ def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
     if member.access == "full":
         yield _need(member.name, "access", "does anything you may do", ("full",))
     yield from _outside_needs(team, member, folder)
+
+
+def _tool_needs(member: Member) -> Iterator[Need]:
+    if member.web:
+        yield _need(member.name, "web", "searches the web and reads pages", ())
+    if member.mcp:
+        servers = sorted(member.mcp)
+        yield _need(member.name, "mcp", f"calls the tools of your MCP servers {', '.join(servers)}", servers)
+    if member.git:
+        yield _need(member.name, "git", "reads the git repository and its history", ())
 
 
 def _outside_needs(team: Team, member: Member, folder: Path) -> Iterator[Need]:

@@ -18,6 +18,7 @@ from teamchat.core.starts import take_moment
 from teamchat.core.team import Member
 from teamchat.core.turn.files_that_run import watching
 from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.tools import need_tools
 from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.process import launch
 from teamchat.runners.running import Launcher
@@ -49,6 +50,7 @@ def check_runnable(turn: ReadyTurn) -> None:
     if refusal := turn.runner.refusal(turn.member.access, turn.env):
         raise NotTrusted(f"{turn.member.name} cannot have access {turn.member.access!r}: {refusal}")
     need_program(turn.member, turn.command.argv[0], turn.env)
+    need_tools(turn.member, turn.agent, turn.runner, turn.env)
 
 
 def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:

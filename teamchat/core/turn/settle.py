@@ -10,6 +10,7 @@ from pathlib import Path
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.engine.route import Route
+from teamchat.core.folders import state_path
 from teamchat.core.images import ImagesOf, files_of, no_images
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread
@@ -20,6 +21,7 @@ from teamchat.core.secret_words import masked, secrets_in
 from teamchat.core.team import AgentSpec, Member, Team
 from teamchat.core.turn.outside import Outside
 from teamchat.core.turn.ready import Errand, ReadyTurn
+from teamchat.core.turn.tools import may
 from teamchat.runners.base import Command, Job, Runner, Slash
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.turn import NO_CLOCKS, Clocks
@@ -64,6 +66,9 @@ def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scrat
         model=member.model,
         args=member.args,
         project_settings=member.project_settings,
+        web=member.web,
+        mcp=member.mcp,
+        git=state_path() / "git" if member.git else None,
         env={**inherited, **member.env},
         memory=member.memory,
         terminal=agent.terminal,
@@ -140,7 +145,7 @@ def _setup(
         env=changed,
         cwd=str(member.cwd),
         access=member.access,
-        access_note=runner.access_note(member.access),
+        access_note=may(member, runner),
         why=errand.why,
         answers=prompt.answers.id,
         request=errand.request,

@@ -19,9 +19,13 @@ STARTS_IN_S = 60  # at most, of the CLIs' own limits; it takes about a second
 _NEEDED = "2"  # the major version of `mcp`
 
 
-def command(cwd: Path, scratch: Path) -> tuple[str, ...]:
-    """What an agent CLI runs to get the server for the repository around `cwd`; `scratch` is the turn's own folder."""
-    return isolated.command("teamchat.runners.git_server.serve", str(cwd), str(scratch / "git"))
+def command(cwd: Path, folder: Path) -> tuple[str, ...]:
+    """What an agent CLI runs to get the server for the repository around `cwd`.
+
+    `folder` is for what git is to find in place of the repository's configuration. Whoever can write there can make git
+    run a program, so it lies where no agent works.
+    """
+    return isolated.command("teamchat.runners.git_server.serve", str(cwd), str(folder))
 
 
 def missing() -> tuple[str, str | None] | None:

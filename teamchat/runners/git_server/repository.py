@@ -9,10 +9,13 @@ of dangerous settings, and one that is written meanwhile does not act (observed 
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +67,7 @@ class Repository:
 
 
 class Git:
-    """git for a member who works in `cwd`; `folder` becomes the one that stands for the repository's own.
+    """git for a member who works in `cwd`. What stands for a repository's own folder is made below `folder`.
 
     Raises `GitError`, as every call does.
     """
@@ -73,14 +76,10 @@ class Git:
         self._cwd = cwd
         self._program = _program()
         repository = Repository.around(cwd)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in _LINKS:
-            (folder / name).unlink(missing_ok=True)
-            (folder / name).symlink_to(repository.common / name)
-        (folder / "config").write_text(_FIXED + "".join(self._settings(repository.common / "config")))
+        config = repository.common / "config"
         self._env = _environment() | {
             "GIT_DIR": str(repository.own),
-            "GIT_COMMON_DIR": str(folder),
+            "GIT_COMMON_DIR": str(_stand_in(repository.common, folder, _FIXED + "".join(self._settings(config)))),
             "GIT_WORK_TREE": str(repository.top),
         }
 
@@ -135,6 +134,18 @@ class Git:
             section, _, key = name.lower().partition(".")
             if name.lower() in _SETTINGS and _PLAIN.fullmatch(value):
                 yield f"[{section}]\n\t{key} = {value}\n"
+
+
+def _stand_in(common: Path, folder: Path, config: str) -> Path:
+    """The folder with that configuration and the rest of `common`; several servers at a time may make the same one."""
+    made = folder / hashlib.sha256(os.fsencode(common)).hexdigest()[:16]
+    made.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in _LINKS:
+        with contextlib.suppress(FileExistsError):
+            (made / name).symlink_to(common / name)
+    new = made / f"config.{os.getpid()}.{threading.get_ident()}"
+    new.write_text(config)
+    return new.replace(made / "config").parent
 
 
 def _pointed(file: Path) -> str:

@@ -1,0 +1,85 @@
+"""What Gemini may use beside the tools of its access: the web, MCP servers and git (observed at 0.55.1 and 0.61.0).
+
+An admin policy rules over the user's own, and adds to it where `--policy` and `--allowed-tools` would replace it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from teamchat.runners import git_server
+from teamchat.runners.base import Job
+from teamchat.runners.commented_json import table_in, table_of
+from teamchat.runners.homes import gemini_folder
+
+LOOKING = ("list_directory", "read_file", "read_many_files", "grep_search", "glob")
+WEB = ("google_web_search", "web_fetch")
+NO_SERVER = "(none)"  # servers of other names do not start, and the policy denies the tools of one of this name
+DENY = 'decision = "deny"\npriority = 100\n'
+ALLOW = 'decision = "allow"\npriority = 200\n'
+
+
+def servers(env: Mapping[str, str]) -> dict[str, object]:
+    """The MCP servers that the user has set up, and those of the user's extensions."""
+    folder = gemini_folder(env)
+    extensions = sorted(folder.glob("extensions/*/gemini-extension.json"))
+    found: dict[str, object] = {}
+    for file in (*extensions, folder / "settings.json"):
+        found |= table_of(table_in(file), "mcpServers")
+    return found
+
+
+def started(job: Job) -> tuple[str, ...]:
+    """The arguments that keep all servers but the member's from starting."""
+    if job.servers is None:
+        return ()
+    names = (*job.servers, *((git_server.NAME,) if job.git else ())) or (NO_SERVER,)
+    return tuple(word for name in names for word in ("--allowed-mcp-server-names", name))
+
+
+def policy(job: Job) -> str | None:
+    """The rules that bound the member's tools; None where the mode alone does."""
+    return "\n".join(_rules(job)) if job.access != "full" else None
+
+
+def _rules(job: Job) -> Iterator[str]:
+    if job.access == "read":
+        yield _rule("toolName", "*", f'{DENY}denyMessage = "this member may only read"\n')
+        yield _rule("toolName", [*LOOKING, *(WEB if job.web else ())], ALLOW)
+    else:
+        yield _rule("toolName", WEB, ALLOW if job.web else f'{DENY}denyMessage = "this member has no web"\n')
+        if job.allow:
+            yield _rule("toolName", "run_shell_command", f"commandPrefix = {_text(job.allow)}\n{ALLOW}")
+    for name in (*(job.servers or ()), *((git_server.NAME,) if job.git else ())):
+        yield _rule("mcpName", name, f'toolName = "*"\n{ALLOW}')
+
+
+def _rule(key: str, value: str | Sequence[str], rest: str) -> str:
+    return f"[[rule]]\n{key} = {_text(value)}\n{rest}"
+
+
+def _text(value: str | Sequence[str]) -> str:
+    """As TOML, whose strings and lists of strings JSON's are, too."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def system_defaults(job: Job) -> str | None:
+    """The settings below the user's own that bring teamchat's server, with those that the machine has; None for none.
+
+    They are all that Gemini takes a server from beside files of the user's and the project's.
+    """
+    if job.git is None:
+        return None
+    program, *arguments = git_server.command(job.cwd, job.git)
+    there = table_in(_defaults_of_machine(job.env))
+    ours = {git_server.NAME: {"command": program, "args": arguments}}
+    return json.dumps({**there, "mcpServers": {**table_of(there, "mcpServers"), **ours}})
+
+
+def _defaults_of_machine(env: Mapping[str, str]) -> Path:
+    if moved := env.get("GEMINI_CLI_SYSTEM_DEFAULTS_PATH"):
+        return Path(moved)
+    settings = env.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "/etc/gemini-cli/settings.json")
+    return Path(settings).parent / "system-defaults.json"
