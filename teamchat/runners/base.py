@@ -178,6 +178,13 @@ class Command:
     live: LiveRule | None = None
     through: tuple[str, ...] = ()
 
+    def write_files(self) -> None:
+        """Write the files, for the user alone; all may be run, since a script may be among them. Raises OSError."""
+        for path, content in self.files.items():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.write_bytes(content)
+            path.chmod(0o700)
+
 
 @dataclass(frozen=True, slots=True)
 class StopRule:

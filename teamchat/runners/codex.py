@@ -24,6 +24,7 @@ from teamchat.runners.base import (
 from teamchat.runners.codex_config import misunderstood, servers_of, trusting
 from teamchat.runners.codex_config import servers as users_servers
 from teamchat.runners.codex_events import CodexEvents
+from teamchat.runners.codex_git import without_filters
 from teamchat.runners.codex_rollout import used_in
 from teamchat.runners.codex_trust import without_project
 from teamchat.runners.logins import codex_login
@@ -97,7 +98,9 @@ class CodexRunner:
         argv += (f"--image={path}" for path in job.images)
         argv += ("--ephemeral",) if job.memory == "fresh" else ()
         resume = ("resume", job.resumes) if job.resumes else ()  # it takes most options only before this word
-        return Command((*argv, *job.args, *resume, "-"), {"RUST_LOG": "error"})  # refusals are told on stderr only
+        variables, files = without_filters(job.scratch, job.env)
+        env = {"RUST_LOG": "error", **variables}  # refusals are told on stderr only
+        return Command((*argv, *job.args, *resume, "-"), env, files)
 
     def parser(self) -> EventParser:
         return CodexEvents()

@@ -19,7 +19,7 @@ KEYS: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # of what a command asks for
-BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS"})  # a command asks for them with the member's own value in them
+BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # with the member's own value in what is asked for
 
 HIDDEN = "(hidden)"
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle, product
@@ -107,4 +108,36 @@ def project_settings(folder: Path, trap: Trap) -> None:
     )
 
 
-PLANTERS: tuple[Callable[[Path, Trap], None], ...] = (environment_files, project_settings)
+def git_settings(folder: Path, trap: Trap) -> None:
+    """A repository in which git runs programs: with its status, its log and its differences, and on its own."""
+    monitor = folder.with_name(f"{folder.name}.monitor")
+    monitor.write_text(f"#!/bin/sh\n{trap('fsmonitor')}\n")
+    monitor.chmod(0o755)
+    settings = {
+        "core.fsmonitor": str(monitor),
+        "core.pager": trap("pager"),
+        "core.sshCommand": trap("ssh"),
+        "core.alternateRefsCommand": trap("alternates"),
+        "diff.external": trap("diff"),
+        "diff.evil.textconv": trap("textconv"),
+        "filter.evil.clean": trap("clean"),
+        "filter.evil.process": trap("process"),
+        "gpg.program": trap("gpg"),
+        "log.showSignature": "true",
+        "remote.origin.url": f"ext::sh -c {trap('remote')}",
+        "protocol.ext.allow": "always",
+    }
+    (folder / "file.txt").write_text("one\n")
+    git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org")
+    for words in (("init", "--quiet"), ("add", "file.txt"), ("commit", "--quiet", "--message", "first")):
+        subprocess.run([*git, *words], check=True)
+    (folder / ".gitattributes").write_text("* filter=evil diff=evil\n")
+    (folder / "file.txt").write_text("two\n")
+    for hook in ("post-index-change", "reference-transaction", "fsmonitor-watchman", "post-checkout"):
+        (folder / ".git" / "hooks" / hook).write_text(f"#!/bin/sh\n{trap('hook of git')}\n")
+        (folder / ".git" / "hooks" / hook).chmod(0o755)
+    for name, value in settings.items():
+        subprocess.run([*git, "config", name, value], check=True)
+
+
+PLANTERS: tuple[Callable[[Path, Trap], None], ...] = (environment_files, project_settings, git_settings)

@@ -107,9 +107,7 @@ async def run(
     )
     try:
         turn.scratch.mkdir(0o700)
-        for path, content in turn.command.files.items():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.write_bytes(content)
+        turn.command.write_files()
         process = launcher(what)
     except (SpawnFailed, OSError) as error:
         words = str(error) if isinstance(error, SpawnFailed) else in_words(error)

@@ -139,8 +139,7 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
     argv = (program, *command.argv[1:])
     what = Launch(argv, job.cwd, env, watch.stdin, watch.folder, scratch, watch.runner.stop, stays=watch.life)
     try:
-        for path, content in command.files.items():
-            path.write_bytes(content)
+        command.write_files()
         process = launch(what)
     except (SpawnFailed, OSError) as error:
         return Observed(TurnEnd("", Failure(FailureKind.MISSING, f"could not be started: {error}"), -1, 0.0))
