@@ -20,7 +20,7 @@ from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import LiveRule
 from teamchat.runners.process import Process, make_private
 from teamchat.runners.removal import remove
-from teamchat.runners.running import BEGINS, LIVE, Chunk, Exit, HasEnded, Launch, SpawnFailed, in_words
+from teamchat.runners.running import BEGINS, LIVE, Chunk, Exit, HasEnded, Launch, OwnFileFailed, in_words
 
 LOOK_S = 0.5  # how often it is looked at between two turns
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
@@ -79,7 +79,7 @@ class LiveAgent:
             (folder / BEGINS).write_text(str(self._read))
             (folder / "stdout").hardlink_to(self.process.folder / "stdout")
         except OSError as error:
-            raise SpawnFailed(in_words(error)) from error
+            raise OwnFileFailed(in_words(error)) from error
 
     async def next(self) -> Chunk | None:
         """The next piece of output; None when the process has ended."""

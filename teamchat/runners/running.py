@@ -104,6 +104,10 @@ class HasEnded(SpawnFailed):
     """The process that was to stay for this turn has ended before it."""
 
 
+class OwnFileFailed(SpawnFailed):
+    """A file of teamchat's own for the process could not be made: nothing is known of the program."""
+
+
 class FolderReplaced(SpawnFailed):
     """Another folder has come to have the path of the one to start in."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import shlex
@@ -15,11 +16,15 @@ from typing import Any
 import pexpect
 import pytest
 
+from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.proof.prove import prove
+from teamchat.core.doctor.proof.rows import stays
 from teamchat.core.doctor.proof.shapes import SHAPES
+from teamchat.core.doctor.proof.stand import Stand, furnished
 from teamchat.core.errors import ExitCode
 from teamchat.core.ledger import newest_proven
+from teamchat.core.scripted.server import ModelServer
 from teamchat.runners.base import Vendor
 from teamchat.runners.process import capture
 from tests.cli.scene import objects, refused
@@ -172,6 +177,35 @@ def test_a_process_that_should_stay_and_leaves_fails(put: Put) -> None:
     assert ran.code == ExitCode.MEMBER_FAILED
     assert {what for what, found in states(rows, "claude").items() if found != "ok"} == {"stays"}
     assert "'Two.'" in rows["claude", "stays"]["text"]
+
+
+def kept_running(world: Path) -> Check:
+    """What is found of the installed Claude as a process that stays."""
+    with ModelServer() as server:
+        folder = world / "tmp"
+        stand = Stand(
+            AGENT_TYPES["claude"].runner, server, furnished(folder, server, os.environ["PATH"], "claude"), folder
+        )
+        return stays(*asyncio.run(stand.turns_of_one_process()))
+
+
+def test_a_process_that_stays_and_does_not_ask_its_model_is_no_failure(put: Put, world: Path) -> None:
+    put("claude", knows={"Say one.": "One.", "Say two.": "Two."})
+    found = kept_running(world)
+    assert (found.state, found.text[:42]) == ("ok", "kept running, it answers a second turn in ")
+
+
+def test_a_file_of_teamchat_that_cannot_be_made_is_not_the_clis_fault(
+    put: Put, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("claude")
+
+    def no_links(_self: Path, _target: Path) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    words = "not known: a file of teamchat's own could not be made: Operation not permitted"
+    assert kept_running(world) == Check(None, "stays", "unknown", words)
 
 
 def test_a_process_that_ends_in_the_middle_of_a_line_fails(put: Put) -> None:

@@ -146,6 +146,8 @@ def resume(first: Observed, second: Observed, asked: Sequence[Request], said: st
 
 def stays(turns: Sequence[Observed], runs: bool) -> Check:
     """Whether one process answered two turns, and was there for more."""
+    if ours := turns[-1].ours:
+        return _row("stays", "unknown", f"not known: {ours}")
     if not turns[0].began:
         return _row("stays", "failed", f"does not start to be kept running: {_reason(turns[0])}")
     for turn, said in zip(turns, ("One.", "Two."), strict=False):

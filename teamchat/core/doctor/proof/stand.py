@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -68,7 +69,7 @@ class Stand:
         def stuck(tree: Mapping[int, str]) -> bool:
             return HANGING[0] in tree.values() or len(self.server.turns(self.vendor)) > before + 1
 
-        output = self.folder / f"turn-{before}"
+        output = Path(tempfile.mkdtemp(prefix="turn-", dir=self.folder))  # of its own, whether or not a model is asked
         watch = Watch(self.runner, job, stdin, output, hangs=stuck if hangs else None, life=life)
         return await observe(watch), self.server.turns(self.vendor)[before:]
 

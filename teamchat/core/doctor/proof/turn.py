@@ -21,7 +21,7 @@ from teamchat.runners.live import LiveAgent
 from teamchat.runners.logins import login_variables, with_source
 from teamchat.runners.process import Process, launch
 from teamchat.runners.removal import remove
-from teamchat.runners.running import Launch, SpawnFailed
+from teamchat.runners.running import Launch, OwnFileFailed, SpawnFailed
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 
 CLOCKS = Clocks(first_byte_s=30.0, stall_s=30.0, total_s=90.0)
@@ -41,12 +41,16 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was seen of one turn: its end, its events, their own names, and how it was stopped if it was."""
+    """What was seen of one turn: its end, its events, their own names, and how it was stopped if it was.
+
+    `ours` says why it could not be tried, where that is not the CLI's doing.
+    """
 
     end: TurnEnd
     events: tuple[AgentEvent, ...] = ()
     names: tuple[str, ...] = ()
     stopped: Stopped | None = None
+    ours: str | None = None
 
     @property
     def began(self) -> bool:
@@ -142,7 +146,9 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
         command.write_files()
         process = launch(what)
     except (SpawnFailed, OSError) as error:
-        return Observed(TurnEnd("", Failure(FailureKind.MISSING, f"could not be started: {error}"), -1, 0.0))
+        ours = f"a file of teamchat's own could not be made: {error}"
+        end = TurnEnd("", Failure(FailureKind.MISSING, f"could not be started: {error}"), -1, 0.0)
+        return Observed(end, ours=ours if isinstance(error, OwnFileFailed | OSError) else None)
     witness, stopper, events = _Witness(watch.runner.parser()), Stopper(), list[AgentEvent]()
     async with asyncio.TaskGroup() as group:
         turn = group.create_task(
