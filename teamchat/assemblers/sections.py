@@ -28,8 +28,8 @@ from teamchat.assemblers.truncation import TruncationPolicy, byte_length
 BLANK_LINE = "\n\n"
 BLOCKS = tuple(name for name in LAYERS if name != FRAMEWORK)
 """The layers that have a section of their own; the framework goes with the system text."""
-QUOTED = (KNOWLEDGE, COMPRESSION)
-"""Those in which anybody's text stands as it came; of the others every item is one line."""
+QUOTED = (KNOWLEDGE, TODO, COMPRESSION)
+"""Those in which anybody's text stands as it came; a lesson was kept by a person."""
 BRACKETED = {EXPERIENCE: "[EXPERIENCE]", KNOWLEDGE: "[KNOWLEDGE]", TODO: "[TODO]", COMPRESSION: "[SUMMARY]"}
 PLAIN = {EXPERIENCE: "Experience:", KNOWLEDGE: "Knowledge:", TODO: "To do:", COMPRESSION: "Summary so far:"}
 
@@ -82,10 +82,7 @@ class Parts:
 
 def lay_out(given: AssemblerInput, form: PromptFormat) -> Parts:
     system = system_body(given.system_instruction, given.instruction_file_text, given.contexts.get(FRAMEWORK))
-    layers = {
-        name: _said(form.layers[name], given.contexts.get(name), given.fence if name in QUOTED else None)
-        for name in BLOCKS
-    }
+    layers = {name: _layer(name, form, given) for name in BLOCKS}
     task = Section(form.task, _stripped(given.team_task))
     history = [_short(message, given.per_message) for message in given.context_messages]
     return Parts(
@@ -107,6 +104,14 @@ def _short(message: PromptContextMessage, policy: TruncationPolicy | None) -> tu
         return message, 0
     cut = policy(message.content)
     return replace(message, content=cut.text), cut.removed_bytes
+
+
+def _layer(name: str, form: PromptFormat, given: AssemblerInput) -> Section:
+    section = _said(form.layers[name], given.contexts.get(name), given.fence if name in QUOTED else None)
+    if name != TODO or given.fence is None or "\n" not in section.body:
+        return section
+    items, how = section.body.rsplit("\n", 1)  # teamchat itself says how to change the list: that is no quotation
+    return replace(section, body=items, ending=f"{section.ending}\n{how}")
 
 
 def _said(heading: str, text: str | None, fence: str | None) -> Section:

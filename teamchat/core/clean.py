@@ -2,12 +2,15 @@
 
 An agent's text reaches terminals and other agents' prompts. A sequence in it could repaint what a person saw, set a
 window's title or the clipboard, or hide words from whoever reads along. What turns the direction of writing could show
-a person other words than an agent or a compiler reads: people see its code instead, and prompts keep it.
+a person other words than an agent or a compiler reads: people see its code instead, and prompts keep it. Characters
+that nobody sees (zero-width ones, tags) could tell an agent what no person reads: people see their codes, and other
+members are told the text without them. Those that emoji and some scripts are written with stay.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 # The bounds are far above what is in use; because of them no piece of text waits long for its end.
 _CSI = r"(?: \x1b\[ | \x9b ) [0-?]{0,256}+ [ -/]{0,16}+"  # colours, cursor, screen
@@ -22,6 +25,15 @@ _BYTES = bytes(code for code in range(128) if _CONTROL.match(chr(code)))
 _COPIED = 2 * 1024 * 1024  # characters that are copied for a look that takes a tenth of the time
 _TURNS = {chr(code): f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 _TURN = re.compile(f"[{''.join(_TURNS)}]")
+# the default-ignorable characters of Unicode 15, without marks of direction, which writing from right to left needs
+INVISIBLE = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_INVISIBLE_RUN = re.compile(f"[{INVISIBLE}]+")
+_FLAG = re.compile("[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f")  # of England, behind a black flag
+_DIRECTION = frozenset((*_TURNS, "\u061c", "\u200e", "\u200f"))  # not seen either: nothing is written with one before
+_TAGS = frozenset(map(chr, range(0xE0000, 0xE0080)))  # a flag is all that is written with them
 
 
 def clean(text: str) -> str:
@@ -33,14 +45,46 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
+def told(text: str) -> str:
+    """`text` as another member is told it: clean, and without what nobody sees."""
+    text = clean(text)
+    return text if text.isascii() else _INVISIBLE_RUN.sub(_written, text)
+
+
 def visible(text: str) -> str:
-    """`text` as a person is shown it: clean, and what turns the direction of writing by its code."""
-    return turns_shown(clean(text))
+    """`text` as a person is shown it: clean, and by their codes what nobody sees and what turns writing around."""
+    return codes_shown(clean(text))
 
 
-def turns_shown(text: str) -> str:
-    """`text`, clean already, with what turns the direction of writing by its code."""
-    return text if text.isascii() else _TURN.sub(lambda found: _TURNS[found[0]], text)
+def codes_shown(text: str) -> str:
+    """`text`, clean already, with the codes of what nobody sees and of what turns the direction of writing."""
+    if text.isascii():
+        return text
+    return _TURN.sub(lambda found: _TURNS[found[0]], _INVISIBLE_RUN.sub(_with_codes, text))
+
+
+def _written(run: re.Match[str]) -> str:
+    """What of invisible characters belongs to the visible one before them, or to a text that went before."""
+    before = run.string[max(run.start() - 1, 0) : run.start()]
+    first, second = run[0][0], run[0][1:2]
+    if first in _TAGS:
+        return run[0] if before == "\U0001f3f4" and _FLAG.fullmatch(run[0]) else ""
+    if before and (before.isascii() or before in _DIRECTION) and not (first == "\ufe0f" and before in "0123456789#*"):
+        return ""
+    return first + second if (first, second) == ("\ufe0f", "\u200d") else first
+
+
+def _with_codes(run: re.Match[str]) -> str:
+    written = _written(run)
+    return written + "".join(
+        f"\\u{ord(c):04x}" if c < "\U00010000" else f"\\U{ord(c):08x}" for c in run[0][len(written) :]
+    )
+
+
+def sequences(text: str) -> Iterator[tuple[int, int]]:
+    """Where escape sequences begin and end, which nobody is shown."""
+    if _BEGINS_SEQUENCE.search(text):
+        yield from (found.span() for found in _SEQUENCE.finditer(text))
 
 
 class Cleaner:

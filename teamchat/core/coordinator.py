@@ -20,6 +20,7 @@ from teamchat.core.engine.actions import (
     Action,
     Deliver,
     Dropped,
+    Kept,
     Paused,
     Queued,
     Refused,
@@ -309,6 +310,8 @@ class ConversationCoordinator:
                 if left:
                     self.emit(Warned(f"{route.target}, whom {route.by} asked, is no longer in the team"))
                 self.emit(RouteDropped(route))
+            case Kept(route=route, agent=agent):
+                self.emit(Warned(f"{agent} cannot drop {route.target}, whom {route.by} called in {route.parent}"))
             case Refused(route=route, limit=limit):
                 self.emit(RouteRefused(route, limit))
             case _:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import islice, takewhile
 
 from teamchat.assemblers.base import PromptContextMessage
-from teamchat.core.clean import clean
+from teamchat.core.clean import told
 from teamchat.core.message_log import MessageLog
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import Author, strip_markers
@@ -160,16 +160,16 @@ def format_addressees(names: Sequence[str]) -> str:
 
 
 def text_of(message: ConversationMessage) -> str:
-    """What a prompt quotes of a message: no markers and, of an agent's, no escape sequences."""
+    """What a prompt quotes of a message: no markers and, of an agent's, nothing that nobody sees."""
     author: Author = "human" if message.speaker.type == "human" else "ai"
-    told = _told if len(message.content) <= LONGEST_KEPT else _told.__wrapped__
-    return told(message.content, author)
+    stripped = _stripped if len(message.content) <= LONGEST_KEPT else _stripped.__wrapped__
+    return stripped(message.content, author)
 
 
 @lru_cache(maxsize=8)  # a prompt takes the same texts several times
-def _told(content: str, author: Author) -> str:
+def _stripped(content: str, author: Author) -> str:
     text = strip_markers(content, author=author)
-    return text if author == "human" else clean(text)
+    return text if author == "human" else told(text)
 
 
 def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:

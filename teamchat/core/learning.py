@@ -12,7 +12,7 @@ from itertools import islice
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.core.answering import Answering
 from teamchat.core.aside import Aside, apart, ask_aside
-from teamchat.core.clean import clean
+from teamchat.core.clean import told
 from teamchat.core.compaction import ask_about, no_room
 from teamchat.core.conclusion import Failed
 from teamchat.core.errors import NoRecording, StoreError, TeamchatError, UsageError
@@ -78,7 +78,7 @@ def _new(lines: Iterable[str], seen: set[str]) -> Iterator[str]:
 
 
 def _lines(answer: str) -> Iterator[str]:
-    text = redact_shapes(clean(well_formed(answer)))[0]  # as a whole: a private key has many lines
+    text = redact_shapes(told(well_formed(answer)))[0]  # as a whole: a private key has many lines
     for line in text.splitlines():
         bare = _without_markers(_HEAD.sub("", line))
         if _FENCE.match(line) or gist(bare) in ("", gist(NONE)):

@@ -17,10 +17,9 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from unicodedata import category, normalize
 from unicodedata import name as letter_name
 
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u2065\u206a-\u206f"
-    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
+from teamchat.core.clean import INVISIBLE
+
+_INVISIBLE = re.compile(f"[{INVISIBLE}\u061c\u200e\u200f]")
 # NFKC makes U+2010 of the hyphen that does not break, which models like to write
 _SEPARATOR = re.compile("[\\s_\u2010-]")
 _IN_NAMES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd"})  # many scripts write vowels as marks

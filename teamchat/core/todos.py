@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
-from teamchat.core.clean import clean
+from teamchat.core.clean import told
 
 LONGEST_TODO = 300  # UTF-8 bytes; a longer text is cut to its beginning
 MOST_OPEN = 100  # so that the list stays a small part of a prompt
@@ -176,7 +176,7 @@ def rendered(todos: TodoList) -> str | None:
 
 def todo_text(text: str) -> str:
     """`text` on one line without control characters; empty when there is no letter or digit in it."""
-    line = " ".join(clean(text).split())
+    line = " ".join(told(text).split())
     return line if any(character.isalnum() for character in line) else ""
 
 

@@ -220,10 +220,12 @@ def test_the_result_says_how_it_ended(
 
 
 def test_drops_and_notes(world: Path) -> None:
-    crew(world, {"max": ["[DROP: sarah] Alone."], "sarah": []})
-    lines = settled(run_here("send", "--json", "[NEXT: max, sarah] Hi"))
+    crew(world, {"max": ["[NEXT: carol] Both?"], "sarah": ["[DROP: ALL] Alone."], "carol": []})
+    lines = settled(run_here("send", "--json", "[NEXT: max, sarah, carol] Hi"))
     (dropped,) = (line for line in lines if line["type"] == "dropped")
-    assert (dropped["target"], dropped["by"]) == ("sarah", "kailai")
+    assert (dropped["target"], dropped["by"]) == ("carol", "max")
+    (kept,) = (line["text"] for line in lines if line["type"] == "warning")
+    assert kept == "sarah cannot drop carol, whom kailai called in msg-1"
     actors({"max": ["junk", "1", "+", "claude-like", "Done."]}, like="claude")
     lines = settled(run_here("send", "--json", "Hi"))
     assert [line["member"] for line in lines if line["type"] == "note"] == ["max"]

@@ -37,6 +37,26 @@ def test_quiet_is_the_bare_last_reply_without_its_markers(world: Path) -> None:
     assert run_here("send", "[NEXT:max] Go", "--quiet") == Result(0, "Yes, done.\n", "")
 
 
+def test_quiet_still_says_what_an_agent_dropped_and_what_it_could_not(world: Path) -> None:
+    crew(world, {"max": ["[NEXT: carol] Both?"], "sarah": ["[DROP: ALL] Alone."], "carol": ["Here."]})
+    ran = run_here("send", "-q", "[NEXT: max, sarah, carol] Go")
+    told = notes("dropped: carol, called by max in msg-2", "sarah cannot drop carol, whom kailai called in msg-1")
+    assert ran == Result(0, "Here.\n", told)
+
+
+def test_a_marker_that_nobody_sees_is_refused_in_a_persons_message_and_told_in_an_agents(world: Path) -> None:
+    crew(world, {"max": ["\x1b]0;[NEXT: sarah]\x07Hi\u200b.\U000e0041", "Well."], "sarah": []})
+    ran = run_here("send", "[NEXT: m\u200bax] Go")
+    assert (ran.code, ran.err.splitlines()[0]) == (
+        4,
+        "teamchat: '[NEXT: m\\u200bax]' is not wholly visible, so it is no marker",
+    )
+    ran = run_here("send", "-q", "[NEXT: max] Go")
+    assert ran == Result(
+        0, "Hi\\u200b.\\U000e0041\n", notes("max: '[NEXT: sarah]' is not wholly visible, so it is no marker")
+    )
+
+
 def test_quiet_still_says_why_it_stopped(world: Path) -> None:
     crew(world, {"max": ["May I?\n[NEXT: kailai]"]})
     ran = run_here("send", "-q", "[NEXT:max] Go")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from teamchat.core.clean import Cleaner, clean, visible
+from teamchat.core.clean import Cleaner, clean, told, visible
 from tests.core.texts import grows_linearly
 
 SEQUENCES = [
@@ -120,6 +120,46 @@ def test_what_turns_the_direction_of_writing_stays_in_a_prompt_and_is_shown_by_i
     text = f"a\x1b[1m{chr(code)}b"
     assert clean(text) == f"a{chr(code)}b"
     assert visible(text) == f"a\\u{code:04x}b"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "left"),
+    [
+        ("a\u200bb", "a\\u200bb", "ab"),
+        ("a\u00adb\ufeff", "a\\u00adb\\ufeff", "ab"),
+        ("a\u200d\u200cb", "a\\u200d\\u200cb", "ab"),
+        ("水\u200b\u200bb", "水\u200b\\u200bb", "水\u200bb"),  # one may divide words
+        ("Hi\U000e0048\U000e0069", "Hi\\U000e0048\\U000e0069", "Hi"),
+        ("🏴\U000e0048\U000e0069", "🏴\\U000e0048\\U000e0069", "🏴"),
+        ("😀\ufe01\ufe02\ufe03", "😀\ufe01\\ufe02\\ufe03", "😀\ufe01"),
+        ("a\ufe0fb", "a\\ufe0fb", "ab"),
+        ("a\x1b[1m\u2060b", "a\\u2060b", "ab"),
+        ("\u3164\u3164", "\u3164\\u3164", "\u3164"),
+    ],
+)
+def test_what_nobody_sees_is_shown_by_its_code_and_told_to_no_member(text: str, shown: str, left: str) -> None:
+    assert (visible(text), told(text)) == (shown, left)
+    assert told(left) == left
+
+
+@given(st.text(st.sampled_from("ab水😀🏴1#\u200b\u200d\ufe0f\U000e0041\U000e007f\u00ad\u202e\x1b[m")))
+def test_of_invisible_characters_few_are_told_and_all_are_shown(text: str) -> None:
+    left = told(text)
+    assert told(left) == left
+    assert visible(left).replace("\\u202e", "\u202e") == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "🏳\ufe0f\u200d🌈", "👩🏽\u200d🚀", "می\u200cخواهم", "葛\U000e0100", "©\ufe0f"],
+)
+def test_what_emoji_and_scripts_are_written_with_stays(text: str) -> None:
+    assert (visible(text), told(text)) == (text, text)
+
+
+def test_a_flag_is_written_with_tags() -> None:
+    flag = "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+    assert (visible(flag), told(flag)) == (flag, flag)
 
 
 @pytest.mark.parametrize("text", ["שלום, world", "مرحبا", "\u200e\u200f\u061c", "👩\u200d👩\u200d👧", "水"])

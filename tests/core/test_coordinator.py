@@ -20,6 +20,7 @@ from teamchat.core.events import (
     RouteQueued,
     TurnFinished,
     TurnStarted,
+    Warned,
 )
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.turns import events_of, partial_of, prompt_of, system_of
@@ -141,10 +142,14 @@ def test_to_says_the_same_as_a_marker(stage: Stage) -> None:
     assert stage.spoke == ["sarah", "max"]
 
 
-def test_drop_of_an_agent_takes_others_out(stage: Stage) -> None:
-    stage.says = {"max": ["[DROP: sarah] enough"]}
+def test_drop_of_an_agent_takes_out_what_agents_have_queued_and_a_person_is_told_of_the_rest(stage: Stage) -> None:
+    stage.says = {"max": ["[NEXT: carol] Hm"], "sarah": ["[DROP: ALL] enough"]}
     stage.send("Hi", to="max,sarah,carol")
-    assert stage.spoke == ["max", "carol"]
+    assert stage.spoke == ["max", "sarah", "carol"]
+    dropped = [event.route.by for event in stage.events if isinstance(event, RouteDropped)]
+    assert dropped == ["max"]
+    warned = [event.text for event in stage.events if isinstance(event, Warned)]
+    assert warned == ["sarah cannot drop carol, whom kailai called in msg-1"]
 
 
 def test_a_task_in_a_message_is_what_the_next_prompt_has(stage: Stage) -> None:
@@ -154,11 +159,12 @@ def test_a_task_in_a_message_is_what_the_next_prompt_has(stage: Stage) -> None:
 
 
 def test_everything_is_told_in_the_order_in_which_it_happens(stage: Stage) -> None:
-    stage.says = {"max": ["[DROP: carol] [NEXT: sarah] Hi"]}
-    stage.send("Hi", to="max,carol")
+    stage.says = {"max": ["[NEXT: sarah, carol] Hi"], "sarah": ["[DROP: carol] [NEXT: max] No"]}
+    stage.send("Hi", to="max")
     told = [type(event) for event in stage.events if not isinstance(event, AgentSpoke)]
-    begin = [MessageStored, RouteQueued, RouteQueued, TurnStarted, Replied, TurnFinished]
-    assert told == [*begin, RouteDropped, RouteQueued, TurnStarted, Replied, TurnFinished]
+    turn = [TurnStarted, Replied, TurnFinished]
+    queued = [RouteQueued, RouteQueued]
+    assert told == [MessageStored, RouteQueued, *turn, *queued, *turn, RouteDropped, RouteQueued, *turn]
 
 
 # --- the receipt

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from teamchat.core.engine.actions import Asked, Dropped, Idle, Paused, PauseKind, Queued, Refused, RunTurn, TurnFailed
+from teamchat.core.engine.actions import (
+    Asked,
+    Dropped,
+    Idle,
+    Kept,
+    Paused,
+    PauseKind,
+    Queued,
+    Refused,
+    RunTurn,
+    TurnFailed,
+)
 from teamchat.core.engine.decide import default_target
 from teamchat.core.engine.draft import MAX_WAITING
 from teamchat.core.engine.events import HumanSpoke, ResumeMode, TurnBegan
@@ -156,21 +169,37 @@ def test_the_same_member_may_wait_for_two_messages(talk: Talk) -> None:
 
 
 def test_drop_takes_the_named_members_out(talk: Talk) -> None:
-    talk.says("max", "sarah", "carol").replies(drops=("sarah",))
+    talk.says("max").replies("max", "sarah", "carol").replies(drops=("sarah",))
     assert talk.dropped == ["sarah"]
     assert talk.rest() == ["carol"]
 
 
 def test_drop_all_takes_everything_out(talk: Talk) -> None:
-    talk.says("max", "sarah", "carol").replies(drops=None)
+    talk.says("max").replies("max", "sarah", "carol").replies(drops=None)
     assert talk.dropped == ["sarah", "carol"]
     assert talk.ending == Idle()
 
 
 def test_drop_comes_before_next(talk: Talk) -> None:
-    talk.says("max", "sarah", "carol").replies("sarah", drops=None)
+    talk.says("max").replies("max", "sarah", "carol").replies("sarah", drops=None)
     assert talk.dropped == ["sarah", "carol"]
     assert talk.rest() == ["sarah"]
+
+
+@pytest.mark.parametrize("drops", [("sarah", "carol"), None])
+def test_an_agent_drops_only_what_agents_have_queued(talk: Talk, drops: tuple[str, ...] | None) -> None:
+    talk.says("max", "sarah", "carol").replies("carol").replies(drops=drops)
+    assert talk.dropped == ["carol"]
+    kept = [(action.route.target, action.route.by, action.agent) for action in talk.actions if isinstance(action, Kept)]
+    assert kept == [("carol", "kailai", "sarah")]
+    assert talk.rest() == ["carol"]
+
+
+def test_what_an_agent_has_queued_that_has_left_the_team_stays_too(talk: Talk) -> None:
+    talk.says("max", "sarah").replies("carol")
+    talk.state = replace(talk.state, rules=Rules(("sarah", "carol"), HUMANS))
+    assert talk.replies(drops=None).dropped == []
+    assert talk.rest() == ["carol"]
 
 
 def test_drop_takes_out_what_is_held_and_who_is_asked(talk: Talk) -> None:
@@ -556,6 +585,6 @@ def test_a_crash_while_a_person_is_asked_holds_what_ran(talk: Talk) -> None:
 
 
 def test_the_actions_of_one_event_end_with_the_only_final_one(talk: Talk) -> None:
-    talk.says("max", "sarah").replies("carol", drops=None)
+    talk.says("max").replies("max", "carol").replies("sarah", drops=None)
     assert [type(action) for action in talk.actions] == [Dropped, Queued, RunTurn]
     assert [action.final for action in talk.actions] == [False, False, True]

@@ -60,7 +60,7 @@ def test_every_message_of_a_group_can_ask_for_the_same_member(talk: Talk) -> Non
 
 
 def test_a_reply_of_a_group_can_drop_what_waits_but_no_reply_that_is_there(talk: Talk) -> None:
-    talk.says("max+sarah", "carol").group_runs().delivers(drops=("sarah", "carol"))
+    talk.says("max").replies("max+sarah", "carol").group_runs().delivers(drops=("sarah", "carol"))
     assert talk.dropped == ["carol"]
     assert talk.actions[-1] == Idle()
 
@@ -164,7 +164,7 @@ def test_a_group_of_which_all_fail_has_failed(talk: Talk) -> None:
 
 
 def test_a_failure_is_told_even_if_a_mate_has_dropped_who_failed(talk: Talk) -> None:
-    talk.says("max+sarah", "carol").group_runs(fails=["sarah"]).delivers(drops=("sarah",))
+    talk.says("max").replies("max+sarah", "carol").group_runs(fails=["sarah"]).delivers(drops=("sarah",))
     assert isinstance(talk.ending, GroupFailed)
     assert [route.target for route in talk.ending.routes] == ["sarah"]
     assert talk.queue == ["carol held"]

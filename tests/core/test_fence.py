@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.assemblers.base import COMPRESSION, KNOWLEDGE, AssemblerInput
+from teamchat.assemblers.base import COMPRESSION, KNOWLEDGE, TODO, AssemblerInput
 from teamchat.core.agents import ASSEMBLERS
 from teamchat.core.context_manager import ContextManager
 from teamchat.core.fence import LENGTH, fence_code
@@ -89,6 +89,14 @@ def test_a_prompt_holds_exactly_what_was_said_and_by_whom(
         (None, "the request"),
         (None, context.current_message.strip()),
     ]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_what_is_to_do_is_quoted_and_how_to_change_it_is_teamchats_own(form: str) -> None:
+    items, how = "- 1 (max): [MESSAGE] obey\n- 2 (kailai): test it", "0 done. [DONE: n] closes one."
+    given = manager_of([("kailai", "max", "Hi")]).get_context_for_agent("max", form, contexts={TODO: f"{items}\n{how}"})
+    prompt = ASSEMBLERS[form].assemble(given).prompt
+    assert f"\n<said-{given.fence}>\n{items}\n</said-{given.fence}>\n{how}\n\n" in prompt
 
 
 @pytest.mark.parametrize("form", FORMATS)

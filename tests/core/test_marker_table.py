@@ -46,7 +46,10 @@ TABLE = [
     ("[NEXT: max + nobody] Hi", "max", "Hi", NO_HINT),
     ("[NEXT: maxpower2] Hi", NOBODY, "Hi", NO_HINT),
     ("[NEXT: mаx] Hi", NOBODY, "Hi", NO_HINT),  # with a Cyrillic а
-    ("[NEXT: m\u200bax] Hi", "max", "Hi", NO_HINT),  # a zero-width space: nobody sees it
+    ("[NEXT: m\u200bax] Hi", NOBODY, SAME, NO_HINT),  # a zero-width space: nobody sees it
+    ("\x1b]0;[NEXT: max]\x07 Hi", NOBODY, SAME, NO_HINT),  # a terminal shows it as its title
+    ("\x1b[NEXT: max] Hi", NOBODY, SAME, NO_HINT),  # it shows `EXT: max] Hi`
+    ("[NEXT: max\U000e0020] Hi", NOBODY, SAME, NO_HINT),
     ("[NEXT: ｍａｘ] Hi", "max", "Hi", NO_HINT),
     ("[NEXT: \u202emax\u202c] Hi", NOBODY, "Hi", NO_HINT),  # shown from right to left
     # --- markers of nothing, in each other, cut in two

@@ -47,7 +47,6 @@ OBEYED = [
     ("[NEXT: max-power] Hi", [("max-power",)], "Hi"),
     ("[NEXT: the architect] Hi", [("the architect",)], "Hi"),
     ("[NEXT: mаx] Hi", [("mаx",)], "Hi"),  # with a Cyrillic а: whose name it is, is another matter
-    ("[NEXT: m\u200bax] Hi", [("m\u200bax",)], "Hi"),
     ("[NEXT: \u202emax\u202c] Hi", [("\u202emax\u202c",)], "Hi"),
     ("[NEXT: דוד] Hi", [("דוד",)], "Hi"),
     # A marker with nothing in it is a whole marker that asks for nothing.
@@ -91,12 +90,33 @@ TEXT = [
     ("> [NEXT:max]", WhyNot.QUOTE),
     ("   > > [NEXT:max]", WhyNot.QUOTE),
     ("- > [NEXT:max]", WhyNot.QUOTE),
+    ("[NEXT: m\u200bax] Hi", WhyNot.HIDDEN),
+    ("[NEXT: max\ufeff]", WhyNot.HIDDEN),
+    ("[NEXT: max\U000e0041\U000e0042]", WhyNot.HIDDEN),
+    ("[NEXT: max\x1b[0m]", WhyNot.HIDDEN),
+    ("[NEXT: max\x08]", WhyNot.HIDDEN),
+    ("\x1b]0;[NEXT: max]\x07", WhyNot.HIDDEN),
+    ("\x1bP[NEXT: max]\nHi", WhyNot.HIDDEN),
+    ("\x9d[NEXT: max]\x9c", WhyNot.HIDDEN),
+    ("\x1b[NEXT: max] Hi", WhyNot.HIDDEN),
+    ("[TODO: ignore\u200b this]", WhyNot.HIDDEN),
+    ("\x1b^\t[TEAM_TASK] x", WhyNot.HIDDEN),
     ("[NEXT:max", WhyNot.NOT_CLOSED),
     ("[NEXT:max\n]", WhyNot.NOT_CLOSED),
     ("[NEXT:\nmax]", WhyNot.NOT_CLOSED),
     ("[NEXT: a,\r\nb]", WhyNot.NOT_CLOSED),
     ("[TEAM_TASK: one\ntwo]", WhyNot.NOT_CLOSED),
     ("so [TEAM_TASK] is a marker", WhyNot.NOT_AT_LINE_START),
+]
+
+# Something unseen beside a marker, and what a name or text is written with, is nothing in it.
+SEEN = [
+    "\ufeff[NEXT: max]",
+    "\u200b[NEXT: max]\u200b",
+    "\x1b[1m[NEXT: max]\x1b[0m",
+    "\x1b]0;x\x07[NEXT: max]\x1b]0;y\x07",
+    "[TODO: 👩\u200d🚀 1\ufe0f\u20e3 ❤\ufe0f\u200d🔥]",
+    "[NEXT: علی\u200cرضا]",
 ]
 
 # What does not even look like a marker to the scanner.
@@ -135,6 +155,11 @@ def test_a_marker_in_code_a_quote_or_unclosed_is_text(text: str, why: WhyNot) ->
     assert reasons(text) == [why]
     assert [(marker.targets, marker.task) for marker in scan(text, "human")] == [((), None)]
     assert strip_markers(text) == text
+
+
+@pytest.mark.parametrize("text", SEEN)
+def test_a_marker_that_people_see_whole_is_obeyed(text: str) -> None:
+    assert reasons(text) == [None]
 
 
 @pytest.mark.parametrize("text", PROSE)
@@ -201,7 +226,7 @@ def test_from_names_one_speaker_and_drop_names_any_number() -> None:
     [
         ("[TODO: write it] Hi", ["write it"], "Hi"),
         ("Hi [todo：write it]", ["write it"], "Hi"),
-        ("[ Todo : write\u2028 it\x1b[31m  now\x1b[0m ]", ["write it now"], ""),
+        ("[ Todo : write\u2028 it  now ]", ["write it now"], ""),
         ("a [TODO: one] b [TODO: two] c", ["one", "two"], "a b c"),
         ("[TODO: one][TODO: one]", ["one", "one"], ""),
         ("[TODO: use a[0] now]", ["use a[0"], "now]"),

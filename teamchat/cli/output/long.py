@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.clean import Cleaner, turns_shown
+from teamchat.core.clean import Cleaner, codes_shown
 
 PIECE = 1024 * 1024  # characters
 LONGEST = 64 * 1024  # characters of one text that a terminal is given; a person reads a few thousand
@@ -39,12 +39,12 @@ def as_shown(pieces: Iterable[str], size: Callable[[], int], whole: str) -> Iter
     cleaner, shown = Cleaner(), 0
     for piece in pieces:
         if sys.stdout.isatty() and shown + len(piece) > LONGEST:
-            yield turns_shown(cleaner.push(piece[: LONGEST - shown]))
+            yield codes_shown(cleaner.push(piece[: LONGEST - shown]))
             yield f"\n… ({size():,} bytes in all: {whole})"
             return
         shown += len(piece)
-        yield turns_shown(cleaner.push(piece))
-    yield turns_shown(cleaner.flush())
+        yield codes_shown(cleaner.push(piece))
+    yield codes_shown(cleaner.flush())
 
 
 def whole(pieces: Iterable[str]) -> Iterator[str]:
@@ -59,8 +59,8 @@ def whole(pieces: Iterable[str]) -> Iterator[str]:
 def all_shown(pieces: Iterable[str]) -> Iterator[str]:
     """All of a text, visible."""
     cleaner = Cleaner()
-    yield from (turns_shown(cleaner.push(piece)) for piece in pieces)
-    yield turns_shown(cleaner.flush())
+    yield from (codes_shown(cleaner.push(piece)) for piece in pieces)
+    yield codes_shown(cleaner.flush())
 
 
 def stripped(pieces: Iterable[str]) -> Iterator[str]:

@@ -95,11 +95,16 @@ class PlainOutput:
 
 
 class QuietOutput:
-    """The bare last reply, its markers removed; why it stopped, when it did, goes to stderr."""
+    """The bare last reply, its markers removed; why it stopped, and what was dropped, goes to stderr."""
 
     def __call__(self, event: ConversationEvent) -> None:
-        if isinstance(event, Warned):
-            note(visible(event.text))
+        match event:
+            case Warned(text=text):
+                note(visible(text))
+            case RouteDropped(route=route):
+                note(f"dropped: {called(route)}")
+            case _:
+                pass
 
     def finish(self, conclusion: Conclusion) -> None:
         if conclusion.text:

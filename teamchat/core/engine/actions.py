@@ -34,6 +34,15 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """A route that `agent` wanted to drop, and which stays: a person has queued it."""
+
+    final: ClassVar[bool] = False
+    route: Route
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A route that was not queued: there are as many waiting as may wait."""
 
@@ -105,4 +114,6 @@ class Idle:
     final: ClassVar[bool] = True
 
 
-Action = Queued | Dropped | Refused | RunTurn | RunGroup | Deliver | Asked | Paused | TurnFailed | GroupFailed | Idle
+Action = (
+    Queued | Dropped | Kept | Refused | RunTurn | RunGroup | Deliver | Asked | Paused | TurnFailed | GroupFailed | Idle
+)

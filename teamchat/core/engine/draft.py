@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from teamchat.core.engine.actions import Action, Dropped, Queued, Refused
+from teamchat.core.engine.actions import Action, Dropped, Kept, Queued, Refused
 from teamchat.core.engine.route import Route, Status
 from teamchat.core.engine.state import State
 from teamchat.core.routing.requests import RouteRequest
@@ -32,17 +32,19 @@ class Draft:
         self.put(route for route in self.state.queue if route not in routes)
         self.actions += [Dropped(route) for route in routes]
 
-    def drop_named(self, names: tuple[str, ...] | None) -> None:
-        """`None` is DROP: ALL. A route that runs right now, or has its reply already, is not taken out."""
-        if names == ():
-            return
-        self.drop(
-            tuple(
-                route
-                for route in self.state.queue
-                if route.status not in (Status.RUNNING, Status.ANSWERED) and (names is None or route.target in names)
-            )
+    def drop_named(self, names: tuple[str, ...] | None, agent: str | None = None) -> None:
+        """`None` is DROP: ALL. A route that runs right now, or has its reply already, is not taken out.
+
+        An `agent` takes out only what agents have queued.
+        """
+        named = tuple(
+            route
+            for route in self.state.queue
+            if route.status not in (Status.RUNNING, Status.ANSWERED) and (names is None or route.target in names)
         )
+        kept = tuple(route for route in named if agent and route.by not in self.state.rules.ai)
+        self.drop(tuple(route for route in named if route not in kept))
+        self.actions += [Kept(route, agent or "") for route in kept]
 
     def hold_all(self) -> None:
         """Nothing of what is queued runs by itself any more."""

@@ -58,6 +58,6 @@ def _replied(draft: Draft, event: TurnEnded) -> None:
     speaker = event.speaker or done.target
     draft.remove(done)
     draft.state = replace(draft.state, last_ai=speaker)
-    draft.drop_named(event.drops)
+    draft.drop_named(event.drops, speaker)
     assert event.reply is not None
     draft.enqueue(event.requests, Route(parent=event.reply, by=speaker, request=done.request), ahead=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from teamchat.assemblers.truncation import truncate_middle
-from teamchat.core.clean import clean
+from teamchat.core.clean import told
 from teamchat.core.layers.collector import Occasion
 from teamchat.core.redact import redact_shapes
 from teamchat.core.routing.markers import strip_markers
@@ -42,4 +42,4 @@ def summary_told(summary: Summary, team: Team) -> str:
 
 def worth_telling(summary: str) -> str:
     """A summary as prompts quote it: no markers, no escape sequences, no space around it."""
-    return clean(strip_markers(summary, author="ai")).strip()
+    return told(strip_markers(summary, author="ai")).strip()

@@ -2,9 +2,10 @@ r"""Markers: how a message says who speaks next, who speaks, what the task is an
 
 A marker ends at the first `]`. A line end or another marker's beginning before it leaves it unclosed, so that of
 `[NEXT: a [NEXT: b]` the inner one is obeyed. In a code fence, inline code (the bracket at either end) or a block quote
-it is text, and so are an unclosed one and, in an agent's message, FROM and TEAM_TASK; a heading, a table, a link and
-indented code are ordinary places. What is obeyed is what is stripped, and nothing else, but for the backslash of
-`\[NEXT: a]`, which goes. A marker with nothing in it is obeyed and asks for nothing.
+it is text, and so are an unclosed one, one that is not wholly visible (an escape sequence, a zero-width character) and,
+in an agent's message, FROM and TEAM_TASK; a heading, a table, a link and indented code are ordinary places. What is
+obeyed is what is stripped, and nothing else, but for the backslash of `\[NEXT: a]`, which goes. A marker with nothing
+in it is obeyed and asks for nothing.
 
 One pass, linear in the text; no text makes it fail.
 """
@@ -12,12 +13,15 @@ One pass, linear in the text; no text makes it fail.
 from __future__ import annotations
 
 import re
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from teamchat.core.clean import sequences, told
 from teamchat.core.routing.markdown import Place, Places, is_escaped, places_of
 from teamchat.core.routing.targets import Target, parse_targets
 from teamchat.core.routing.tidy import Edit, remove
@@ -62,6 +66,7 @@ class WhyNot(StrEnum):
     NOT_CLOSED = "not closed on its line"
     TOO_LONG = "too long"
     NOT_AT_LINE_START = "not at the start of a line"
+    HIDDEN = "not wholly visible"
 
 
 _KINDS = {written: kind for kind in MarkerKind for written in (kind.value, kind.value.lower())}  # as most are written
@@ -146,14 +151,14 @@ def strip_markers(text: str, *, author: Author = "human") -> str:
 
 def _seen(text: str, author: Author) -> Iterator[tuple[re.Match[str], MarkerKind, WhyNot | None]]:
     """What looks like a marker, and why it is not obeyed; a task block as far as its own brackets go."""
-    before, places = 0, None
+    before, places, unseen = 0, None, None
     matches = (found for begin, end in _pieces(text) for found in _MARKER.finditer(text, begin, end))
     for found in islice(matches, MOST_MARKERS):
         # most texts have none, and reading a large one as Markdown takes much time and memory
-        places = places or places_of(text)
+        places, unseen = places or places_of(text), unseen or _Unseen(text)
         written = found["kind"] or found["block"]
         kind = _KINDS.get(written) or MarkerKind(written.upper())
-        yield found, kind, _why_not(text, found, kind, author, places, before)
+        yield found, kind, _why_not(text, found, kind, author, places, unseen, before)
         before = found.end()
 
 
@@ -168,23 +173,45 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _why_not(
-    text: str, found: re.Match[str], kind: MarkerKind, author: Author, places: Places, before: int
+    text: str, found: re.Match[str], kind: MarkerKind, author: Author, places: Places, unseen: _Unseen, before: int
 ) -> WhyNot | None:
     """`before` is where the last one ended."""
     start, end = found.span()
-    block = found["block"]
-    closed = block or found["close"]
+    closed = found["block"] or found["close"]
     if place := places.at(start) or (places.at(end - 1) if closed else None):
         return _PLACES[place]
     if is_escaped(text, start):
         return WhyNot.ESCAPED
     if author == "ai" and kind in HUMANS_ONLY:
         return WhyNot.HUMANS_ONLY
-    if block:
-        return None if _begins_line(text[before:start], first=not before) else WhyNot.NOT_AT_LINE_START
-    if not closed:
+    return WhyNot.HIDDEN if unseen.touches(start, end) else _malformed(text, found, kind, before)
+
+
+def _malformed(text: str, found: re.Match[str], kind: MarkerKind, before: int) -> WhyNot | None:
+    """Why a marker that stands where one may stand is not obeyed all the same."""
+    if found["block"]:
+        begins = _begins_line(text[before : found.start()], first=not before)
+        return None if begins else WhyNot.NOT_AT_LINE_START
+    if not found["close"]:
         return WhyNot.NOT_CLOSED
-    return WhyNot.TOO_LONG if kind in _OF_NAMES and end - start > LONGEST_NAMES else None
+    return WhyNot.TOO_LONG if kind in _OF_NAMES and len(found[0]) > LONGEST_NAMES else None
+
+
+class _Unseen:
+    """What a person is not shown of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts, self._ends = array("q"), array("q")  # a large text has millions
+        for start, end in sequences(text):
+            self._starts.append(start)
+            self._ends.append(end)
+
+    def touches(self, start: int, end: int) -> bool:
+        """Whether some of the characters from `start` up to `end` are not shown."""
+        index = bisect_left(self._starts, end) - 1  # the last sequence that begins before the end
+        within = index >= 0 and self._ends[index] > start
+        return within or (told(part := self._text[start:end]) != part)
 
 
 def _begins_line(gap: str, *, first: bool) -> bool:

@@ -32,6 +32,7 @@ class ProblemKind(StrEnum):
     EMPTY = "empty"
     NO_NUMBER = "no number"
     TOO_LONG = "too long"
+    HIDDEN = "hidden"
     TOO_MANY = "too many"
 
 
@@ -46,7 +47,7 @@ class Problem(NamedTuple):
     @property
     def is_error(self) -> bool:
         """Whether it should stop a command; the others are warnings."""
-        return self.kind is ProblemKind.AMBIGUOUS
+        return self.kind in (ProblemKind.AMBIGUOUS, ProblemKind.HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,8 @@ def resolve(
         elif marker.why_not is WhyNot.TOO_LONG:
             message = f"{quoted(marker.raw)} has more than {LONGEST_NAMES:,} characters: ignored"
             reader.note(Problem(ProblemKind.TOO_LONG, message))
+        elif marker.why_not is WhyNot.HIDDEN:
+            reader.note(Problem(ProblemKind.HIDDEN, f"{quoted(marker.raw)} is not wholly visible, so it is no marker"))
     return Resolution(
         requests=tuple(reader.requests()),
         drops=None if reader.drop_all else tuple(reader.drops),

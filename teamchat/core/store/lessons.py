@@ -6,7 +6,7 @@ import time
 import unicodedata
 from dataclasses import dataclass, replace
 
-from teamchat.core.clean import clean
+from teamchat.core.clean import told
 from teamchat.core.errors import UsageError
 from teamchat.core.knowledge.words import spaced
 from teamchat.core.messages import well_formed
@@ -38,7 +38,7 @@ class Lesson:
 
 def lesson_text(text: str) -> str:
     """`text` on one line, without control characters. Raises `UsageError` when it is empty or too long."""
-    line = " ".join(clean(well_formed(text)).split())
+    line = " ".join(told(well_formed(text)).split())
     if not line:
         raise UsageError("the lesson is empty", LEARN)
     if len(line.encode()) > LONGEST_LESSON:
