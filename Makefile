@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test crash torture lint format real newest ledger fuzz bench record-demo schema clean
+.PHONY: default demo test crash torture lint format real newest ledger parity fuzz bench record-demo schema clean
 
 default: test lint
 
@@ -48,6 +48,10 @@ newest: $(VENV)/ready
 # adds versions to those that are pinned, newest or in the ledger already.
 ledger: $(VENV)/ready
 	$(BIN)/python -m tests.real.ledger $(VERSIONS)
+
+# Makes teamchat/core/parity.json and the table of docs/parity.md from runs of the pinned CLIs: minutes.
+parity: $(VENV)/ready
+	$(BIN)/python -m tests.real.parity
 
 # Ten times as many damaged streams and stores as the tests try, and other streams each time; minutes.
 fuzz: $(VENV)/ready

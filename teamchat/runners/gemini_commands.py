@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from teamchat.runners.base import Job, Slash
+from teamchat.runners.gemini_trust import trusts
 from teamchat.runners.homes import gemini_folder
 from teamchat.runners.slash import command_name, first_file
 from teamchat.runners.toml import loads
@@ -35,7 +36,7 @@ def find(typed: str, job: Job) -> Slash | None:
 def _files(name: str, job: Job) -> Iterator[Path]:
     """A command of the project comes before one of the same name of the user's."""
     parts = f"{name.replace(':', '/')}.toml"
-    if job.project_settings:
+    if job.project_settings or trusts(job.cwd, job.env):
         yield job.cwd / ".gemini" / "commands" / parts
     yield gemini_folder(job.env) / "commands" / parts
 

@@ -68,6 +68,22 @@ def test_commands_of_a_project_need_project_settings(job: Job) -> None:
     assert found == Slash("/review", str(job.cwd / ".gemini/commands/review.toml"), "The project reviews.")
 
 
+@pytest.mark.parametrize(
+    ("rules", "trusted"),
+    [({"CWD": "TRUST_FOLDER"}, True), ({"UP": "TRUST_FOLDER"}, True),
+     ({"CWD": "DO_NOT_TRUST", "UP": "TRUST_FOLDER"}, False),
+     ({"CWD": "TRUST_FOLDER", "UP": "DO_NOT_TRUST"}, True), ({"CWD/sub": "TRUST_PARENT"}, True), ({}, False),
+     ({"CWD/sub": "TRUST_FOLDER"}, False), ({"CWD": True}, False), ([], False)],
+)  # fmt: skip
+def test_those_of_a_project_that_gemini_itself_trusts_expand(job: Job, rules: object, *, trusted: bool) -> None:
+    assert GEMINI is not None
+    text = json.dumps(rules).replace("CWD", str(job.cwd)).replace("UP", str(job.cwd.parent))
+    (Path(job.env["HOME"]) / ".gemini" / "trustedFolders.json").write_text(text)
+    found = GEMINI.find("/review", job)
+    assert found is not None
+    assert (found.text == "The project reviews.") is trusted
+
+
 def test_claude_gets_the_command_as_a_block_of_its_own() -> None:
     assert CLAUDE is not None
     line = CLAUDE.add("[MESSAGE]\n/review ü".encode(), Slash("/review ü", "file"))

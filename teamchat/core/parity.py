@@ -1,0 +1,81 @@
+"""What a member has of what the plain CLI has, by CLI and access: measured by `make parity`, told by docs/parity.md.
+
+The plain CLI is one whose user says yes to whatever it asks, in a folder that the user trusts in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Literal
+
+from teamchat.runners.base import Access, Vendor
+
+Mode = Literal["plain", "read", "edit", "full"]
+Held = Mapping[str, Mapping[Mode, bool]]
+"""By the row's name, whether it is there."""
+
+ROWS: Mapping[str, str] = MappingProxyType(
+    {
+        "read": "files of the workspace, read",
+        "write": "files of the workspace, written",
+        "directories": "files of the user's additional directories, read",
+        "shell": "a shell",
+        "git": "`git log`",
+        "run": "any command in the shell",
+        "rules-user": "commands that the user's own rules allow",
+        "rules-project": "commands that the project's rules allow",
+        "network": "network in the shell",
+        "variables": "variables of the user's environment in the shell",
+        "web-search": "web search",
+        "web-fetch": "web fetch",
+        "mcp-user": "MCP servers of the user",
+        "mcp-plugin": "MCP servers of plugins or extensions",
+        "mcp-project": "MCP servers of the project",
+        "subagents": "subagents",
+        "subagents-user": "subagents of the user",
+        "subagents-project": "subagents of the project",
+        "skills": "skills that the model may call",
+        "skills-user": "skills of the user",
+        "skills-project": "skills of the project",
+        "command-user": "custom commands of the user, typed",
+        "command-project": "custom commands of the project, typed",
+        "hooks-user": "hooks of the user",
+        "hooks-project": "hooks of the project",
+        "instructions-cwd": "instructions of the folder",
+        "instructions-parents": "instructions of folders above, up to the repository's root",
+        "instructions-subfolders": "instructions of a folder below, once a file there is read",
+        "instructions-user": "instructions of the user",
+        "local": "`CLAUDE.local.md`",
+        "rules-files": "`.claude/rules`",
+        "memory": "memory files",
+        "style": "output style of the user",
+        "model": "model that the user's settings name",
+        "effort": "effort that the user's settings name",
+        "mention": "`@path`, typed",
+        "image": "images",
+        "todo": "todo list or plan tool",
+        "plan": "plan mode",
+        "notebook": "notebook editor",
+        "question": "questions to the user",
+        "background": "commands in the background",
+        "later": "tasks for later (cron, wake-up)",
+        "git-status": "state of the repository in the prompt",
+    }
+)
+
+
+@cache
+def parity() -> Mapping[Vendor, Held]:
+    """What was measured, by CLI."""
+    found: Mapping[Vendor, Held] = json.loads((files(__package__) / "parity.json").read_bytes())
+    return found
+
+
+def differs(vendor: Vendor, row: str, access: Access) -> bool:
+    """Whether a member of that access has it where the plain CLI has not, or has it not where that has."""
+    held = parity()[vendor][row]
+    return held[access] != held["plain"]

@@ -1,0 +1,128 @@
+"""docs/parity.md: the table of what was measured, and why a member has what the plain CLI has not, or the other way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from teamchat.core.parity import ROWS, Mode, differs, parity
+from teamchat.runners.base import Access, Vendor
+
+BEGIN, END = "<!-- made by `make parity` -->\n", "<!-- end of what is made -->\n"
+ACCESSES: tuple[Access, ...] = ("read", "edit", "full")
+MODES: tuple[Mode, ...] = ("plain", *ACCESSES)
+VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Why these rows differ for these CLIs and accesses, and the key of the team file that changes it."""
+
+    text: str
+    key: str
+    rows: tuple[str, ...]
+    accesses: tuple[Access, ...] = ("read",)
+    vendors: tuple[Vendor, ...] = VENDORS
+
+    def holds(self, vendor: Vendor, row: str, access: Access) -> bool:
+        return row in self.rows and access in self.accesses and vendor in self.vendors
+
+
+EXPLANATIONS: tuple[Explained, ...] = (
+    Explained(
+        "`read` has no tool that writes or runs anything, whatever your own rules allow; Codex's shell runs and can"
+        " neither write nor reach a network.",
+        '`access = "edit"`',
+        ("write", "shell", "run", "rules-user", "variables", "plan", "notebook", "background"),
+    ),
+    Explained(
+        "Git is a command of the shell, which `read` has not, and which `edit` of Gemini has for what `allow` names.",
+        "`git = true`, teamchat's own git that only reads; `allow`",
+        ("git",),
+        ("read", "edit"),
+    ),
+    Explained(
+        "`edit` of Claude and Gemini runs what `allow` and your own rules name, and asks nobody.",
+        "`allow`",
+        ("run", "network"),
+        ("edit",),
+        ("claude", "gemini"),
+    ),
+    Explained(
+        "`read` reaches no network, and neither does the sandbox of Codex.",
+        '`access = "full"`',
+        ("network",),
+        ("read", "edit"),
+    ),
+    Explained(
+        "Without a key no member searches or fetches but one of `full`: what it reads could tell it to.",
+        "`web = true`",
+        ("web-search", "web-fetch"),
+        ("read", "edit"),
+    ),
+    Explained(
+        "No CLI bounds what a server does.",
+        '`mcp = ["name"]`; `access = "edit"` for those of plugins and extensions',
+        ("mcp-user", "mcp-plugin"),
+    ),
+    Explained(
+        "What makes a project run commands, or lets it, is off: it comes with a clone.",
+        "`project_settings = true`",
+        ("mcp-project", "hooks-project", "rules-project"),
+        ("read", "edit", "full"),
+    ),
+    Explained(
+        "`read` has no tool that calls them: they bring tools of their own.",
+        '`access = "edit"`',
+        ("subagents", "subagents-user", "subagents-project", "skills", "skills-user", "skills-project"),
+    ),
+    Explained(
+        "Gemini offers it in its yolo mode alone.",
+        '`access = "full"`',
+        ("todo", "skills", "background"),
+        ("read", "edit"),
+        ("gemini",),
+    ),
+    Explained(
+        "It would act between turns, without a receipt.",
+        "none",
+        ("later",),
+        ("read", "edit", "full"),
+        ("claude",),
+    ),
+)
+
+
+def explanation(vendor: Vendor, row: str, access: Access) -> int | None:
+    """The number of what explains that difference, as the page has it; None where nothing does."""
+    numbers = (number for number, one in enumerate(EXPLANATIONS, 1) if one.holds(vendor, row, access))
+    return next(numbers, None)
+
+
+def differences() -> Iterator[tuple[Vendor, str, Access]]:
+    for vendor in VENDORS:
+        for row in ROWS:
+            yield from ((vendor, row, access) for access in ACCESSES if differs(vendor, row, access))
+
+
+def rendered() -> str:
+    head = ["", *(f"{vendor} {mode}" if mode == "plain" else mode for vendor in VENDORS for mode in MODES)]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    lines += [f"| {label} | {' | '.join(_cells(row))} |" for row, label in ROWS.items()]
+    told = [f"{number}. {one.text} Key: {one.key}." for number, one in enumerate(EXPLANATIONS, 1)]
+    return "\n".join([*lines, "", *told]) + "\n"
+
+
+def _cells(row: str) -> Iterator[str]:
+    for vendor in VENDORS:
+        held = parity()[vendor][row]
+        for mode in MODES:
+            mark = "✓" if held[mode] else "–" if any(held.values()) else ""
+            number = explanation(vendor, row, mode) if mode != "plain" and differs(vendor, row, mode) else None
+            yield f"{mark} {number}" if number else mark
+
+
+def page(text: str) -> str:
+    """The page with the table in the place of its own."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{rendered()}\n{END}{rest.partition(END)[2]}"
