@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,35 @@ def test_a_member_that_fails_gives_its_code_and_the_others_are_asked() -> None:
     assert ran.out.splitlines()[0] == "✗ al answer  ended with exit code 3"
     assert ran.out.splitlines()[1].startswith("✓ bo answer  'OK' after ")
     assert ran.out.splitlines()[1].endswith("tokens unknown")
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["error: unknown option '--bogus'", "error: unexpected argument '--bogus' found", "Unknown argument: bogus"],
+)
+def test_arguments_that_the_cli_does_not_take_are_named_as_such(said: str) -> None:
+    members = {"al": {"args": ["--bogus"]}}
+    actors({"al": ["err", said, "+", "exit-with", "1"], "bo": ["err", said, "+", "exit-with", "1"]}, members=members)
+    lines = run_here("doctor", "--live").out.splitlines()
+    assert [line[2:40] for line in lines] == [
+        "al answer  its args are not taken: ended with"[:38],
+        f"bo answer  ended with exit code 1: {said}"[:38],
+    ]
+
+
+def test_a_program_that_changes_while_others_are_asked_is_not_run() -> None:
+    script = Path("bo.sh")
+    script.write_text("#!/bin/sh\ntouch ran\n")
+    actors({"al": ["touch", "x"], "bo": ["reply", "OK"]}, trusted=False)
+    text = FILE.read_text()
+    for name, command in (("al", ["sh", "-c", "echo '#' >> bo.sh; echo OK"]), ("bo", ["sh", "bo.sh"])):
+        head, _, rest = text.partition(f"[agents.{name}-agent]\n")
+        text = f"{head}[agents.{name}-agent]\ncommand = {json.dumps(command)}\n{rest.partition(chr(10))[2]}"
+    FILE.write_text(text)
+    assert run_here("trust").code == 0
+    ran = run_here("doctor", "--live")
+    assert (ran.code, Path("ran").exists()) == (ExitCode.NOT_TRUSTED, False), ran.err
+    assert "bo.sh has changed" in ran.err
 
 
 def test_an_untrusted_team_is_not_asked() -> None:

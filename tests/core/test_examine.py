@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -197,6 +198,53 @@ def test_a_program_that_is_missing_comes_with_how_to_install_it() -> None:
     assert (missing.state, missing.text, missing.value, missing.hint) == ("failed", why, None, None)
     assert exit_code(checks) == ExitCode.AGENT_UNAVAILABLE
     assert "version" not in [check.what for check in checks]
+
+
+@pytest.mark.usefixtures("programs")
+class TestArguments:
+    """Options of a member's `args`, held against what the CLI's own help names."""
+
+    HELP = MappingProxyType(
+        {**SAYS, "codex": "codex-cli 0.169.0\n -c, --config <key=value>\n --no-color  --add-dir=<DIR>"}
+    )
+
+    def args(self, text: str, help_: Mapping[str, str] = HELP, *, trusted: bool = True) -> tuple[list[Check], Programs]:
+        FILE.write_text(ONE.replace("claude", "codex") + f"args = {text}\n")
+        if trusted:
+            trust_store().grant(load(FILE))
+        ask = Programs(help_)
+        return [check for check in found(ask) if check.what == "args"], ask
+
+    def test_one_that_the_help_does_not_name_is_a_warning(self) -> None:
+        checks, ask = self.args('["--colour", "red", "-c", "x=--y", "--dir=z", "--config", "-q", "--", "--after"]')
+        words = "`codex exec --help` does not name --colour, --dir, -q: misspelt, it ends every turn"
+        assert checks == [Check("max", "args", "warning", words, "--colour, --dir, -q")]
+        assert [argv[1:] for argv in ask.asked] == [("--version",), ("exec", "--help")]
+
+    def test_those_that_it_names_are_fine(self) -> None:
+        checks, _ = self.args('["-c", "x=1", "--add-dir", "/x", "--no-color"]')
+        assert checks == [
+            Check(
+                "max",
+                "args",
+                "ok",
+                "named by `codex exec --help`: -c, --add-dir, --no-color",
+                "-c, --add-dir, --no-color",
+            )
+        ]
+
+    def test_without_an_answer_nothing_is_known(self) -> None:
+        checks, _ = self.args('["--x"]', {**SAYS, "codex": ""})
+        assert checks == [Check("max", "args", "unknown", "`codex exec --help` gave no answer")]
+
+    @pytest.mark.parametrize("text", ["[]", '["a prompt", "-", "---", "-12"]'])
+    def test_without_options_nothing_is_asked(self, text: str) -> None:
+        checks, ask = self.args(text)
+        assert (checks, len(ask.asked)) == ([], 1)
+
+    def test_a_team_that_is_not_trusted_and_sets_variables_is_not_asked(self) -> None:
+        checks, ask = self.args('["--x"]\nenv = { A = "b" }', trusted=False)
+        assert (checks, ask.asked) == ([], [])
 
 
 @pytest.mark.usefixtures("programs")

@@ -15,8 +15,8 @@ State = Literal["ok", "note", "warning", "unknown", "failed"]
 class Check:
     """One finding about a member, or about what all need (None), in one line for a person.
 
-    `what` is the program, version, login, access, tools, reads or folder of a member; else the team, store, python or
-    sqlite.
+    `what` is the program, version, args, login, access, tools, reads or folder of a member; else the team, store,
+    python or sqlite.
     `value` is the part of it that a script may want: a path, a version. `hint` is what to type, where that is known.
     `code` is the exit code that a failed one stands for.
     """

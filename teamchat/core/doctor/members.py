@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.doctor.arguments import check_arguments
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import ExitCode, TeamchatError
@@ -39,9 +40,10 @@ class _Post:
 def check_members(team: Team, env: Mapping[str, str], ask: Ask, *, trusted: bool) -> Iterator[Check]:
     """The findings about every AI member, in order. Programs are asked for their versions all at once."""
     posts = [_post(team, member, env) for member in team.ai_members]
-    versions = _versions([post for post in posts if trusted or not post.member.env], ask)
+    asked = [post for post in posts if trusted or not post.member.env]
+    versions, arguments = _versions(asked, ask), _arguments(asked, ask)
     for post in posts:
-        yield from _findings(post, versions)
+        yield from _findings(post, versions, arguments)
 
 
 def _post(team: Team, member: Member, inherited: Mapping[str, str]) -> _Post:
@@ -52,7 +54,7 @@ def _post(team: Team, member: Member, inherited: Mapping[str, str]) -> _Post:
     return _Post(member, agent, runner, env, find_program(agent.command[0], env))
 
 
-def _findings(post: _Post, versions: Mapping[str, Check]) -> Iterator[Check]:
+def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str, Check]) -> Iterator[Check]:
     member = post.member
     if isinstance(post.program, Unusable):
         text = f"{post.agent.command[0]!r} {post.program.why}"
@@ -62,6 +64,8 @@ def _findings(post: _Post, versions: Mapping[str, Check]) -> Iterator[Check]:
     if isinstance(post.program, str) and post.is_builtin:
         not_asked = Check(None, "version", "unknown", "not asked: the team file, which is not trusted, sets variables")
         yield replace(versions.get(post.program, not_asked), member=member.name)
+    if member.name in arguments:
+        yield replace(arguments[member.name], member=member.name)
     if post.is_builtin:
         yield from _login(post)
     yield _access(post)
@@ -110,6 +114,18 @@ def _folder(member: Member) -> Check:
     if member.has_folder:
         return Check(member.name, "folder", "ok", folder, folder)
     return Check(member.name, "folder", "failed", f"there is no {folder}", folder, code=CAN_NOT_RUN)
+
+
+def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
+    """What is found about the arguments of each member that has some, in a folder of its own as with the versions."""
+    with_args = [post for post in posts if isinstance(post.program, str) and post.is_builtin and post.member.args]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
+
+        def look(post: _Post) -> Check | None:
+            return check_arguments(post.member.args, str(post.program), post.runner, post.env, Path(folder), ask)
+
+        found = pool.map(look, with_args)
+        return {post.member.name: check for post, check in zip(with_args, found, strict=True) if check}
 
 
 def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.doctor.arguments import refused_arguments
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.proof.turn import Observed, Watch, observe
 from teamchat.core.errors import ExitCode
@@ -46,13 +47,14 @@ async def _ask(team: Team, member: Member, inherited: Mapping[str, str]) -> Chec
     job = Job(agent.command, member.cwd, Path(), model=member.model, args=member.args, env=env)
     with tempfile.TemporaryDirectory(prefix="teamchat-doctor-") as folder:
         watch = Watch(runner, job, QUESTION.encode(), Path(folder), CLOCKS, member.env_keep, member.env)
-        return _answer(await observe(watch))
+        return _answer(await observe(watch), member)
 
 
-def _answer(turn: Observed) -> Check:
+def _answer(turn: Observed, member: Member) -> Check:
     end = turn.end
     if end.failure:
-        return _failed(end.failure.reason, CODES[end.failure.kind], end.failure.hint)
+        its_args = "its args are not taken: " if member.args and refused_arguments(end.failure.reason) else ""
+        return _failed(its_args + end.failure.reason, CODES[end.failure.kind], end.failure.hint)
     text = f"{one_line(end.text, 40)!r} after {end.seconds:.1f} s, {_used(end.usage)}"
     return Check(None, "answer", "ok", text, one_line(end.text, 40))
 

@@ -1,0 +1,63 @@
+"""Whether a CLI knows the options among a member's own arguments, as far as its help tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
+from pathlib import Path
+
+from teamchat.core.doctor.checks import Check
+from teamchat.core.doctor.versions import ANSWER_S, Ask
+from teamchat.core.secret_words import masked
+from teamchat.runners.base import Runner, Vendor
+from teamchat.runners.running import SpawnFailed
+
+HELP: Mapping[Vendor, tuple[str, ...]] = {"codex": ("exec", "--help")}
+"""How a CLI is asked for the options of its turns, where that is not by `--help` alone."""
+_OPTION = re.compile(r"--[A-Za-z][\w-]*|-[A-Za-z]")
+_REFUSED = re.compile(
+    r"unknown (?:option|argument)|unexpected argument|invalid (?:value|choice|values)|argument '.*' is invalid|"
+    r"argument missing|required for '?--|Not enough arguments",
+    re.IGNORECASE,
+)
+
+
+def check_arguments(
+    args: Iterable[str], program: str, runner: Runner, env: Mapping[str, str], folder: Path, ask: Ask
+) -> Check | None:
+    """A finding about the options in `args`; None where there are none. The CLI is asked in `folder`. Blocks.
+
+    A CLI may take an option that its help leaves out, so one that is not named is a warning.
+    """
+    options = list(dict.fromkeys(_options(args)))
+    if not options or runner.vendor is None:
+        return None
+    words = HELP.get(runner.vendor, ("--help",))
+    typed = " ".join((Path(program).name, *words))
+    try:
+        code, said = ask((str(Path(program).absolute()), *words), env, folder, ANSWER_S)
+    except SpawnFailed:
+        return None  # the version tells it
+    if code or not said:
+        return Check(None, "args", "unknown", f"`{typed}` gave no answer")
+    strange = [option for option in options if not _named(option, said.decode(errors="replace"))]
+    if strange:
+        named = ", ".join(masked(strange, ()))
+        return Check(None, "args", "warning", f"`{typed}` does not name {named}: misspelt, it ends every turn", named)
+    return Check(None, "args", "ok", f"named by `{typed}`: {', '.join(options)}", ", ".join(options))
+
+
+def refused_arguments(reason: str) -> bool:
+    """Whether a turn failed because its CLI takes no such argument, in its words (2.1.330, 0.169.0 and 0.61.0)."""
+    return bool(_REFUSED.search(reason))
+
+
+def _options(args: Iterable[str]) -> Iterator[str]:
+    for word in takewhile(lambda word: word != "--", args):
+        if found := _OPTION.fullmatch(word.partition("=")[0]):
+            yield found[0]
+
+
+def _named(option: str, help_text: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", help_text) is not None
