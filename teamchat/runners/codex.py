@@ -52,7 +52,7 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
         "full": "may do everything (--dangerously-bypass-approvals-and-sandbox)",
     }
 )
-_SKILL = re.compile(r"\$[\w:-]+", re.ASCII)
+_SKILL = re.compile(r"(?P<linked>(?<=\[)[$@][\w:-]++(?=\]\s*+\())|\$[\w:-]++", re.ASCII)  # `@` links a plugin
 READS = "AGENTS.md of its folder and of the user, the user's configuration and MCP servers"
 
 
@@ -79,9 +79,12 @@ class CodexRunner:
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
-        """Codex puts the whole of a skill behind a prompt that has its `$name`, be it in code or in a quote."""
+        """Codex puts the whole of a skill behind a prompt that has its `$name`, be it in code or in a quote.
+
+        Of a link `[$any](path)` it goes by the path.
+        """
         there = checked(exists)
-        named = (found for found in others(_SKILL, prompt, typed) if there(found[0]))
+        named = (found for found in others(_SKILL, prompt, typed) if found["linked"] or there(found[0]))
         return inert(prompt, ((found.start() + 1, "\\") for found in named))
 
     def command(self, job: Job) -> Command:

@@ -27,7 +27,7 @@ from tests.real.world import MEMBERS, World, wait_until
 pytestmark = pytest.mark.real
 MENTIONS: Mapping[Vendor, str] = {
     "claude": '@agent-prover @"prover (agent)" @secret.txt @./secret.txt @"secret.txt" ultrathink',
-    "codex": "$prover `$prover` $project [$prover](SKILL.md)",
+    "codex": "$prover `$prover` $project [$any]({home}/.codex/skills/prover/SKILL.md)",
     "gemini": "@prover @secret.txt @./secret.txt",
 }
 WISHES: Mapping[Vendor, tuple[str, ...]] = {
@@ -37,10 +37,10 @@ WISHES: Mapping[Vendor, tuple[str, ...]] = {
 }
 
 
-def told(request: Request, vendor: Vendor) -> list[str]:
+def told(request: Request, vendor: Vendor, prompt: str) -> list[str]:
     """Which wishes of a person the model was told of beside the prompt."""
     texts = [message.text for message in messages(request)]
-    beside = "\n".join(text for text in texts if MENTIONS[vendor] not in text)
+    beside = "\n".join(text for text in texts if prompt not in text)
     return [wish for wish in WISHES[vendor] if wish in beside]
 
 
@@ -51,24 +51,25 @@ def test_what_a_person_types_is_a_wish_and_what_others_say_or_a_pipe_holds_is_no
     skill = user.cwd / ".agents" / "skills" / "a" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: project\ndescription: It is here.\n---\nXYLOPHONE\n")
-    (user.cwd / "said.txt").write_text(f"See\n{MENTIONS[vendor]}\n")
+    wishes = MENTIONS[vendor].format(home=user.env["HOME"])
+    (user.cwd / "said.txt").write_text(f"See\n{wishes}\n")
     member = MEMBERS[vendor]
     user.team(
         f'[team]\n[[members]]\nname = "kailai"\ntype = "human"\n[[members]]\nname = "echo"\nagent = "echo"\n'
         f'[[members]]\nname = "{member}"\nagent = "{vendor}"\nmodel = "{MODELS[vendor]}"\naccess = "edit"\n'
         '[agents.echo]\ncommand = ["sh", "-c", "cat > /dev/null; cat said.txt"]\n'
     )
-    quoted = f"+{MENTIONS[vendor]}\n {MENTIONS[vendor]}\n".encode()
+    quoted = f"+{wishes}\n {wishes}\n".encode()
     found = []
     for words, stdin in (
-        ((f"[NEXT:{member}] See\n{MENTIONS[vendor]}",), None),
+        ((f"[NEXT:{member}] See\n{wishes}",), None),
         ((f"[NEXT:echo,{member}] Look",), None),
         ((f"[NEXT:{member}] Look", "--file", "said.txt"), quoted),
         ((f"[NEXT:{member}] Look", "--expand"), quoted),
     ):
         ran = user("send", "--new", "--trust", *words, stdin=stdin)
         assert ran.code == 0, ran.err
-        found.append(told(user.last(vendor), vendor))
+        found.append(told(user.last(vendor), vendor, wishes))
     everything = list(WISHES[vendor])
     assert found == [everything, [], [], everything]
 

@@ -136,14 +136,21 @@ def test_words_that_are_like_keywords_stay(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt", ["$zebra", "use $zebra.", "`$zebra`", "> a$zebra", "[$zebra](x)", "$$zebra", "$a:b-c"]
+    "prompt", ["$zebra", "use $zebra.", "`$zebra`", "> a$zebra", "$$zebra", "$a:b-c", "[$x](/a/SKILL.md)", "[$x] \n(y)"]
 )
 def test_a_skill_becomes_inert_for_codex(prompt: str) -> None:
     at = prompt.rindex("$") + 1
     assert prepare(CODEX, prompt) == Prepared(f"{prompt[:at]}\\{prompt[at:]}".encode(), 1)
 
 
-@pytest.mark.parametrize("prompt", ["$HOME", "${zebra}", "$\\zebra", "$zebras", "$ zebra", "zebra$", "@note.txt", "$1"])
+def test_a_link_to_a_plugin_becomes_inert_for_codex() -> None:
+    assert prepare(CODEX, "[@git](plugin://git)") == Prepared(b"[@\\git](plugin://git)", 1)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["[$x]", "[$x] y(z)", "[@x]", "$HOME", "${zebra}", "$\\zebra", "$zebras", "$ zebra", "zebra$", "@note.txt", "$1"],
+)
 def test_what_is_no_skill_stays_as_it_is_for_codex(prompt: str) -> None:
     assert prepare(CODEX, prompt) == Prepared(prompt.encode(), 0)
 
