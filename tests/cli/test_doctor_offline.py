@@ -34,9 +34,11 @@ from tests.real.clis import PINNED
 from tests.runners.processes import eventually, ignores, ignoring, lives
 
 VENDOR = ROOT / "tests" / "fakes" / "vendor.py"
-ROWS = ["version", "flags", "events", "stdin", "mentions", "resume", "stop", "denials", "time"]
+ROWS = ["version", "flags", "events", "stdin", "project", "servers", "mentions", "resume", "stop", "denials", "time"]
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
-CLAUDES = [*ROWS[:5], "keywords", "resume", "stays", "later", *ROWS[6:]]  # it has keywords and can be kept running
+CLAUDES = [*ROWS[:7], "keywords", "resume", "stays", "later", *ROWS[8:]]  # it has keywords and can be kept running
+GEMINIS = [*ROWS[:5], "dotenv", *ROWS[5:]]
+OF: dict[Vendor, list[str]] = {"claude": CLAUDES, "codex": ROWS, "gemini": GEMINIS}
 Put = Callable[..., None]
 
 
@@ -73,7 +75,7 @@ def test_clis_that_behave_hold_in_every_row(put: Put, world: Path) -> None:
     ran, rows = proved()
     assert ran.code == 0, ran.out
     for vendor in VENDORS:
-        assert states(rows, vendor) == dict.fromkeys(CLAUDES if vendor == "claude" else ROWS, "ok"), ran.out
+        assert states(rows, vendor) == dict.fromkeys(OF[vendor], "ok"), ran.out
         assert rows[vendor, "events"]["value"].split() == list(SHAPES[vendor].needed)
     assert rows["claude", "stdin"]["value"] == "2700000 characters"
     assert sorted(world.rglob("*")) == before, "something was left behind"
@@ -154,7 +156,7 @@ def test_a_refused_flag_is_named_and_nothing_else_is_claimed(put: Put) -> None:
     assert states(rows, "codex") == {
         "version": "ok",
         "flags": "failed",
-        **dict.fromkeys(["events", "stdin", "mentions", "resume", "stop", "denials"], "unknown"),
+        **dict.fromkeys(["events", "stdin", "project", "servers", "mentions", "resume", "stop", "denials"], "unknown"),
     }
 
 
@@ -164,7 +166,7 @@ def test_a_flag_of_one_access_that_is_refused_is_named_with_it(put: Put) -> None
     assert ran.code == ExitCode.MEMBER_FAILED
     assert "for edit: " in rows["gemini", "flags"]["text"]
     assert states(rows, "gemini") == {
-        **dict.fromkeys(ROWS, "ok"),
+        **dict.fromkeys(GEMINIS, "ok"),
         "flags": "failed",
         "mentions": "unknown",
         "stop": "unknown",
@@ -227,6 +229,37 @@ def test_a_quoted_mention_that_is_taken_for_a_wish_fails(put: Put, vendor: Vendo
     )
 
 
+SERVES = {
+    "claude": (".mcp.json", "~/.claude.json"),
+    "codex": (".codex/config.toml", "~/.codex/config.toml"),
+    "gemini": (".gemini/settings.json", "~/.gemini/settings.json"),
+}
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize(("what", "which"), [("project", 0), ("servers", 1)])
+def test_a_cli_that_starts_a_server_that_it_should_leave_alone_fails(
+    put: Put, vendor: Vendor, what: str, which: int
+) -> None:
+    put(vendor, serves=[SERVES[vendor][which]])
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert {name for name, found in states(rows, vendor).items() if found != "ok"} == {what}
+    told = {
+        "project": "hooks and MCP servers of a project's settings run without project_settings",
+        "servers": "under read an MCP server of the user's starts, and can write what it likes",
+    }
+    assert rows[vendor, what]["text"] == told[what]
+
+
+def test_a_gemini_that_obeys_a_projects_dotenv_fails(put: Put) -> None:
+    put("gemini", dotenv=True)
+    ran, rows = proved()
+    assert ran.code == ExitCode.MEMBER_FAILED
+    assert {what for what, found in states(rows, "gemini").items() if found != "ok"} == {"dotenv"}
+    assert rows["gemini", "dotenv"]["text"].startswith("a project's .env is obeyed, and can take the user's key")
+
+
 def test_a_quoted_keyword_that_is_taken_for_a_wish_fails(put: Put) -> None:
     put("claude", expands={"ultra-think": "The user included the keyword ULTRATHINK."})
     ran, rows = proved()
@@ -256,11 +289,11 @@ def test_many_new_events_are_counted(put: Put) -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_requests_that_can_not_be_read_are_told(put: Put, vendor: str) -> None:
+def test_requests_that_can_not_be_read_are_told(put: Put, vendor: Vendor) -> None:
     put(vendor, garbled=True)
     ran, rows = proved()
     assert ran.code == ExitCode.MEMBER_FAILED
-    assert list(states(rows, vendor)) == (CLAUDES if vendor == "claude" else ROWS)
+    assert list(states(rows, vendor)) == OF[vendor]
     assert rows[vendor, "stdin"]["state"] == "failed"
     assert rows[vendor, "stdin"]["text"].endswith("came to the model as 0 others")
 
@@ -299,7 +332,7 @@ def test_a_prompt_that_does_not_arrive_whole_fails(put: Put) -> None:
     ran, rows = proved()
     assert ran.code == ExitCode.MEMBER_FAILED
     assert rows["gemini", "stdin"]["text"] == "a prompt of 4,000,000 bytes came to the model as 1,000,000 others"
-    assert states(rows, "gemini") == {**dict.fromkeys(ROWS, "ok"), "stdin": "failed"}
+    assert states(rows, "gemini") == {**dict.fromkeys(GEMINIS, "ok"), "stdin": "failed"}
 
 
 def test_a_version_that_itself_refuses_a_prompt_that_is_let_through_is_a_warning(put: Put) -> None:

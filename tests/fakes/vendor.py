@@ -7,7 +7,8 @@ what it should refuse), `silent` (reports no refusal), `cut` (so many bytes of i
 instructions from its model), `leaves` (after a turn, though it should stay), `abrupt` (ends without a newline),
 `chatty` (with events of so many unknown names), `garbled` (asks its model in what is no JSON), `narrow` (refuses a
 prompt of more characters, as Claude does), `knows` (answers by their prompts, without its model), `expands` (texts in
-prompts, each with what its model is told then), `later` (it has tools that act after a turn).
+prompts, each with what its model is told then), `later` (it has tools that act after a turn), `serves` (files whose MCP
+servers it starts, where they are there), `dotenv` (it obeys that of its folder).
 """
 
 from __future__ import annotations
@@ -77,6 +78,14 @@ def session_of(prompt: str) -> tuple[str, list[str]]:
     return told if told and not KNOBS.get("anew") else str(os.getpid()), [*said, prompt]
 
 
+def start_servers(file: Path) -> None:
+    """Run the commands of the MCP servers that the file names."""
+    if file.exists():
+        settings = (tomllib.loads if file.suffix == ".toml" else json.loads)(file.read_text())
+        for server in (settings.get("mcpServers") or settings.get("mcp_servers") or {}).values():
+            subprocess.run([server["command"], *server["args"]], check=False)
+
+
 def instructions() -> str:
     """The system text, by a flag or by a file of it."""
     if "--append-system-prompt-file" in ARGS:
@@ -121,7 +130,10 @@ def ask_codex(said: list[str]) -> list[Item]:
 
 def ask_gemini(said: list[str]) -> list[Item]:
     items = []
-    body = {"contents": [{"role": "user", "parts": [{"text": prompt}]} for prompt in told(said)]}
+    body: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": prompt}]} for prompt in told(said)]}
+    if KNOBS.get("dotenv") and Path(".env").exists():
+        system = Path(".env").read_text().strip().partition("=")[2]
+        body["systemInstruction"] = {"parts": [{"text": Path(system).read_text()}]}
     for frame in frames("/v1beta/models/m:streamGenerateContent", body):
         for part in frame["candidates"][0]["content"]["parts"]:
             match part:
@@ -237,6 +249,8 @@ def main() -> int:
     if KNOBS.get("deaf"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for file in KNOBS.get("serves", ()):
+        start_servers(Path(file).expanduser())
     if "--input-format" in ARGS:
         said: list[str] = []
         for line in sys.stdin:

@@ -16,8 +16,10 @@ from tests.real.world import World
 
 pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
-ROWS = ["version", "flags", "events", "stdin", "mentions", "resume", "stop", "denials", "time"]
-CLAUDES = [*ROWS[:5], "keywords", "resume", "stays", "later", *ROWS[6:]]  # it has keywords and can be kept running
+ROWS = ["version", "flags", "events", "stdin", "project", "servers", "mentions", "resume", "stop", "denials", "time"]
+CLAUDES = [*ROWS[:7], "keywords", "resume", "stays", "later", *ROWS[8:]]  # it has keywords and can be kept running
+GEMINIS = [*ROWS[:5], "dotenv", *ROWS[5:]]
+OF: dict[Vendor, list[str]] = {"claude": CLAUDES, "codex": ROWS, "gemini": GEMINIS}
 RENAMED = {"claude": ("result", "outcome"), "codex": ("turn.completed", "turn.done"), "gemini": ("result", "outcome")}
 
 
@@ -30,7 +32,7 @@ def test_the_pinned_clis_hold_in_every_row_soon(user: World) -> None:
     assert time.monotonic() - began < 150  # less than a tenth of that on a machine that does nothing else
     states = {(row["member"], row["what"]): row["state"] for row in ran.events[:-1]}
     allowed = {("codex", "denials", "unknown"), *((vendor, "stop", "warning") for vendor in VENDORS)}  # when it is busy
-    assert list(states) == [(vendor, what) for vendor in VENDORS for what in (CLAUDES if vendor == "claude" else ROWS)]
+    assert list(states) == [(vendor, what) for vendor in VENDORS for what in OF[vendor]]
     assert {(*key, state) for key, state in states.items() if state != "ok"} <= allowed, ran.out
     assert sorted(home.rglob("*")) == before, "the user's home was touched"
     assert user.server.requests == [], "the user's own model was asked"

@@ -20,6 +20,7 @@ from teamchat.core.doctor.proof import rows
 from teamchat.core.doctor.proof.shapes import SHAPES
 from teamchat.core.doctor.proof.stand import SYSTEM, Stand, furnished
 from teamchat.core.doctor.proof.tools import HANGING, KEYWORDS, NOTE, looking, running, trying_to_write
+from teamchat.core.doctor.proof.traps import trapped
 from teamchat.core.doctor.proof.turn import CLOCKS
 from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import StoreError
@@ -93,7 +94,12 @@ async def _rows(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
         raise
     except Exception as error:  # noqa: BLE001 (whatever a CLI does, the other rows and CLIs are told)
         absent = partial(rows.broken, error=error)
-    only = {"stays": stand.can_stay, "later": stand.can_stay, "keywords": stand.vendor in KEYWORDS}
+    only = {
+        "stays": stand.can_stay,
+        "later": stand.can_stay,
+        "keywords": stand.vendor in KEYWORDS,
+        "dotenv": stand.vendor == "gemini",
+    }
     expected = [what for what in rows.ORDER if only.get(what, True)]
     return [found.get(what) or absent(what) for what in expected if what in found or what != "time"]
 
@@ -103,15 +109,18 @@ async def _turns(stand: Stand, begins: Callable[[str], None]) -> AsyncIterator[C
     began, runner, vendor = time.monotonic(), stand.runner, stand.vendor
     begins("a small turn")
     said = runner.prepare(PROMPT, typed=range(0), exists=lambda path: path == NOTE).stdin
-    small, small_asked = await stand.turn(
-        stand.job(memory="resume"),
-        said,
-        [Reply("Let me look.", "I should look.", (looking(vendor),)), Reply("I looked.")],
-    )
+    with trapped(stand.folder / "traps", stand.work, stand.home, vendor) as traps:
+        small, small_asked = await stand.turn(
+            stand.job(memory="resume"),
+            said,
+            [Reply("Let me look.", "I should look.", (looking(vendor),)), Reply("I looked.")],
+        )
     yield rows.events(small, SHAPES[vendor])
     if small.is_hopeless:
         yield rows.flags([("read", small)])
         return
+    for check in rows.left_alone(traps, small_asked):
+        yield check
     begins("a large prompt")
     assert runner.limit
     refusal = runner.refusal("full", stand.env)

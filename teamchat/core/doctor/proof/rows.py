@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from signal import SIGKILL
 
 from teamchat.core.doctor.checks import Check, State
 from teamchat.core.doctor.proof.shapes import Shapes
+from teamchat.core.doctor.proof.traps import PLANTED, Traps
 from teamchat.core.doctor.proof.turn import Observed
 from teamchat.core.errors import ExitCode
 from teamchat.core.scripted.protocol import Request
-from teamchat.core.scripted.server import messages, prompt
+from teamchat.core.scripted.server import messages, prompt, system_text
 from teamchat.runners.agent_events import FailureKind, Note, Text, ToolCall, ToolResult
 from teamchat.runners.base import Limit, Runner
 from teamchat.runners.foreign import one_line
 
 NO_TURN = "not known: no turn began"
 UNTRIED = "not tried: the first turn failed"
-ORDER = ("flags", "events", "stdin", "mentions", "keywords", "resume", "stays", "later", "stop", "denials", "time")
+ORDER = (
+    *("flags", "events", "stdin", "project", "dotenv", "servers", "mentions", "keywords"),
+    *("resume", "stays", "later", "stop", "denials", "time"),
+)
 MOST_NAMES = 5  # of events in one row
 _FOLDER = re.compile(r"teamchat-\w+")  # Codex tells its model where it may write
 
@@ -129,6 +133,24 @@ def later(turn: Observed) -> Check:
     if acts := [calls[event.id] for event in done if not event.failed]:
         return _row("later", "failed", f"kept running, it may act after its turn: {', '.join(acts)}")
     return _row("later", "ok", f"nothing acts after its turn: no {', '.join(calls.values())}")
+
+
+def left_alone(traps: Traps, asked: Sequence[Request]) -> Iterator[Check]:
+    """Whether a turn that reads obeyed no settings and no `.env` of its project, and started no server of the user."""
+    told = "hooks and MCP servers of a project's settings"
+    if traps.project:
+        yield _row("project", "failed", f"{told} run without project_settings")
+    else:
+        yield _row("project", "ok", f"{told} do not run")
+    if any(PLANTED in system_text(request) for request in asked):
+        text = "a project's .env is obeyed, and can take the user's key elsewhere: remove it, or use another version"
+        yield _row("dotenv", "failed", text)
+    else:
+        yield _row("dotenv", "ok", "a project's .env changes nothing")
+    if traps.servers:
+        yield _row("servers", "failed", "under read an MCP server of the user's starts, and can write what it likes")
+    else:
+        yield _row("servers", "ok", "under read no MCP server of the user's starts")
 
 
 def resume(first: Observed, second: Observed, asked: Sequence[Request], said: str) -> Check:

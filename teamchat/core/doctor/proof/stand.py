@@ -49,6 +49,10 @@ class Stand:
         return bool(self.runner.sessions and self.runner.sessions.live)
 
     @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
     def work(self) -> Path:
         return self.folder / "work"
 
