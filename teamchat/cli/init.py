@@ -36,11 +36,12 @@ def init(
     from teamchat.core.team import login_name
     from teamchat.core.team.file import FILE_NAME, load
     from teamchat.core.team.trust import needs
+    from teamchat.runners import git_server
 
     path, trusted = Path.cwd() / file, trust_store()
     if not force:
         check_free(path, template)
-    new = plan(template, path.parent.name, login_name())
+    new = plan(template, path.parent.name, login_name(), git=git_server.missing() is None)
     copies = write(new, path, over=force)
     team = load(path)
     trusted.grant(team)

@@ -10,6 +10,7 @@ import pytest
 from teamchat.cli.place import trust_store
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.file import load
+from teamchat.runners import git_server
 from tests.cli.scene import refused
 from tests.installed import install
 from tests.program import Result, cli, run_here
@@ -20,6 +21,15 @@ FILE = Path("teamchat.toml")
 @pytest.fixture(autouse=True)
 def login(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "kailai")
+    monkeypatch.setattr(git_server, "missing", lambda: ("the package mcp is not installed", None))
+
+
+def test_the_reviewer_has_git_where_that_works(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(world, monkeypatch, "claude")
+    monkeypatch.setattr(git_server, "missing", lambda: None)
+    ran = run_here("init")
+    assert "trusted: reviewer reads the git repository and its history\n" in ran.out
+    assert load(FILE).member("reviewer").git
 
 
 def next_command(ran: Result) -> list[str]:

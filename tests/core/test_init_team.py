@@ -308,6 +308,14 @@ def test_what_another_process_has_written_meanwhile_stays(tmp_path: Path) -> Non
     assert (tmp_path / FILE_NAME).read_text() == "# mine"
 
 
+def test_the_reviewer_has_git_where_that_works(tmp_path: Path) -> None:
+    new = plan(None, "phoenix", "kailai", which("claude", "codex"), git=True)
+    line = "# git = true                   # sees what changed: log, diff, show, blame; needs the package mcp\n"
+    with_git = "git = true                     # sees what changed: log, diff, show, blame\n"
+    assert new.files[FILE_NAME] == WRITTEN.replace(line, with_git)
+    assert [member.name for member in made(new, tmp_path).ai_members if member.git] == ["reviewer"]
+
+
 def test_what_can_not_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).mkdir()
     with pytest.raises(UsageError, match=rf"^{tmp_path}/teamchat.toml cannot be written: .+$"):
@@ -351,6 +359,7 @@ name = "reviewer"
 title = "Code reviewer"
 agent = "claude"
 access = "read"
+# git = true                   # sees what changed: log, diff, show, blame; needs the package mcp
 system_instruction = "You review what was written: read the files, and name the worst problem first. \
 Hand back to the writer while something must be fixed, else say so and name nobody."
 """

@@ -31,11 +31,14 @@ class NewTeam:
     message: str
 
 
-def plan(template: Template | None, folder: str, login: str, which: Which = shutil.which) -> NewTeam:
+def plan(
+    template: Template | None, folder: str, login: str, which: Which = shutil.which, *, git: bool = False
+) -> NewTeam:
     """The team for a folder of that name. Raises `AgentMissing` when it needs an agent CLI and none is installed.
 
     Without a template one CLI gives a writer and a reviewer, more of them an architect, too. Members take the CLIs in
-    turn, so that where there are two the reviewer is never of the writer's vendor.
+    turn, so that where there are two the reviewer is never of the writer's vendor. `git` says that teamchat's git works
+    here, which the reviewer is then given.
     """
     if template == "offline":
         return _offline(folder, login)
@@ -52,7 +55,7 @@ def plan(template: Template | None, folder: str, login: str, which: Which = shut
         seats = list(CREW if template is None and len(installed) > 1 else CREW[1:])
         agents = list(islice(cycle(installed), len(seats)))
         message = f"[NEXT:{seats[0].name}] What would you improve here first?"
-    return NewTeam({FILE_NAME: team_text(folder, human_name(login, seats), seats, agents)}, message)
+    return NewTeam({FILE_NAME: team_text(folder, human_name(login, seats), seats, agents, git=git)}, message)
 
 
 def _offline(folder: str, login: str) -> NewTeam:

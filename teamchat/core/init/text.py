@@ -12,12 +12,13 @@ from teamchat.runners.base import Access
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A member before it is known which agent speaks for it."""
+    """A member before it is known which agent speaks for it. `git`: it is to see what changed."""
 
     name: str
     instruction: str | None = None
     access: Access = "read"
     title: str | None = None
+    git: bool = False
 
 
 CREW = (
@@ -37,6 +38,7 @@ CREW = (
         "You review what was written: read the files, and name the worst problem first. "
         "Hand back to the writer while something must be fixed, else say so and name nobody.",
         title="Code reviewer",
+        git=True,
     ),
 )
 MAX = Seat("max", "You are Max, a software architect. Weigh options briefly and recommend one.", title="Architect")
@@ -58,14 +60,19 @@ def team_text(
     seats: Sequence[Seat],
     agents: Sequence[str],
     commands: Mapping[str, Sequence[str]] | None = None,
+    *,
+    git: bool = False,
 ) -> str:
-    """A team file for the seats, each with its agent; `commands` are agents of the file's own, by name."""
+    """A team file for the seats, each with its agent; `commands` are agents of the file's own, by name.
+
+    `git` says that teamchat's git works here: where it does not, the key is there as a comment.
+    """
     tables = [
         HEAD,
         _team(folder, seats, compactor=commands is None),
         _limits(),
         _human(human),
-        *(_member(seat, agent, first=seat is seats[0]) for seat, agent in zip(seats, agents, strict=True)),
+        *(_member(seat, agent, first=seat is seats[0], git=git) for seat, agent in zip(seats, agents, strict=True)),
         *(_agent(name, command, first=index == 0) for index, (name, command) in enumerate((commands or {}).items())),
     ]
     return "\n\n".join(tables) + "\n"
@@ -96,7 +103,7 @@ def _human(name: str) -> str:
     return _lines(("[[members]]", None), (_key("name", name), None), ('type = "human"', None))
 
 
-def _member(seat: Seat, agent: str, *, first: bool) -> str:
+def _member(seat: Seat, agent: str, *, first: bool, git: bool) -> str:
     """A member; the keys of the `first` one are explained."""
     return _lines(
         ("[[members]]", None),
@@ -104,6 +111,7 @@ def _member(seat: Seat, agent: str, *, first: bool) -> str:
         *([(_key("title", seat.title), None)] if seat.title else []),
         (_key("agent", agent), None),
         *_access(seat, agent, "read, edit or full" if first else None),
+        *([_git(works=git)] if seat.git else []),
         *([(_key("system_instruction", seat.instruction), None)] if seat.instruction else []),
     )
 
@@ -115,6 +123,11 @@ def _access(seat: Seat, agent: str, taught: str | None) -> list[Row]:
     allow = seat.access == "edit" and agent != "codex"
     more = [('# allow = ["pytest"]', "commands it may run; then: teamchat trust")] if allow else []
     return [(_key("access", seat.access), taught), *more]
+
+
+def _git(*, works: bool) -> Row:
+    sees = "sees what changed: log, diff, show, blame"
+    return ("git = true", sees) if works else ("# git = true", f"{sees}; needs the package mcp")
 
 
 def _agent(name: str, command: Sequence[str], *, first: bool) -> str:
