@@ -9,6 +9,7 @@ from typing import Any
 
 from teamchat.assemblers.base import COMPRESSION, Trimmed
 from teamchat.assemblers.truncation import approx_tokens
+from teamchat.cli.output.allowing import keys_for
 from teamchat.cli.output.jsonl import outcome_fields
 from teamchat.cli.output.words import duration, moment, part_name, plural
 from teamchat.core.clean import visible
@@ -181,7 +182,8 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
     yield "tokens", _usage(outcome.usage)
     yield "tools", _tools(outcome)
     if outcome.denied:
-        yield "allow", "give it more with access or allow in the team file, then: teamchat trust"
+        keys = keys_for(outcome.denied, turn.setup.access_note)
+        yield "allow", f"give it more with {keys} in the team file, then: teamchat trust"
     if outcome.files:
         yield "files", ", ".join(outcome.files)
     if outcome.marked:
