@@ -68,6 +68,7 @@ def _settings(where: Path, of: str, trap: Trap) -> None:
     (where / "config").write_text(
         (where / "config").read_text()
         + f"[core]\n\tfsmonitor = {program('fsmonitor')}\n\tpager = {program('pager')}\n"
+        + f"\talternateRefsCommand = {program('alternates')}\n"
         + f"\tsshCommand = {program('ssh')}\n\taskPass = {program('askpass')}\n\tworktree = {where.parent}\n"
         + f"[diff]\n\texternal = {program('external')}\n"
         + f'[diff "evil"]\n\tcommand = {program("command")}\n\ttextconv = {program("textconv")}\n'

@@ -28,6 +28,7 @@ def init(
     ] = False,
 ) -> None:
     """Write a team of the agent CLIs you have into teamchat.toml, and trust it."""
+    import os
     import shlex
 
     from teamchat.cli.place import trust_store
@@ -41,7 +42,7 @@ def init(
     path, trusted = Path.cwd() / file, trust_store()
     if not force:
         check_free(path, template)
-    new = plan(template, path.parent.name, login_name(), git=git_server.missing() is None)
+    new = plan(template, path.parent.name, login_name(), git=git_server.missing(os.environ) is None)
     copies = write(new, path, over=force)
     team = load(path)
     trusted.grant(team)

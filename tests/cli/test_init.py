@@ -21,12 +21,12 @@ FILE = Path("teamchat.toml")
 @pytest.fixture(autouse=True)
 def login(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "kailai")
-    monkeypatch.setattr(git_server, "missing", lambda: ("the package mcp is not installed", None))
+    monkeypatch.setattr(git_server, "missing", lambda _env: ("the package mcp is not installed", None))
 
 
 def test_the_reviewer_has_git_where_that_works(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(world, monkeypatch, "claude")
-    monkeypatch.setattr(git_server, "missing", lambda: None)
+    monkeypatch.setattr(git_server, "missing", lambda _env: None)
     ran = run_here("init")
     assert "trusted: reviewer reads the git repository and its history\n" in ran.out
     assert load(FILE).member("reviewer").git

@@ -296,7 +296,7 @@ class TestAccess:
         assert tools.text == "mcp: you have set up no server 'githb' in claude (there are: github)"
 
     def test_what_git_lacks_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(git_server, "missing", lambda: ("the package mcp is not installed", "pip install mcp"))
+        monkeypatch.setattr(git_server, "missing", lambda _env: ("the package mcp is not installed", "pip install mcp"))
         FILE.write_text(ONE + "git = true\n")
         checks = found()
         tools = one(checks, "tools")

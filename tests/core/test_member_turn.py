@@ -137,7 +137,7 @@ def test_a_server_that_is_not_set_up_is_told_with_those_that_are(stage: Stage) -
 
 def test_git_without_what_it_needs_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     runs(stage, "sh", like="claude")
-    monkeypatch.setattr(git_server, "missing", lambda: ("git is not installed", None))
+    monkeypatch.setattr(git_server, "missing", lambda _env: ("git is not installed", None))
     error = refusal(made_ready(stage, {"PATH": os.defpath}, git=True))
     assert type(error) is AgentMissing
     assert str(error) == "max has git = true, but git is not installed"

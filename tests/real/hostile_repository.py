@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle, product
 from pathlib import Path
+
+from tests.hostile_git import arm, make
 
 SECRET = "planted-7d1f93"  # in every value and text of the repository: whatever carries it came from there
 ELSEWHERE = f"http://127.0.0.1:9/{SECRET}"
@@ -109,35 +110,8 @@ def project_settings(folder: Path, trap: Trap) -> None:
 
 
 def git_settings(folder: Path, trap: Trap) -> None:
-    """A repository in which git runs programs: with its status, its log and its differences, and on its own."""
-    monitor = folder.with_name(f"{folder.name}.monitor")
-    monitor.write_text(f"#!/bin/sh\n{trap('fsmonitor')}\n")
-    monitor.chmod(0o755)
-    settings = {
-        "core.fsmonitor": str(monitor),
-        "core.pager": trap("pager"),
-        "core.sshCommand": trap("ssh"),
-        "core.alternateRefsCommand": trap("alternates"),
-        "diff.external": trap("diff"),
-        "diff.evil.textconv": trap("textconv"),
-        "filter.evil.clean": trap("clean"),
-        "filter.evil.process": trap("process"),
-        "gpg.program": trap("gpg"),
-        "log.showSignature": "true",
-        "remote.origin.url": f"ext::sh -c {trap('remote')}",
-        "protocol.ext.allow": "always",
-    }
-    (folder / "file.txt").write_text("one\n")
-    git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org")
-    for words in (("init", "--quiet"), ("add", "file.txt"), ("commit", "--quiet", "--message", "first")):
-        subprocess.run([*git, *words], check=True)
-    (folder / ".gitattributes").write_text("* filter=evil diff=evil\n")
-    (folder / "file.txt").write_text("two\n")
-    for hook in ("post-index-change", "reference-transaction", "fsmonitor-watchman", "post-checkout"):
-        (folder / ".git" / "hooks" / hook).write_text(f"#!/bin/sh\n{trap('hook of git')}\n")
-        (folder / ".git" / "hooks" / hook).chmod(0o755)
-    for name, value in settings.items():
-        subprocess.run([*git, "config", name, value], check=True)
+    """A repository, with a submodule, in which git runs programs: with its status, its log and its differences."""
+    arm(make(folder), trap)
 
 
 def wishes(folder: Path, trap: Trap) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.server import messages
+from teamchat.core.scripted.reply import Reply
+from teamchat.core.scripted.server import messages, tool_results
 from teamchat.runners.base import Access
 from tests.real.hostile_repository import DIFF, plant
+from tests.real.test_tools import VENDORS, call
 from tests.real.world import PANEL, World
 
 pytestmark = pytest.mark.real
@@ -20,10 +22,17 @@ def test_nothing_runs_and_nothing_leaks(user: World, tmp_path: Path, access: Acc
     repository.parent.mkdir()
     planted = plant(repository)
     user.env = {**user.env, "IS_SANDBOX": "1"}  # else Claude refuses full to root
-    user.team(PANEL.replace("agent =", f'cwd = "{repository}"\naccess = "{access}"\nagent ='))
+    user.team(PANEL.replace("agent =", f'cwd = "{repository}"\naccess = "{access}"\ngit = true\nagent ='))
+    for vendor in VENDORS:
+        asks = [Reply(tools=(call(vendor, "teamchat", tool),)) for tool in ("git_status", "git_diff")]
+        user.server.script(vendor, [*asks, Reply("I looked.")])
     ran = user.json("send", "--trust", "[NEXT: max + sarah + carol] Look around", stdin=DIFF.encode())
     assert ran.code == 0, ran.err
-    assert [len(user.server.turns(vendor)) for vendor in ("claude", "codex", "gemini")] == [1, 1, 1]
+    assert [len(user.server.turns(vendor)) for vendor in VENDORS] == [3, 3, 3]
+    for vendor in VENDORS:
+        status, diff = tool_results(user.last(vendor))
+        assert " M notes.txt" in status
+        assert "+not committed" in diff
     assert planted.sprung == []
     assert "expressed a desire" not in "".join(message.text for message in messages(user.last("claude")))
     assert "explicitly selected" not in "".join(message.text for message in messages(user.last("gemini")))

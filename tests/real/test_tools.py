@@ -1,4 +1,4 @@
-"""What `web`, `mcp` and `git` give a member: the same with all three CLIs, under every access.
+"""What `web`, `mcp` and `git` give a member: the same with all three CLIs, under read and edit alike.
 
 The model server's log has what the model was offered, and what came back of its calls.
 """
@@ -19,6 +19,7 @@ from tests.hostile_git import arm, make
 from tests.real.test_servers import GIVE
 from tests.real.world import World
 
+pytest.importorskip("mcp_types", reason="the extra `git` is not installed")
 pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 FETCH: dict[Vendor, ToolUse] = {
@@ -26,7 +27,6 @@ FETCH: dict[Vendor, ToolUse] = {
     "gemini": ToolUse("web_fetch", {"prompt": "What is at http://127.0.0.1:9/ ?"}),
 }
 NOT_THERE = ("No such tool available: WebFetch", 'Tool "web_fetch" not found')
-OF_CODEX = {"git-top-process", "git-top-clean"}  # by `git status`, which Codex 0.169.0 runs of its own when it begins
 
 
 def call(vendor: Vendor, of: str, tool: str, **arguments: object) -> ToolUse:
@@ -63,17 +63,13 @@ def offered(request: Request) -> set[str]:
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("access", ["read", "edit", "full"])
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_git_reads_a_hostile_repository_and_runs_nothing_of_it(
-    user: World, tmp_path: Path, vendor: Vendor, access: str
-) -> None:
-    user.env = {**user.env, "IS_SANDBOX": "1"}
+def test_git_reads_a_hostile_repository_and_runs_nothing_of_it(user: World, tmp_path: Path, vendor: Vendor) -> None:
     user.cwd = make(tmp_path / "repository")
     canaries = tmp_path / "canaries"
     canaries.mkdir()
     arm(user.cwd, lambda name: f"touch '{canaries / name}'")
-    user.member(vendor, f'git = true\naccess = "{access}"')
+    user.member(vendor, "git = true")
     asked = [
         call(vendor, "teamchat", "git_status"),
         call(vendor, "teamchat", "git_diff"),
@@ -87,30 +83,28 @@ def test_git_reads_a_hostile_repository_and_runs_nothing_of_it(
     assert "Change a line" in log
     assert "changed" in show
     assert "Not Committed Yet" in blame
-    sprung = {path.name for path in canaries.iterdir()}
-    assert sprung <= (OF_CODEX if vendor == "codex" else set())
+    assert list(canaries.iterdir()) == []
     assert user.receipt(1)["outcome"]["denied"] in ([], None)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_the_web_is_there_with_the_key_and_with_full(user: World, vendor: Vendor) -> None:
-    user.env = {**user.env, "IS_SANDBOX": "1"}
+def test_the_web_is_there_with_the_key_alone(user: World, vendor: Vendor) -> None:
     assert not has_web(user, vendor, "")
+    if vendor != "codex":
+        assert "give it more with web = true in the team file" in user("show").out
     assert has_web(user, vendor, "web = true")
     assert not has_web(user, vendor, 'access = "edit"')
     assert has_web(user, vendor, 'access = "edit"\nweb = true')
-    assert has_web(user, vendor, 'access = "full"')
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_only_the_servers_that_are_named_start_and_their_tools_need_no_question(
     user: World, tmp_path: Path, vendor: Vendor
 ) -> None:
-    user.env = {**user.env, "IS_SANDBOX": "1"}
     folder = tmp_path / "told"
     folder.mkdir()
     GIVE[vendor](Path(user.env["HOME"]), folder)
-    for access in ("read", "edit", "full"):
+    for access in ("read", "edit"):
         user.member(vendor, f'mcp = ["own"]\ngit = true\naccess = "{access}"')
         written, status = play(user, vendor, call(vendor, "own", "write_it"), call(vendor, "teamchat", "git_status"))
         assert "written" in written

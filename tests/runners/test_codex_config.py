@@ -67,7 +67,7 @@ def test_the_servers_that_are_named_are_on_and_the_others_off(tmp_path: Path) ->
 def test_git_is_a_server_that_is_waited_for(tmp_path: Path) -> None:
     server = given(tmp_path, {"HOME": str(tmp_path)}, access="edit", git=Path("/state/git"))["mcp_servers"]["teamchat"]
     assert server.pop("command") == sys.executable
-    assert server.pop("args")[-3:] == ["teamchat.runners.git_server.serve", str(tmp_path), "/state/git"]
+    assert server.pop("args")[-4:-1] == ["teamchat.runners.git_server.serve", str(tmp_path), "/state/git"]
     assert server == {
         "enabled": True,
         "default_tools_approval_mode": "approve",

@@ -92,7 +92,7 @@ class TestClaude:
         assert "--strict-mcp-config" not in command.argv
         assert command.argv[command.argv.index("--allowedTools") + 1] == "mcp__teamchat"
         server = json.loads(command.files[SCRATCH / "mcp.json"])["mcpServers"]["teamchat"]
-        assert server["args"][-3:] == ["teamchat.runners.git_server.serve", str(CWD), "/state/git"]
+        assert server["args"][-4:-1] == ["teamchat.runners.git_server.serve", str(CWD), "/state/git"]
 
     def test_model_and_extra_arguments_come_last(self) -> None:
         argv = ClaudeRunner().command(replace(JOB, model="opus", args=("--effort", "high"))).argv

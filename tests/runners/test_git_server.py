@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -149,12 +150,12 @@ def test_the_users_variables_for_git_change_nothing(ask: Ask, tmp_path: Path, mo
     assert not canary.exists()
 
 
-def test_a_git_of_the_repository_is_not_run(repository: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_git_of_the_repository_is_not_run(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (repository / "git").write_text("#!/bin/sh\necho mine\n")
     (repository / "git").chmod(0o755)
     monkeypatch.chdir(repository)
-    monkeypatch.setenv("PATH", f".{os.pathsep}{os.environ['PATH']}")
-    assert ask(Status()).startswith("## main")
+    path = {"PATH": f".{os.pathsep}:{os.environ['PATH']}"}
+    assert git_server.command(repository, repository, path)[-1] == shutil.which("git")
 
 
 @pytest.mark.parametrize(
@@ -193,11 +194,10 @@ def test_no_repository_is_said(tmp_path: Path) -> None:
     assert str(raised.value) == f"{tmp_path} is in no git repository"
 
 
-def test_no_git_is_said(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+def test_a_git_that_is_gone_is_said(repository: Path, tmp_path: Path) -> None:
     with pytest.raises(GitError) as raised:
-        Git(repository, tmp_path / "scratch")
-    assert str(raised.value) == "git is not installed"
+        Git(repository, tmp_path / "scratch", "/nowhere/git")
+    assert str(raised.value) == "/nowhere/git cannot be run: No such file or directory"
 
 
 def test_a_long_answer_comes_in_pages_that_say_so(repository: Path, ask: Ask) -> None:
@@ -249,11 +249,10 @@ def test_a_module_is_run_by_nothing_of_the_folder_it_stands_in(tmp_path: Path) -
 class TestMissing:
     def test_nothing_where_git_and_the_package_are_there(self) -> None:
         pytest.importorskip("mcp_types")
-        assert git_server.missing() is None
+        assert git_server.missing(os.environ) is None
 
-    def test_git_itself(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PATH", str(tmp_path))
-        assert git_server.missing() == ("git is not installed", None)
+    def test_git_itself(self, tmp_path: Path) -> None:
+        assert git_server.missing({"PATH": str(tmp_path)}) == ("git is not installed", None)
 
     @pytest.mark.parametrize(
         ("installed", "reason"),
@@ -267,7 +266,7 @@ class TestMissing:
             (tmp_path / f"mcp-{installed}.dist-info").mkdir()
             (tmp_path / f"mcp-{installed}.dist-info" / "METADATA").write_text(f"Name: mcp\nVersion: {installed}\n")
         monkeypatch.setattr(sys, "path", [str(tmp_path), *(one for one in sys.path if "site-packages" not in one)])
-        why, hint = git_server.missing() or ("", "")
+        why, hint = git_server.missing(os.environ) or ("", "")
         assert why == reason
         assert hint is not None
         assert hint.endswith("'mcp==2.*'")

@@ -34,7 +34,7 @@ def need_tools(member: Member, agent: AgentSpec, runner: Runner, env: Mapping[st
     """Raises `UsageError` for an MCP server that the user has not set up, `AgentMissing` for what git lacks."""
     if member.mcp:
         _need_servers(member, agent, sorted(runner.servers(member.cwd, env)))
-    if member.git and (lacks := git_server.missing()):
+    if member.git and (lacks := git_server.missing(env)):
         why, hint = lacks
         raise AgentMissing(f"{member.name} has git = true, but {why}", hint)
 

@@ -6,9 +6,11 @@ speaks the protocol. It alone needs the package `mcp`, which is an extra of the 
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from teamchat.runners import isolated
@@ -19,20 +21,21 @@ STARTS_IN_S = 60  # at most, of the CLIs' own limits; it takes about a second
 _NEEDED = "2"  # the major version of `mcp`
 
 
-def command(cwd: Path, folder: Path) -> tuple[str, ...]:
+def command(cwd: Path, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
     """What an agent CLI runs to get the server for the repository around `cwd`.
 
     `folder` is for what git is to find in place of the repository's configuration. Whoever can write there can make git
-    run a program, so it lies where no agent works.
+    run a program, so it lies where no agent works. git itself is looked for now, by the member's environment: what an
+    agent puts on its PATH later is not it.
     """
-    return isolated.command("teamchat.runners.git_server.serve", str(cwd), str(folder))
+    return isolated.command("teamchat.runners.git_server.serve", str(cwd), str(folder), _program(env) or "git")
 
 
-def missing() -> tuple[str, str | None] | None:
+def missing(env: Mapping[str, str]) -> tuple[str, str | None] | None:
     """What the server lacks on this machine, and the command that gets it; None where it lacks nothing."""
     from importlib import metadata
 
-    if shutil.which("git") is None:
+    if _program(env) is None:
         return "git is not installed", None
     try:
         version = metadata.version("mcp")
@@ -41,6 +44,12 @@ def missing() -> tuple[str, str | None] | None:
     if version.partition(".")[0] != _NEEDED:
         return f"the package mcp has version {version}, and {_NEEDED} is needed", _installing()
     return None
+
+
+def _program(env: Mapping[str, str]) -> str | None:
+    """Where git is: in no folder that is only known relative to where somebody works."""
+    folders = env.get("PATH", os.defpath).split(os.pathsep)
+    return shutil.which("git", path=os.pathsep.join(folder for folder in folders if Path(folder).is_absolute()))
 
 
 def _installing() -> str:

@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -67,14 +66,16 @@ class Repository:
 
 
 class Git:
-    """git for a member who works in `cwd`. What stands for a repository's own folder is made below `folder`.
+    """The git at `program`, for a member who works in `cwd`.
+
+    What stands for a repository's own folder is made below `folder`.
 
     Raises `GitError`, as every call does.
     """
 
-    def __init__(self, cwd: Path, folder: Path) -> None:
+    def __init__(self, cwd: Path, folder: Path, program: str = "git") -> None:
         self._cwd = cwd
-        self._program = _program()
+        self._program = program
         repository = Repository.around(cwd)
         config = repository.common / "config"
         self._env = _environment() | {
@@ -129,6 +130,8 @@ class Git:
             )
         except subprocess.TimeoutExpired:
             raise GitError("the repository's configuration cannot be read") from None
+        except OSError as error:
+            raise GitError(f"{self._program} cannot be run: {error.strerror}") from None
         for entry in os.fsdecode(done.stdout).split("\0"):
             name, _, value = entry.partition("\n")
             section, _, key = name.lower().partition(".")
@@ -157,21 +160,9 @@ def _pointed(file: Path) -> str:
         raise GitError(f"{file} cannot be read: {error.strerror}") from None
 
 
-def _program() -> str:
-    """Where git is: in no folder that is only known relative to where the member works."""
-    if found := shutil.which("git", path=_path()):
-        return found
-    raise GitError("git is not installed")
-
-
-def _path() -> str:
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
-
-
 def _environment(*, users_own: bool = False) -> dict[str, str]:
     """The whole environment of git: no variable of its own is passed on; the user's settings only with `users_own`."""
     passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
     mute = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
     hidden = {} if users_own else {"GIT_CONFIG_GLOBAL": os.devnull}
-    return {"PATH": _path(), "LC_ALL": "C.UTF-8", "GIT_ALLOW_PROTOCOL": "none", **mute, **hidden, **passed}
+    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "GIT_ALLOW_PROTOCOL": "none", **mute, **hidden, **passed}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +28,15 @@ from teamchat.runners.git_server.repository import Git
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve until stdin ends; `arguments` are the member's folder and a folder of the turn's own."""
-    cwd, folder = map(Path, arguments)
-    anyio.run(_serve, cwd, folder)
+    """Serve until stdin ends; `arguments` are the member's folder, a folder of teamchat's own, and git's program."""
+    cwd, folder, program = arguments
+    anyio.run(_serve, lambda: Git(Path(cwd), Path(folder), program))
 
 
-async def _serve(cwd: Path, folder: Path) -> None:
+async def _serve(git: Callable[[], Git]) -> None:
     async def call(_context: Any, asked: CallToolRequestParams) -> CallToolResult:
         try:
-            text = await anyio.to_thread.run_sync(answer, cwd, folder, asked.name, asked.arguments or {})
+            text = await anyio.to_thread.run_sync(answer, git, asked.name, asked.arguments or {})
         except GitError as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         return CallToolResult(content=[TextContent(text=text)])
@@ -61,7 +61,7 @@ async def _tools(_context: Any, _asked: PaginatedRequestParams | None) -> ListTo
     )
 
 
-def answer(cwd: Path, folder: Path, name: str, arguments: dict[str, Any]) -> str:
+def answer(git: Callable[[], Git], name: str, arguments: dict[str, Any]) -> str:
     """What the tool of that name says. Raises `GitError`."""
     if (tool := TOOLS.get(name)) is None:
         raise GitError(f"there is no tool {name!r}")
@@ -70,4 +70,4 @@ def answer(cwd: Path, folder: Path, name: str, arguments: dict[str, Any]) -> str
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
         raise GitError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from None
-    return asked.answer(Git(cwd, folder))
+    return asked.answer(git())
