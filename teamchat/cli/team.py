@@ -40,13 +40,15 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     from dataclasses import asdict
 
     from teamchat.core.agents import AGENT_TYPES
+    from teamchat.core.parity import without
     from teamchat.core.programs import Unusable, find_program
     from teamchat.core.turn.settle import job_of
     from teamchat.core.turn.tools import may
 
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
-    command = runner.command(job_of(member, agent, os.environ))
+    job = job_of(member, agent, os.environ)
+    command = runner.command(job)
     program = find_program(agent.command[0], os.environ)
     return row | {
         "agent": agent.name,
@@ -56,6 +58,8 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         "access": member.access,
         "may": may(member, runner),
         "reads": runner.reads_note(project_settings=member.project_settings),
+        "vendor": runner.vendor,
+        "without": list(without(agent, job)),
         "memory": member.memory,
         "allow": list(member.allow),
         "web": member.web,
@@ -83,6 +87,8 @@ def lines(row: dict[str, Any]) -> list[str]:
     """A member in a few lines for a person."""
     import shlex
 
+    from teamchat.cli.output.words import without_line
+
     title = f" · {row['title']}" if row["title"] else ""
     if row["type"] == "human":
         return [f"{row['name']}{title} · person"]
@@ -101,6 +107,7 @@ def lines(row: dict[str, Any]) -> list[str]:
         f"{row['name']}{title} · {row['agent']}{problem}",
         f"  access {row['access']}: {row['may']}",
         f"  reads: {row['reads']}",
+        *([f"  {without_line(row['vendor'], row['without'])}"] if row["without"] else ()),
         f"  memory: {row['memory']}",
         *(f"  {name}: {value}" for name, value in named if value),
         f"  works in: {row['cwd']}",

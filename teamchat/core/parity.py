@@ -6,13 +6,16 @@ The plain CLI is one whose user says yes to whatever it asks, in a folder that t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Literal
 
-from teamchat.runners.base import Access, Vendor
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.team import AgentSpec
+from teamchat.runners.base import Access, Job, Runner, Vendor
+from teamchat.runners.claude_project import shows
 
 Mode = Literal["plain", "read", "edit", "full"]
 Held = Mapping[str, Mapping[Mode, bool]]
@@ -68,11 +71,42 @@ ROWS: Mapping[str, str] = MappingProxyType(
 )
 
 
+TOLD: Mapping[str, str] = MappingProxyType(
+    {"git": "git", "web-search": "web", "subagents": "subagents", "skills": "skills", "todo": "todo list"}
+)
+"""The rows that a member is told to lack, in words; MCP servers are counted."""
+
+
 @cache
 def parity() -> Mapping[Vendor, Held]:
     """What was measured, by CLI."""
     found: Mapping[Vendor, Held] = json.loads((files(__package__) / "parity.json").read_bytes())
     return found
+
+
+def without(agent: AgentSpec, job: Job) -> tuple[str, ...]:
+    """What a member goes without that its CLI alone would have, by words; nothing is known of other programs.
+
+    Of a project's own hooks and servers `Runner.reads_note` tells.
+    """
+    runner = AGENT_TYPES[agent.like].runner
+    if runner.vendor is None or agent.command != (runner.vendor,):
+        return ()
+    given = {"git": job.git is not None, "web-search": job.web}
+    lost = (word for row, word in TOLD.items() if _lost(runner.vendor, row, job.access) and not given.get(row))
+    servers = [name for name in runner.servers(job.cwd, job.env) if job.servers is not None and name not in job.servers]
+    counted = f"MCP ({len(servers)} server{'s' * (len(servers) != 1)})"
+    return (*lost, *([counted] if servers else ()), *_of_project(job, runner))
+
+
+def _lost(vendor: Vendor, row: str, access: Access) -> bool:
+    held = parity()[vendor][row]
+    return held["plain"] and not held[access]
+
+
+def _of_project(job: Job, runner: Runner) -> Iterator[str]:
+    if runner.vendor == "claude" and not (job.project_settings or shows(job)):
+        yield "instructions, skills and subagents of the project but CLAUDE.md of its folder"
 
 
 def differs(vendor: Vendor, row: str, access: Access) -> bool:

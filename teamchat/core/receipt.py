@@ -45,6 +45,7 @@ class Setup:
     a fresh turn would have been sent in all. `shown_from`, `beside`, `thread_key` and `edits` are what the next turn's
     memory is judged by. `sources` names what layers are made of (files, lessons), by the layer's name.
     `images` names those it was shown. `slash` says what became of a custom command that its person typed.
+    `without` names, in a member's first turn, what the plain CLI would have beside.
     """
 
     argv: tuple[str, ...]
@@ -77,6 +78,7 @@ class Setup:
     purpose: Purpose = "reply"
     images: tuple[str, ...] = ()
     slash: str | None = None
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "same_process": False,
             "fresh_bytes": len(made.prompts("max")[0].encode()), "shown_from": "msg-1", "beside": [], "edits": 0,
             "sources": {},
-            "purpose": "reply", "images": [], "slash": None,
+            "purpose": "reply", "images": [], "slash": None, "without": [],
         },
         "prompt": made.prompts("max")[0], "system": None,
         "outcome": {

@@ -71,6 +71,7 @@ def test_a_program_that_is_not_installed_is_shouted() -> None:
 def test_without_a_team_file_the_installed_clis_are_the_team(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(world, monkeypatch, "claude", "codex")
     out = run_here("team").out
+    assert "\n  without, against plain codex: web\n" in out
     assert out.startswith("work (no team file: the installed CLIs are the team)\n\nclaude · claude\n  access read: ")
     assert "\n\ncodex · codex\n" in out
     assert "gemini" not in out

@@ -17,6 +17,7 @@ from teamchat.core.agent_types import Like
 from teamchat.core.engine.route import Route
 from teamchat.core.errors import AgentMissing, ExitCode, NotTrusted, StoreError, TeamchatError, UsageError
 from teamchat.core.ledger import newest_proven
+from teamchat.core.memory import Past
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.stored_context import manager_of
 from teamchat.core.team import AgentSpec
@@ -30,6 +31,7 @@ from teamchat.runners.process import Process
 from teamchat.runners.running import Launch
 from teamchat.runners.turn import Stopper
 from tests.core.stage import Running, Stage, team_of
+from tests.core.store.test_stored_turns import some_turn
 from tests.fakes.scripted import spoken
 from tests.runners.processes import clocks_wait_for
 
@@ -78,6 +80,15 @@ def test_a_turn_that_is_ready_has_written_nothing(stage: Stage) -> None:
     assert turn.setup.why == "kailai asked for max in msg-1"
     assert turn.setup.attempt == 2
     assert turn.setup.access_note == "not enforced: teamchat cannot bound what another program does"
+
+
+def test_the_first_turn_of_a_member_names_what_it_lacks(stage: Stage) -> None:
+    assert made_ready(stage, agent="codex").setup.without == ("web",)
+    outside = Outside(REAL.launcher, REAL.check, lambda _member: lambda _name: False, env=ENV, live=False)
+    manager = manager_of(stage.team, stage.db, stage.session)
+    assert ready(stage.team, ROUTE, manager, outside).setup.without == ()  # a replay is on another machine
+    later = Past(some_turn(stage.db, stage.session))
+    assert ready(stage.team, ROUTE, manager, replace(outside, live=True), past=later).setup.without == ()
 
 
 @pytest.mark.parametrize(

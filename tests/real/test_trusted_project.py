@@ -75,8 +75,14 @@ def send(user: World, *words: str, access: str = "edit") -> set[str]:
 def test_a_trusted_project_is_told_whole_and_runs_nothing(user: World) -> None:
     everything = {"root", "local", "here", "sub", "skill-up", "skill-near", "agent-up", "agent-near", "command"}
     assert send(user, "Hi") == {"here"}
+    assert user.receipt(1)["setup"]["without"] == [
+        "web",
+        "instructions, skills and subagents of the project but CLAUDE.md of its folder",
+    ]
     trust(user, user.cwd.parent)
     assert send(user, "Hi") == everything
+    assert user.receipt(2)["setup"]["without"] == []
+    assert "\n  without, against plain claude: web\n" in user("team").out
     assert send(user, "/say now") == {*everything, "said now"}
     assert user("send", "--trust", "/go now").code == 1  # Claude refuses to run what it says
     assert send(user, "Hi", access="read") == {"root", "local", "here", "sub"}

@@ -90,6 +90,8 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
         yield "answers", f"{setup.answers}, for the request {setup.request}"
     yield "started", moment(turn.started_at)
     yield "access", f"{setup.access}: {setup.access_note}"
+    if setup.without:
+        yield "without", f"against plain {turn.agent}: {', '.join(setup.without)}"
     system = f" and {setup.system_bytes:,} bytes of system text (--system)" if turn.system_key else ""
     yield "sent", f"{setup.stdin_bytes:,} bytes on stdin (--prompt){system}"
     if setup.memory != "fresh":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 
 from teamchat.assemblers.base import COMPRESSION
 from teamchat.core.clean import visible
@@ -62,6 +63,11 @@ def left_out(member: str, setup: Setup) -> str | None:
     limits = [trimmed.limit, "max_message_tokens" if trimmed.long_messages else None]
     named = ", ".join(filter(None, limits))
     return f"{member} sees {', '.join(sees)}, {size(trimmed.bytes)} left out ({named})" if sees else None
+
+
+def without_line(vendor: str, lost: Sequence[str]) -> str:
+    """`without, against plain claude: git, web, MCP (2 servers)`."""
+    return f"without, against plain {vendor}: {', '.join(lost)}"
 
 
 def part_name(name: str) -> str:

@@ -30,10 +30,14 @@ class ReadyTurn:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """What a turn is for, as its receipt says it: why it runs, the message it serves, which try it is."""
+    """What a turn is for, as its receipt says it: why it runs, the message it serves, which try it is.
+
+    `first`: the member has had no turn in this conversation.
+    """
 
     why: str
     request: str
     attempt: int = 1
     edits: int = 0
+    first: bool = False
     purpose: Purpose = "reply"

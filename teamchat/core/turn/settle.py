@@ -14,6 +14,7 @@ from teamchat.core.folders import state_path
 from teamchat.core.images import ImagesOf, files_of, no_images
 from teamchat.core.layers.collector import ContextCollector
 from teamchat.core.memory import NOTHING_BEFORE, Past, Thread
+from teamchat.core.parity import without
 from teamchat.core.prompting import SCRATCH, BuiltPrompt, build_prompt
 from teamchat.core.receipt import Setup
 from teamchat.core.redact import redact_shapes
@@ -51,7 +52,7 @@ def ready(
     job = job_of(member, team.agent_of(member), outside.env, scratch)
     find_slash = partial(outside.slash, member, AGENT_TYPES[team.agent_of(member).like].runner, job)
     prompt = build_prompt(team, member, route, manager, outside.exists, past, collector, images, scratch, find_slash)
-    errand = Errand(why(route, member), route.request, route.attempt + 1, past.edits)
+    errand = Errand(why(route, member), route.request, route.attempt + 1, past.edits, past.turn is None)
     return settle(team, member, prompt, errand, outside, scratch=scratch, budget_usd=budget_usd)
 
 
@@ -111,6 +112,7 @@ def settle(
         tmpdir=scratch,
     )
     changed = {name: value and redact_shapes(value)[0] for name, value in changes(inherited, env).items()}
+    setup = _setup(member, runner, prompt, errand, command, changed, secrets_in((*agent.command, *member.args)))
     return ReadyTurn(
         member=member,
         agent=agent,
@@ -118,7 +120,7 @@ def settle(
         prompt=prompt,
         command=command,
         env=env,
-        setup=_setup(member, runner, prompt, errand, command, changed, secrets_in((*agent.command, *member.args))),
+        setup=replace(setup, without=without(agent, job) if errand.first and outside.live else ()),
         scratch=scratch,
         clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
         if outside.live
