@@ -253,10 +253,11 @@ def exists(member: Member) -> Callable[[str], bool]:
 
     def there(name: str) -> bool:
         try:
-            path = (member.cwd / Path(name).expanduser()).exists()
+            path = member.cwd / Path(name).expanduser()
+            found = path.exists() or os.path.exists(os.path.normpath(path))  # noqa: PTH110 (some CLIs resolve `..` first)
         except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, `~nobody`: nothing a CLI could open either
-            path = False
-        return path or (name.startswith("$") and is_skill(name, skills()))
+            found = False
+        return found or (name.startswith("$") and is_skill(name, skills()))
 
     return there
 

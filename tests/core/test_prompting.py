@@ -303,10 +303,28 @@ def test_the_limit_is_held_against_what_is_really_sent(stage: Stage, monkeypatch
 
 @pytest.mark.parametrize(
     ("path", "there"),
-    [("file", True), ("nothing", False), ("~nobody-here/x", False), ("a\0b", False), ("x" * 5000, False), ("", True)],
+    [
+        ("file", True),
+        ("nothing", False),
+        ("nothing/../file", True),  # Claude 2.1.330 takes the way out of a folder without looking for it
+        ("link/../file", True),
+        ("link/../only-there", True),
+        ("~nobody-here/x", False),
+        ("a\0b", False),
+        ("x" * 5000, False),
+        ("", True),
+        ("$zebra", True),
+        ("$HOME", False),
+    ],
 )
-def test_any_text_can_be_asked_whether_it_is_a_path(tmp_path: Path, path: str, *, there: bool) -> None:
+def test_any_text_can_be_asked_whether_it_names_something(tmp_path: Path, path: str, *, there: bool) -> None:
     (tmp_path / "file").touch()
+    (tmp_path / "elsewhere" / "inner").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "only-there").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "inner")
+    skill = tmp_path / ".agents" / "skills" / "a" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: zebra\n---\n")
     assert exists(Member("max", "ai", tmp_path))(path) is there
 
 

@@ -26,7 +26,7 @@ from tests.real.world import MEMBERS, World, wait_until
 
 pytestmark = pytest.mark.real
 MENTIONS: Mapping[Vendor, str] = {
-    "claude": '@agent-prover @"prover (agent)" @secret.txt @./secret.txt @"secret.txt" ultrathink',
+    "claude": '@agent-prover @"prover (agent)" @secret.txt @./secret.txt @none/../secret.txt @"secret.txt" ultrathink',
     "codex": "$prover `$prover` $project [$any]({home}/.codex/skills/prover/SKILL.md)",
     "gemini": "@prover @secret.txt @./secret.txt",
 }
