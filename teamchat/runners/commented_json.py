@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+from teamchat.runners.foreign import one_line
+
 LARGEST = 1 << 26  # bytes: Claude's record of all folders may be large
 _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
 
@@ -13,13 +15,32 @@ _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOT
 def table_in(file: Path) -> dict[str, object]:
     """The object in a file; an empty one where there is no such file, or no JSON object in it that can be read."""
     try:
-        if not file.is_file() or file.stat().st_size > LARGEST:
-            return {}
-        text = file.read_text("utf-8-sig")
-        content = json.loads(_COMMENT.sub(lambda found: found[0] if found[0].startswith('"') else " ", text))
-    except (OSError, ValueError, RecursionError):
+        return _table(file)
+    except (OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
+
+
+def broken(file: Path) -> str | None:
+    """Why there is no JSON object in the file; None where there is one, or no such file."""
+    try:
+        _table(file)
+    except (OSError, ValueError) as error:
+        return one_line(str(error))
+    return None
+
+
+def _table(file: Path) -> dict[str, object]:
+    """The object in a file; an empty one where there is no such file. Raises OSError and ValueError."""
+    if not file.is_file() or file.stat().st_size > LARGEST:
+        return {}
+    text = file.read_text("utf-8-sig", "replace")
+    try:
+        content = json.loads(_COMMENT.sub(lambda found: found[0] if found[0].startswith('"') else " ", text))
+    except RecursionError:
+        raise ValueError("lists or objects too deep in one another") from None
+    if not isinstance(content, dict):
+        raise ValueError("it holds no JSON object")  # noqa: TRY004 (as for all that is not to be read)
+    return content
 
 
 def table_of(content: dict[str, object], *keys: str) -> dict[str, object]:

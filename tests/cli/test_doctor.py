@@ -148,3 +148,28 @@ def test_no_file_that_holds_a_login_is_opened(world: Path, monkeypatch: pytest.M
     assert done.stdout.count(" is there\n") == 3
     opened = done.stderr.splitlines()
     assert {path for path in opened if path.startswith(str(home))} == {f"{home}/.codex/config.toml"}
+
+
+@pytest.mark.parametrize("text", ["{broken", "[]", '{"a": 1,}', "{" + '"a":[' * 9000])
+def test_settings_for_which_gemini_does_not_start_are_named(
+    world: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    install(world, monkeypatch, "gemini")
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    project = Path(".gemini") / "settings.json"
+    project.parent.mkdir()
+    project.write_text(text)
+    member = '[[members]]\nname = "carol"\nagent = "gemini"\n'
+    FILE.write_text(member)
+    assert cli("doctor").code == 0  # which it does not look at
+    FILE.write_text(f"{member}project_settings = true\n")
+    ran = run_here("doctor", "--json")
+    assert ran.code == ExitCode.AGENT_UNAVAILABLE
+    assert row(ran, "carol", "settings")["text"].startswith(f"{world}/work/.gemini/settings.json cannot be read: ")
+    users = world / "home" / ".gemini" / "settings.json"
+    users.parent.mkdir()
+    users.write_text("/* mine */ {} // all of it\n")
+    project.write_text("\ufeff{}", "utf-8")
+    assert run_here("doctor").code == 0
+    users.write_text(text)
+    assert row(run_here("doctor", "--json"), "carol", "settings")["value"] == str(users)

@@ -17,7 +17,9 @@ from teamchat.core.programs import Unusable, find_program
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.turn.tools import may, need_tools
 from teamchat.runners.base import Runner
+from teamchat.runners.commented_json import broken
 from teamchat.runners.environment import environment
+from teamchat.runners.homes import gemini_folder
 
 CAN_NOT_RUN = ExitCode.AGENT_UNAVAILABLE
 
@@ -68,10 +70,22 @@ def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str
         yield replace(arguments[member.name], member=member.name)
     if post.is_builtin:
         yield from _login(post)
+        yield from _settings(post)
     yield _access(post)
     yield from _tools(post)
     yield Check(member.name, "reads", "note", post.runner.reads_note(project_settings=member.project_settings))
     yield _folder(member)
+
+
+def _settings(post: _Post) -> Iterator[Check]:
+    """The settings files for which Gemini does not start; Codex's configuration is part of its login."""
+    if post.runner.vendor != "gemini":
+        return
+    member = post.member
+    folders = [gemini_folder(post.env), *([member.cwd / ".gemini"] if member.project_settings else [])]
+    for file in (folder / "settings.json" for folder in folders):
+        if why := broken(file):
+            yield Check(member.name, "settings", "failed", f"{file} cannot be read: {why}", str(file), code=CAN_NOT_RUN)
 
 
 def _login(post: _Post) -> Iterator[Check]:
