@@ -248,6 +248,20 @@ def test_a_program_that_can_not_be_started_is_missing(stage: Stage) -> None:
     assert "Exec format error" in end.outcome.failure.reason
 
 
+def test_a_relative_folder_of_its_path_is_seen_from_where_a_member_works(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, says in ((stage.folder, "Not this."), (stage.folder / "sub", "This.")):
+        (folder / "bin").mkdir(parents=True)
+        program = folder / "bin" / "agent"
+        program.write_text(f"#!/bin/sh\necho {says} $PATH\n")
+        program.chmod(0o755)
+    monkeypatch.chdir(stage.folder)
+    runs(stage, "agent")
+    end = finished(stage, cwd=stage.folder / "sub", env={"PATH": "bin:/usr/bin"})
+    assert end.text.strip() == f"This. {stage.folder}/sub/bin:/usr/bin"
+
+
 def test_a_folder_that_is_replaced_before_the_process_starts_is_refused(stage: Stage) -> None:
     real, home = stage.folder / "real", stage.folder / "home"
     for folder in (real, home):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -70,11 +71,19 @@ def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scrat
         web=member.web,
         mcp=member.mcp,
         git=state_path() / "git" if member.git else None,
-        env={**inherited, **member.env},
+        env={**inherited, **member_env(member)},
         memory=member.memory,
         terminal=agent.terminal,
         first_byte_s=member.first_byte_s,
     )
+
+
+def member_env(member: Member) -> Mapping[str, str]:
+    """The team file's variables for the member; the folders of its PATH are seen from where it works."""
+    if "PATH" not in member.env:
+        return member.env
+    folders = member.env["PATH"].split(os.pathsep)
+    return {**member.env, "PATH": os.pathsep.join(str(member.cwd / folder) for folder in folders)}
 
 
 def settle(
@@ -107,7 +116,7 @@ def settle(
         inherited,
         runner.vendor,
         keep=member.env_keep,
-        add=member.env,
+        add=member_env(member),
         command_env={**command.env, "PWD": str(member.cwd)},
         tmpdir=scratch,
     )
