@@ -268,6 +268,17 @@ class TestLogin:
         FILE.write_text(ONE + 'args = ["--settings", "mine.json"]\n')
         assert one(found(), "login").state == "unknown"
 
+    @pytest.mark.parametrize(("access", "state"), [("read", "failed"), ("edit", "note")])
+    def test_a_configuration_that_cannot_be_read_is_named_as_such(self, access: str, state: str) -> None:
+        FILE.write_text(ONE.replace("claude", "codex") + f'access = "{access}"\n')
+        config = Path("~/.codex/config.toml").expanduser()
+        config.parent.mkdir()
+        config.write_text("a = [broken\n")
+        checks = found()
+        words = f"{config} cannot be read: Invalid value (at line 1, column 6)"
+        assert (one(checks, "login").state, one(checks, "login").text) == ("unknown", words)
+        assert (one(checks, "access").state, words in one(checks, "access").text) == (state, access == "read")
+
     def test_variables_of_the_member_count(self) -> None:
         FILE.write_text(ONE + 'env = { ANTHROPIC_API_KEY = "k" }\n')
         assert one(found(), "login").state == "ok"
