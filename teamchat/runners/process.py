@@ -262,7 +262,8 @@ class Process:
 
 def make_private(folder: Path) -> None:
     """Make the folder of a turn, and the one of all turns, for the user alone where they are not there."""
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # by itself: a parent that is made too has no mode
+    with contextlib.suppress(FileExistsError):
+        folder.parent.mkdir(mode=0o700, parents=True)  # by itself: a parent that is made with it does not get the mode
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
