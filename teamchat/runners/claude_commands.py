@@ -12,16 +12,22 @@ from pathlib import Path
 
 from teamchat.runners.base import Job, Slash
 from teamchat.runners.claude_project import folders, shows
+from teamchat.runners.claude_version import version_of
 from teamchat.runners.homes import claude_folder
 from teamchat.runners.slash import command_name, first_file
 
+SINCE = (2, 1, 260)  # the oldest version that was seen to expand it so; 2.1.197 answers no message that ends its input
+TOO_OLD = "Claude Code before 2.1.260 does not expand it behind a prompt"
 _BLOCKS = b'{"type": "user", "message": {"role": "user", "content": ['
 
 
 def find(typed: str, job: Job) -> Slash | None:
     name = command_name(typed)
     file = first_file(_files(name, job)) if name else None
-    return Slash(typed, str(file)) if file else None
+    if file is None:
+        return None
+    version = version_of(job.program[0], job.env)
+    return Slash(typed, str(file), refused=TOO_OLD if version and version < SINCE else None)
 
 
 def _files(name: str, job: Job) -> Iterator[Path]:

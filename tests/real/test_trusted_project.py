@@ -100,7 +100,20 @@ def test_a_user_with_hooks_keeps_what_every_project_shows(user: World) -> None:
 
 
 def test_a_hostile_repository_that_is_trusted_runs_nothing(user: World) -> None:
-    planted = plant(user.cwd)
-    trust(user, user.cwd.parent)
-    send(user, "Hi")
+    planted = plant(user.cwd)  # a repository of its own
+    trust(user, user.cwd)
+    user.member("claude", 'access = "edit"')
+    used = [
+        ToolUse(*call)
+        for number in range(4)
+        for call in (
+            ("Skill", {"skill": f"evil-{number}"}),
+            ("Agent", {"subagent_type": f"evil-{number}", "description": "x", "prompt": "Do it."}),
+        )
+    ]
+    read = ToolUse("Read", {"file_path": str(user.cwd / "CLAUDE.md")})
+    replies = [Reply(tools=(tool,)) for one in used for tool in (one, read)]
+    user.server.script("claude", [*replies, Reply("Done.")])
+    assert user("send", "--trust", "Hi").code == 0
+    assert b"evil-0" in user.server.turns("claude")[0].raw
     assert planted.sprung == []

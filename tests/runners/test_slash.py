@@ -13,6 +13,7 @@ from teamchat.runners.base import Job, Memory, Slash
 from teamchat.runners.claude import LIVE, ClaudeRunner
 from teamchat.runners.gemini import GeminiRunner
 from teamchat.runners.slash import LARGEST, command_name
+from tests.runners.test_claude_project import describe
 
 CLAUDE, GEMINI = ClaudeRunner().slash, GeminiRunner().slash
 
@@ -57,6 +58,16 @@ def test_claude_expands_commands_and_skills_of_the_user(job: Job, typed: str, fi
     assert CLAUDE is not None
     found = CLAUDE.find(typed, job)
     assert found == (Slash(typed, f"{job.env['HOME']}/{file}") if file else None)
+
+
+@pytest.mark.parametrize(("version", "expands"), [("2.1.197", False), ("2.1.260", True), ("2.1.330", True)])
+def test_an_old_claude_leaves_it_as_typed(job: Job, tmp_path: Path, version: str, *, expands: bool) -> None:
+    assert CLAUDE is not None
+    describe(tmp_path, version)
+    (tmp_path / "cli").touch(0o755)
+    found = CLAUDE.find("/review", replace(job, env={**job.env, "PATH": str(tmp_path)}))
+    assert found is not None
+    assert (found.refused is None) is expands
 
 
 def test_commands_of_a_project_need_project_settings(job: Job) -> None:
