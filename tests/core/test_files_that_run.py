@@ -84,6 +84,12 @@ def test_what_is_there_as_it_was_is_not_marked(tmp_path: Path, script: str) -> N
     assert (marked(stage), stage.warnings) == ((), [])
 
 
+def test_a_file_that_may_hold_a_login_counts_by_its_times(tmp_path: Path) -> None:
+    repository(tmp_path / "repo")
+    (tmp_path / "repo" / ".env").write_text("KEY=x\n")
+    assert marked(done_by_shell(tmp_path, "touch .env Makefile", tmp_path / "repo")) == (".env",)
+
+
 def test_a_pipe_and_a_large_file_of_such_a_name_are_no_trouble(tmp_path: Path) -> None:
     repository(tmp_path / "repo")
     (tmp_path / "repo" / "package.json").write_bytes(b"x" * (MOST_READ + 1))

@@ -120,6 +120,15 @@ def test_a_program_that_comes_to_lie_before_the_trusted_one_asks_again(
     assert store.standing(team).changes == ("added file bin/agent",)
 
 
+def test_a_file_outside_of_the_workspace_that_a_variable_names_is_not_opened(tmp_path: Path, store: TrustStore) -> None:
+    write(tmp_path / "key.json", "one")
+    write(tmp_path / "proj" / "teamchat.toml", f'{CLAUDE}env = {{ CREDENTIALS = "{tmp_path}/key.json" }}')
+    team = load(tmp_path / "proj" / "teamchat.toml")
+    store.grant(team)
+    write(tmp_path / "key.json", "two")
+    assert store.is_trusted(team)
+
+
 def test_a_large_script_whose_time_is_set_back_asks_again(tmp_path: Path, store: TrustStore) -> None:
     script = tmp_path / "proj" / "agent.sh"
     write(script, "echo one\n")

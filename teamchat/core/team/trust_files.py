@@ -59,9 +59,9 @@ def files_of(team: Team, member: Member) -> set[Path]:
     """Those of one member, seen from where it works."""
     command = team.agent_of(member).command
     words = (*command[1:], *member.args)
-    named = (*words, *_modules(words), *member.env.values(), *BUILT_BY.get(Path(command[0]).name, ()))
+    named = (*words, *_modules(words), *BUILT_BY.get(Path(command[0]).name, ()))
     scripts = {file for word in named for file in _scripts(word, member.cwd)}
-    return {*scripts, *_program(team, member), *_on_path(team, member)}
+    return {*scripts, *_of_env(team, member), *_program(team, member), *_on_path(team, member)}
 
 
 def _modules(words: Iterable[str]) -> Iterator[str]:
@@ -93,6 +93,12 @@ def _is_script(file: Path) -> bool:
             return opened.read(2) == b"#!"
     except OSError:
         return False
+
+
+def _of_env(team: Team, member: Member) -> Iterator[Path]:
+    """The scripts of the workspace that variables name; elsewhere it may be a login, which is not opened."""
+    found = (file for value in member.env.values() for file in _scripts(value, member.cwd))
+    yield from (file for file in found if _in_workspace(team, file))
 
 
 def _program(team: Team, member: Member) -> Iterator[Path]:

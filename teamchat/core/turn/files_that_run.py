@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -30,6 +31,7 @@ KNOWN = (
     "GNUmakefile", "makefile", "Makefile", "justfile", ".justfile", "Taskfile.yml", "package.json", ".npmrc",
     ".cargo/config.toml", ".github/workflows/*", ".gitlab-ci.yml", "Jenkinsfile",
 )  # fmt: skip
+UNOPENED = frozenset({".env", ".npmrc"})  # which may hold a login
 MOST_READ = 1 << 20  # bytes of a file whose content is compared; a larger one counts by its size and times
 
 
@@ -102,12 +104,17 @@ def _known_in(cwd: Path) -> Iterator[Path]:
 
 
 def _state(file: Path) -> str | None:
-    """Of a regular file or a link to one its mode and content; None for anything else."""
+    """Of a regular file or a link to one its mode, and its content or its times; None for anything else."""
     try:
         about = file.stat()
-        content = hashlib.sha256(read_regular(file, MOST_READ)).hexdigest()
-    except ValueError:  # a large one
-        content = f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
+        opened = about.st_size <= MOST_READ and file.name not in UNOPENED
+        content = hashlib.sha256(read_regular(file, MOST_READ)).hexdigest() if opened else _times(about)
+    except ValueError:  # it has grown
+        content = _times(about)
     except OSError:
         return None
-    return f"{about.st_mode:o} {content}"
+    return f"{about.st_mode:o} {content}" if stat.S_ISREG(about.st_mode) else None
+
+
+def _times(about: os.stat_result) -> str:
+    return f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
