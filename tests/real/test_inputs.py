@@ -25,7 +25,7 @@ AWKWARD = {
 def test_awkward_prompts_arrive_exactly(user: World, vendor: Vendor) -> None:
     user.member(vendor)
     for turn, (name, text) in enumerate(AWKWARD.items(), 1):
-        ran = user("send", "-", stdin=text.encode())
+        ran = user("send", "--expand", "-", stdin=text.encode())
         assert ran.code == 0, (name, ran.err)
         assert user.prompt(vendor) == user.shown(turn)[0], name
         assert user.prompt(vendor).endswith(text), name
