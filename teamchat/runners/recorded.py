@@ -134,9 +134,9 @@ def nameless(stdin: bytes, scratch: Path | None) -> bytes:
 def normalised(what: Launch) -> tuple[str, ...]:
     """The command without the folders of one machine and one turn."""
     program, *words = what.argv
-    folders = {str(what.scratch): "$TMPDIR", str(what.cwd): "."} if what.scratch else {str(what.cwd): "."}
-    for folder, name in folders.items():
-        words = [word.replace(folder, name) for word in words]
+    for folder, name in ((what.scratch, "$TMPDIR"), (what.cwd, "."), (what.env.get("HOME"), "~")):
+        if folder and str(folder) != "/":
+            words = [word.replace(str(folder), name) for word in words]
     return (Path(program).name, *words)
 
 

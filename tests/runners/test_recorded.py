@@ -16,8 +16,16 @@ MAX = Identity("max", "plain", "You are Max")
 
 def what(folder: Path, stdin: bytes = b"Hi", identity: Identity = MAX) -> Launch:
     program = "import sys; sys.stdout.write(sys.stdin.read().upper()); print('oops', file=sys.stderr); sys.exit(3)"
-    argv = (sys.executable, "-c", program, str(folder), f"{folder}/tmp/x")
-    return Launch(argv, folder, {"B": "2", "A": "1"}, stdin, folder / "turn", scratch=folder / "tmp", identity=identity)
+    argv = (sys.executable, "-c", program, str(folder), f"{folder}/tmp/x", "/home/kai/lib")
+    return Launch(
+        argv,
+        folder,
+        {"B": "2", "A": "1", "HOME": "/home/kai"},
+        stdin,
+        folder / "turn",
+        scratch=folder / "tmp",
+        identity=identity,
+    )
 
 
 async def output(process: Running) -> list[Chunk]:
@@ -34,9 +42,9 @@ def record(folder: Path, stdin: bytes = b"Hi") -> RecordedTurn:
 
 def test_a_recorded_turn_is_what_crossed_the_boundary(tmp_path: Path) -> None:
     turn = record(tmp_path)
-    assert (turn.identity, turn.stdin, turn.env_names) == (MAX, b"Hi", ("A", "B"))
+    assert (turn.identity, turn.stdin, turn.env_names) == (MAX, b"Hi", ("A", "B", "HOME"))
     assert turn.argv[0] == Path(sys.executable).name
-    assert turn.argv[3:] == (".", "$TMPDIR/x")
+    assert turn.argv[3:] == (".", "$TMPDIR/x", "~/lib")
     assert b"".join(chunk.data for chunk in turn.chunks if chunk.stream == "out") == b"HI"
     assert b"".join(chunk.data for chunk in turn.chunks if chunk.stream == "err") == b"oops\n"
     assert turn.exit is not None
