@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle, product
 from pathlib import Path
+from threading import Event, Thread
 
 from tests.hostile_git import arm, make
 
@@ -162,3 +164,24 @@ PLANTERS: tuple[Callable[[Path, Trap], None], ...] = (
     wishes,
     heads,
 )
+
+
+@contextmanager
+def rewritten(repository: Path) -> Iterator[None]:
+    """Another process writes the `.env` all the time: each spelling by itself, in several encodings, or none."""
+    enough = Event()
+
+    def write() -> None:
+        files = cycle(
+            [*(line.encode(coding) for line in spellings(repository) for coding in ("utf-8-sig", "utf-16")), b""]
+        )
+        while not enough.wait(0.002):
+            (repository / ".env").write_bytes(next(files))
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import cycle
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 
 from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.runners.base import Access
 from tests.real.clis import run
-from tests.real.hostile_repository import SECRET, Planted, plant, spellings, variables
+from tests.real.hostile_repository import SECRET, Planted, plant, rewritten, variables
 from tests.real.world import World
 
 pytestmark = pytest.mark.real
@@ -30,27 +26,6 @@ def cloned(user: World, tmp_path: Path) -> tuple[Path, Planted]:
     planted = plant(repository)
     (user.cwd / "here").symlink_to(repository)
     return repository, planted
-
-
-@contextmanager
-def rewritten(repository: Path) -> Iterator[None]:
-    """Another process writes the `.env` all the time: each spelling by itself, in several encodings, or none."""
-    enough = Event()
-
-    def write() -> None:
-        files = cycle(
-            [*(line.encode(coding) for line in spellings(repository) for coding in ("utf-8-sig", "utf-16")), b""]
-        )
-        while not enough.wait(0.002):
-            (repository / ".env").write_bytes(next(files))
-
-    thread = Thread(target=write)
-    thread.start()
-    try:
-        yield
-    finally:
-        enough.set()
-        thread.join()
 
 
 def test_the_plain_cli_obeys_it(user: World, tmp_path: Path) -> None:

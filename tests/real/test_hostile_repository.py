@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 from teamchat.core.scripted.reply import Reply
 from teamchat.core.scripted.server import messages, tool_results
 from teamchat.runners.base import Access
-from tests.real.hostile_repository import DIFF, plant
+from tests.real.hostile_repository import DIFF, plant, rewritten
 from tests.real.test_tools import VENDORS, call
 from tests.real.world import PANEL, World
 
 pytestmark = pytest.mark.real
+RACES = int(os.environ.get("RACES", "1"))  # how often all three start at once while files are written beside them
 
 
 @pytest.mark.parametrize("access", ["read", "edit", "full"])
@@ -33,6 +35,9 @@ def test_nothing_runs_and_nothing_leaks(user: World, tmp_path: Path, access: Acc
         status, diff = tool_results(user.last(vendor))
         assert " M notes.txt" in status
         assert "+not committed" in diff
+    with rewritten(repository):
+        for _ in range(RACES):
+            assert user("send", "--trust", "[NEXT: max + sarah + carol] Once more").code == 0
     assert planted.sprung == []
     assert "expressed a desire" not in "".join(message.text for message in messages(user.last("claude")))
     assert "explicitly selected" not in "".join(message.text for message in messages(user.last("gemini")))
