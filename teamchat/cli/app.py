@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -48,6 +49,17 @@ COMMANDS = {
 }
 
 
+@cache
+def command(name: str) -> Any:
+    found = getattr(import_module(f"teamchat.cli.{name}"), name)
+    single = typer.Typer(add_completion=False)
+    if isinstance(found, typer.Typer):  # a command with commands of its own
+        single.add_typer(found, name=name, rich_help_panel=COMMANDS[name])
+        return typer.main.get_group(single).commands[name]
+    single.command(name, rich_help_panel=COMMANDS[name])(found)
+    return typer.main.get_command(single)
+
+
 class LazyGroup(TyperGroup):
     """Finds a command in the module of its name, `teamchat/cli/NAME.py`: function NAME, or a Typer with its own."""
 
@@ -57,15 +69,7 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        found = getattr(import_module(f"teamchat.cli.{cmd_name}"), cmd_name)
-        single = typer.Typer(add_completion=False)
-        if isinstance(found, typer.Typer):  # a command with commands of its own
-            single.add_typer(found, name=cmd_name, rich_help_panel=COMMANDS[cmd_name])
-            return typer.main.get_group(single).commands[cmd_name]
-        single.command(cmd_name, rich_help_panel=COMMANDS[cmd_name])(found)
-        return typer.main.get_command(single)
+        return command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
@@ -137,6 +141,11 @@ def look_up_programs_in_absolute_folders() -> None:
         os.environ["PATH"] = os.pathsep.join(absolute) or os.defpath
 
 
+@cache
+def program() -> Any:
+    return typer.main.get_command(app)
+
+
 def run(args: list[str]) -> int:
     """Run the program with these arguments; its exit code."""
     look_up_programs_in_absolute_folders()
@@ -145,7 +154,7 @@ def run(args: list[str]) -> int:
 
         completion_init()
     TYPED.set(args)
-    return report(lambda: app(meant(args), prog_name="teamchat", standalone_mode=False), args)
+    return report(lambda: program()(meant(args), prog_name="teamchat", standalone_mode=False), args)
 
 
 def main() -> None:
