@@ -23,7 +23,7 @@ BUILT_BY: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun"), ("package.json",)),
 }
 """The files that a program reads without being told."""
-LEFT_OUT = ("", ".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", "/index.js", "/package.json")
+LEFT_OUT = (".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", "/index.js", "/package.json")
 """What Python and Node.js let the name of a script go without."""
 READS_A_SCRIPT = frozenset(
     {
@@ -81,7 +81,11 @@ def _scripts(word: str, cwd: Path) -> Iterator[Path]:
 
 
 def _named(word: str, cwd: Path) -> Iterator[Path]:
-    yield from (file for ending in LEFT_OUT if word and _is_file(file := cwd / f"{word}{ending}"))
+    """The files of that name. Most words name none, and each turn looks for all: a `Path` is made for those found."""
+    if word:
+        start = str(cwd / word)  # a slash at its end counts for nothing
+        places = (start, *(os.path.join(cwd, f"{word}{ending}") for ending in LEFT_OUT))  # noqa: PTH118
+        yield from (Path(place) for place in places if os.path.isfile(place))  # noqa: PTH113
 
 
 def _is_script(file: Path) -> bool:
