@@ -82,7 +82,10 @@ def run_here(*args: str | os.PathLike[str]) -> Result:
 
     out, err = _Stream(), _Stream()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = run([os.fspath(arg) for arg in args])
+        try:
+            code = run([os.fspath(arg) for arg in args])
+        except SystemExit as end:  # of what completes a line
+            code = int(end.code or 0)
     return Result(int(code), out.text, err.text)
 
 

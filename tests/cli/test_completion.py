@@ -14,7 +14,7 @@ from teamchat.cli.place import open_store
 from teamchat.core.store.sessions import create_session
 from tests.cli.scene import refused
 from tests.installed import program
-from tests.program import Result, cli
+from tests.program import Result, run_here
 
 TEAM = """
 [[members]]
@@ -35,8 +35,15 @@ agent = "codex"
 def bash(line: str) -> list[str]:
     """What is offered for the last word of `line`, which is empty when the line ends in a space."""
     words = line.split(" ")
-    asked = {"_TEAMCHAT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    return offered(cli(env=asked))
+    return offered(completed("bash", COMP_WORDS=line, COMP_CWORD=str(len(words) - 1)))
+
+
+def completed(shell: str, **asked: str) -> Result:
+    """What the program answers to a shell's script."""
+    with pytest.MonkeyPatch.context() as env:
+        for name, value in {"_TEAMCHAT_COMPLETE": f"complete_{shell}", **asked}.items():
+            env.setenv(name, value)
+        return run_here()
 
 
 def offered(ran: Result) -> list[str]:
@@ -61,8 +68,8 @@ def test_options_and_their_choices() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_completes_in_zsh_whose_offers_have_help(command: str) -> None:
-    asked = {"_TEAMCHAT_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": f"teamchat {command} --"}
-    assert '"--help":"Show this message and exit."' in cli(env=asked).out
+    asked = completed("zsh", _TYPER_COMPLETE_ARGS=f"teamchat {command} --")
+    assert '"--help":"Show this message and exit."' in asked.out
 
 
 def test_an_option_that_ends_the_program_does_not_speak() -> None:
@@ -93,9 +100,9 @@ class TestMembers:
         assert bash("teamchat send --team ../other.toml --to a") == ["al"]
 
     def test_fish_is_told_whether_there_is_anything(self) -> None:
-        asked = {"_TEAMCHAT_COMPLETE": "complete_fish", "_TYPER_COMPLETE_ARGS": "teamchat send --to s"}
-        assert offered(cli(env={**asked, "_TYPER_COMPLETE_FISH_ACTION": "get-args"})) == ["sarah"]
-        assert cli(env={**asked, "_TYPER_COMPLETE_FISH_ACTION": "is-args"}).code == 0
+        asked = {"_TYPER_COMPLETE_ARGS": "teamchat send --to s"}
+        assert offered(completed("fish", **asked, _TYPER_COMPLETE_FISH_ACTION="get-args")) == ["sarah"]
+        assert completed("fish", **asked, _TYPER_COMPLETE_FISH_ACTION="is-args").code == 0
 
 
 class TestSessions:
@@ -156,13 +163,13 @@ def test_where_something_is_wrong_nothing_is_offered_and_nothing_made(
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell_is_shown(shell: str) -> None:
-    ran = cli("--show-completion", shell)
+    ran = run_here("--show-completion", shell)
     assert (ran.code, ran.err) == (0, "")
     assert f"_TEAMCHAT_COMPLETE=complete_{shell}" in ran.out
 
 
 def test_the_script_is_installed_for_the_user(world: Path) -> None:
-    ran = cli("--install-completion", "bash")
+    ran = run_here("--install-completion", "bash")
     script = world / "home" / ".bash_completions" / "teamchat.sh"
     assert ran == Result(0, f"bash completion is in {script}; it works in the next shell\n", "")
     assert "complete_bash" in (world / "home" / ".bash_completions" / "teamchat.sh").read_text()
@@ -173,13 +180,13 @@ def test_the_script_is_installed_for_the_user(world: Path) -> None:
     ("shell", "path"), [("zsh", ".zfunc/_teamchat"), ("fish", ".config/fish/completions/teamchat.fish")]
 )
 def test_the_script_of_the_shell_that_was_named_is_installed(world: Path, shell: str, path: str) -> None:
-    assert cli("--install-completion", shell).code == 0
+    assert run_here("--install-completion", shell).code == 0
     assert f"complete_{shell}" in (world / "home" / path).read_text()
     assert not (world / "home" / ".bashrc").exists()
 
 
 def test_a_shell_that_is_none_is_a_usage_error() -> None:
-    ran = cli("--install-completion", "tcsh")
+    ran = run_here("--install-completion", "tcsh")
     assert (ran.code, refused(ran)) == (
         2,
         "invalid value for '--install-completion': 'tcsh' is not one of 'bash', 'zsh', 'fish', 'powershell', 'pwsh'",
@@ -191,7 +198,7 @@ def test_a_shell_that_is_none_is_a_usage_error() -> None:
 def test_bash_itself_completes_with_the_script(world: Path) -> None:
     (world / "bin").mkdir()
     program(world / "bin" / "teamchat", f'exec {sys.executable} -m teamchat "$@"')
-    script = cli("--show-completion", "bash").out
+    script = run_here("--show-completion", "bash").out
     asking = """
 COMP_WORDS=(teamchat send --to max,) COMP_CWORD=3
 _teamchat_completion teamchat
