@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sqlite3
@@ -78,8 +79,9 @@ def actors(
 
 def rows() -> dict[str, list[tuple[object, ...]]]:
     """Everything that the store of this workspace holds, table by table."""
-    tables = [str(name) for (name,) in select("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    return {name: select(f'SELECT * FROM "{name}"') for name in tables}  # noqa: S608 (our own names)
+    with contextlib.closing(_opened()) as db:
+        tables = [str(name) for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
+        return {name: db.execute(f'SELECT * FROM "{name}"').fetchall() for name in tables}  # noqa: S608 (our own names)
 
 
 def queue() -> list[tuple[object, ...]]:
@@ -89,11 +91,12 @@ def queue() -> list[tuple[object, ...]]:
 
 def select(sql: str) -> list[tuple[object, ...]]:
     """What the store of this workspace answers."""
-    db = sqlite3.connect(f"file:{store_file(Path.cwd())}?mode=ro", uri=True)
-    try:
+    with contextlib.closing(_opened()) as db:
         return db.execute(sql).fetchall()
-    finally:
-        db.close()
+
+
+def _opened() -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{store_file(Path.cwd())}?mode=ro", uri=True)
 
 
 def said() -> list[tuple[object, object]]:

@@ -17,11 +17,12 @@ from teamchat.core.turn import run, settle
 from teamchat.runners.running import Launch
 from teamchat.runners.turn import Clocks
 from tests.cli.contract.voices import ANSWER, EVENTFUL, GONE, HALF, LIVE, VOICES, Voice, lines, raw
-from tests.cli.scene import actors, objects, queue, rows, said
+from tests.cli.scene import actors, objects, queue, said, select
 from tests.program import Result, run_here
 from tests.runners.processes import Pids
 
 MIB = 1 << 20
+TURNS = "SELECT * FROM turns"
 every = pytest.mark.parametrize("voice", [*VOICES, LIVE], ids=lambda voice: voice.name)
 each_once = pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.name)  # of a process for one turn
 eventful = pytest.mark.parametrize("voice", EVENTFUL, ids=lambda voice: voice.name)
@@ -71,13 +72,13 @@ class Scene:
         self._tried_again(voice, tries)
 
     def _tried_again(self, voice: Voice, tries: int) -> None:
-        before = rows()["turns"]
+        before = select(TURNS)
         assert len(before) == tries
         actors({"max": raw(voice.whole())}, like=voice.like)
         assert run_here("resume", "--retry", "--quiet").code == 0
         assert said()[1:] == [("max", ANSWER)]
         assert f", attempt {tries + 1}\n" in run_here("show").out
-        assert rows()["turns"][:tries] == before  # with its partial text
+        assert select(TURNS)[:tries] == before  # with its partial text
 
 
 @pytest.fixture
@@ -285,13 +286,13 @@ def test_what_could_act_on_a_terminal_is_stored_and_not_shown(scene: Scene, voic
 @each_once
 @pytest.mark.parametrize("steps", ["", "close-stdin +", "read-slowly 0.02 +"])
 def test_it_does_not_read_its_prompt_as_it_should(scene: Scene, voice: Voice, steps: str) -> None:
-    ran = scene.send(voice, *steps.split(), *raw(voice.whole()), message="long " * 200_000)
+    ran = scene.send(voice, *steps.split(), *raw(voice.whole()), message="long " * 60_000)
     scene.answered(ran, ANSWER)
 
 
 @pytest.mark.parametrize("steps", [(), ("close-stdin", "+")], ids=["never", "closed"])
 def test_one_that_stays_does_not_read_its_prompt(scene: Scene, steps: tuple[str, ...]) -> None:
-    scene.answered(scene.send(LIVE, *steps, *raw(LIVE.whole()), message="long " * 200_000), ANSWER)
+    scene.answered(scene.send(LIVE, *steps, *raw(LIVE.whole()), message="long " * 60_000), ANSWER)
 
 
 # --- it says too much
@@ -299,18 +300,18 @@ def test_one_that_stays_does_not_read_its_prompt(scene: Scene, steps: tuple[str,
 
 @every
 def test_it_writes_without_end(scene: Scene, voice: Voice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "Launch", partial(Launch, max_output=8 * MIB))
+    monkeypatch.setattr(run, "Launch", partial(Launch, max_output=MIB))
     ran = scene.send(voice, *raw(voice.half), "+", "endless")
     (receipt,) = objects(run_here("show", "--json"))
     assert str(receipt["partial"]).startswith(HALF)
-    scene.failed(ran, voice, 1, "wrote more than 8 MiB and was stopped", str(receipt["partial"]))
+    scene.failed(ran, voice, 1, "wrote more than 1 MiB and was stopped", str(receipt["partial"]))
 
 
 @pytest.mark.parametrize("voice", [*VOICES[:2], LIVE], ids=lambda voice: voice.name)
 def test_it_floods_stderr(scene: Scene, voice: Voice) -> None:
-    scene.answered(scene.send(voice, "flood-err", "100", "+", *raw(voice.whole())), ANSWER)
+    scene.answered(scene.send(voice, "flood-err", "20", "+", *raw(voice.whole())), ANSWER)
 
 
 @pytest.mark.parametrize("voice", [*VOICES[:2], LIVE], ids=lambda voice: voice.name)
-def test_its_answer_is_one_line_of_20_megabytes(scene: Scene, voice: Voice) -> None:
-    scene.answered(scene.send(voice, "inflated", voice.whole("@@").hex(), "20"), "x" * 20_000_000)
+def test_its_answer_is_one_line_of_5_megabytes(scene: Scene, voice: Voice) -> None:
+    scene.answered(scene.send(voice, "inflated", voice.whole("@@").hex(), "5"), "x" * 5_000_000)
