@@ -53,7 +53,7 @@ ledger: $(VENV)/ready
 parity: $(VENV)/ready
 	$(BIN)/python -m tests.real.parity
 
-# Ten times as many damaged streams and stores as the tests try, and other streams each time; minutes.
+# Twenty times as many damaged streams and stores as the tests try, and other streams each time; minutes.
 fuzz: $(VENV)/ready
 	DAMAGES=100 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py tests/runners/test_damaged_live_streams.py \
 		tests/cli/test_damaged_store.py -n auto \

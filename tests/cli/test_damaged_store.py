@@ -18,7 +18,7 @@ from tests.cli.test_any_arguments import check_complaint
 from tests.crew import Reply, crew
 from tests.program import run_here
 
-DAMAGES = int(os.environ.get("DAMAGES", "8"))  # of each kind; `make fuzz` tries more
+DAMAGES = int(os.environ.get("DAMAGES", "5"))  # of each kind; `make fuzz` tries more
 LOOKING = [
     ["log"], ["log", "--json"], ["show"], ["show", "1", "--json"], ["show", "2", "--prompt"], ["show", "1", "--diff"],
     ["show", "--system"], ["sessions"], ["sessions", "--json"], ["usage"], ["usage", "--all", "--json"], ["task"],

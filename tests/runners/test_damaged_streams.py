@@ -31,7 +31,7 @@ from tests.runners.captures import play as captured
 from tests.runners.mutations import CLIS, LONGEST, PLANS, Damaged, Lines, damaged, harmless
 
 PARTS = range(8)  # which several processes can share
-EXAMPLES = 400  # of each part of each CLI
+EXAMPLES = 200  # of each part of each CLI
 STEADY = settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None)
 FUZZ = settings() if settings.get_current_profile_name() == "fuzz" else STEADY
 
