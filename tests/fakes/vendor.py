@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 KNOBS: dict[str, Any] = json.loads(sys.argv[1])
 ARGS = sys.argv[2:]
@@ -51,6 +50,8 @@ def emit(event: dict[str, Any]) -> None:
 
 def frames(path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """What the model streams as its answer."""
+    from urllib.request import Request, urlopen  # takes half of the start, and most runs ask for `--version` alone
+
     if VENDOR == "codex":
         config = tomllib.loads((Path(os.environ["HOME"]) / ".codex" / "config.toml").read_text())
         url = config["model_providers"]["mock"]["base_url"].removesuffix("/v1")
