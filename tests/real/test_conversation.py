@@ -40,7 +40,7 @@ def test_what_show_prints_is_what_reached_the_model(user: World, vendor: Vendor)
     user.member(vendor, 'system_instruction = "You are the one, \\u4f60\\u597d 🎉 \\"quoted\\" \'too\'"')
     ran = user.json("send", "Grüße, 世界 🌍\n\n\ttabs, $HOME, `ticks` and \\back\\slashes")
     assert ran.code == 0, ran.err
-    text, system = user.shown(1)
+    text, system = user.shown(1), user.shown(1, "--system")
     assert user.prompt(vendor) == text
     assert "Grüße, 世界 🌍\n\n\ttabs, $HOME, `ticks` and \\back\\slashes" in text
     if vendor == "claude":

@@ -9,14 +9,12 @@ from tests.real.world import World
 
 pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
-AWKWARD = {
-    "cjk and emoji": "你好，世界 👩‍👩‍👧‍👦 𝒳 é ﷽",
-    "dash": "--help -p",
+TEXT = "你好，世界 👩‍👩‍👧‍👦 𝒳 é ﷽ a\x01b\x1b[31mc\x7fd one\r\ntwo\rthree\u2028four"
+AWKWARD = {  # each begins with a sign that means something to a CLI there
+    "dash": f"--help -p {TEXT}",
     "slash": "/help me, /clear",
     "at": "@nobody and foo@example.org",
     "bang": "!ls and !{ls}",
-    "controls": "a\x01b\x1b[31mc\x7fd",
-    "line ends": "one\r\ntwo\rthree\u2028four",
     "dollar": "$skill #file `code` ${HOME}",
 }
 
@@ -27,7 +25,7 @@ def test_awkward_prompts_arrive_exactly(user: World, vendor: Vendor) -> None:
     for turn, (name, text) in enumerate(AWKWARD.items(), 1):
         ran = user("send", "--expand", "-", stdin=text.encode())
         assert ran.code == 0, (name, ran.err)
-        assert user.prompt(vendor) == user.shown(turn)[0], name
+        assert user.prompt(vendor) == user.shown(turn), name
         assert user.prompt(vendor).endswith(text), name
 
 
@@ -37,7 +35,7 @@ def test_700_kilobytes_arrive_exactly(user: World, vendor: Vendor) -> None:
     text = "".join(f"line {number} äöü\n" for number in range(40_000))[: 700 * 1024].strip()
     ran = user("send", "-", stdin=text.encode())
     assert ran.code == 0, ran.err
-    assert user.prompt(vendor) == user.shown(1)[0]
+    assert user.prompt(vendor) == user.shown(1)
     assert user.prompt(vendor).endswith(text)
 
 
@@ -58,7 +56,7 @@ def test_a_system_text_of_300_kilobytes_reaches_claude_exactly(user: World) -> N
     user.member("claude", 'instruction_file = "rules.md"')
     ran = user("send", "Hi")
     assert ran.code == 0, ran.err
-    system = user.shown(1)[1]
+    system = user.shown(1, "--system")
     assert len(system.encode()) > 300_000
     assert system.startswith(text)
     assert user.system("claude").count(system) == 1
@@ -77,7 +75,7 @@ def test_paths_in_other_speakers_text_are_not_read_but_a_persons_own_are(user: W
         ran = user("send", "--new", "--trust", f"[NEXT:echo,{name}] Look")
         assert ran.code == 0, ran.err
         assert b"XYLOPHONE" not in user.server.turns(vendor)[-1].raw  # type: ignore[arg-type]
-        assert "see \\@secret.txt" in user.shown(2)[0]
+        assert "see \\@secret.txt" in user.shown(2)
         assert user.receipt(2)["setup"]["inert_mentions"] == 1
     assert user("send", "--new", "--to", "max", "Read @secret.txt").code == 0
     assert b"XYLOPHONE" in user.last("claude").raw

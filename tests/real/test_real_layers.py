@@ -31,7 +31,7 @@ def test_every_vendors_model_is_told_what_the_team_knows_has_learned_and_has_to_
     assert ran.code == 0, ran.err
     for turn, (vendor, name) in enumerate(MEMBERS.items(), 1):
         asked = user.prompt(vendor)
-        assert asked == user.shown(turn)[0]
+        assert asked == user.shown(turn)
         experience, knowledge, todo = HEADINGS[vendor]
         assert f"{knowledge}\nFrom docs/tokens.md:1-3 (Tokens):\n# Tokens\n\nThey expire after 水 hours.\n\n" in asked
         assert asked.index(experience) < asked.index(": Run make lint\n") < asked.index(knowledge)

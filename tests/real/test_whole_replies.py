@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from teamchat.core.scripted.reply import Reply
 from teamchat.runners.base import Vendor
 from tests.real.world import Ran, World
 
-RUNS = 20
+RUNS = int(os.environ.get("REPLIES", "6"))  # REPLIES=20 for a long look
 AT_ONCE = 3
 LINES = [f"{number} {hashlib.sha512(b'%d' % number).hexdigest()}\n" for number in range(38_000)]
 

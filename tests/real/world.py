@@ -105,11 +105,9 @@ class World:
         assert ran.out, ran.err
         return ran
 
-    def shown(self, turn: int) -> tuple[str, str]:
-        """What `show` says that turn was given: prompt and system text."""
-        both = (self("show", str(turn), option).raw.decode() for option in ("--prompt", "--system"))
-        text, system = both
-        return text, system
+    def shown(self, turn: int, what: str = "--prompt") -> str:
+        """What `show` says that turn was given."""
+        return self("show", str(turn), what).raw.decode()
 
     def receipt(self, turn: int) -> dict[str, Any]:
         return self("show", str(turn), "--json").result
