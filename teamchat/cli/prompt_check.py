@@ -18,6 +18,7 @@ from teamchat.core.cassette.account import standing_of
 from teamchat.core.cassette.compare import text_difference
 from teamchat.core.cassette.recording import CassetteWriter
 from teamchat.core.errors import Interrupted, NoRecording, TeamchatError, UsageError
+from teamchat.core.images import Image
 from teamchat.core.printable import printable
 from teamchat.core.store.sessions import fence_key
 from teamchat.core.team import Team
@@ -139,4 +140,5 @@ def _write_input(writer: CassetteWriter, line: HumanLine | ResumeLine) -> None:
     if isinstance(line, ResumeLine):
         writer.resume(line.mode, line.cooling)
     else:
-        writer.human(line.text, line.speaker, line.to, line.cooling)
+        images = [Image(image.name, image.kind, b"") for image in line.images]
+        writer.human(line.text, line.speaker, line.to, line.cooling, images, line.typed)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.scene import objects, refused
 from tests.crew import crew
+from tests.images import png
 from tests.program import Result, cli, run_here
 
 REPLIES = {"max": ["Plan.\n[NEXT: sarah]", "Thanks."], "sarah": ["Done.\n[NEXT: max]"]}
@@ -84,6 +85,17 @@ def test_updating_accepts_the_prompts_as_they_are_now(world: Path, tape: dict[st
     assert run_here("test", "tapes", "--update", *NOW).code == 0
     there, back = (text.partition("\n")[2] for text in (tape["text"], TAPE.read_text()))  # the team's folder differs
     assert there == back
+
+
+def test_updating_keeps_the_images_of_a_message_and_how_much_of_it_was_typed(world: Path) -> None:
+    crew(world, {"max": ["Nice."] * 4}, like={"max": "claude"})
+    Path("a.png").write_bytes(png())
+    assert run_here("send", "--new", "--record", "shot.cassette", "Look", "--file", "a.png").code == 0
+    before = Path("shot.cassette").read_text().split("\n")[1]
+    crew(world, {"max": ["Nice."] * 4}, like={"max": "claude"}, members={"max": {"system_instruction": "Be kind"}})
+    assert run_here("test", "shot.cassette", "--update", *NOW).code == 0
+    assert Path("shot.cassette").read_text().split("\n")[1] == before
+    assert '"images": [{"name": "a.png", "kind": "png"}], "typed": 4' in before
 
 
 def test_a_cassette_that_can_not_be_played_does_not_hide_the_others(world: Path) -> None:
