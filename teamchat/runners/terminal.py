@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
+from teamchat.runners import isolated
 from teamchat.runners.agent_events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
 from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
 from teamchat.runners.blank import NO_ANSWER, is_blank
@@ -17,12 +16,6 @@ from teamchat.runners.foreign import decode, scalar
 from teamchat.runners.pipe import PipeRunner
 
 _KEYS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_START = """\
-import json, sys
-sys.path += json.loads(sys.argv[1])
-from teamchat.runners.typist import main
-main(json.loads(sys.argv[2]), sys.argv[3:])
-"""
 _KINDS = frozenset(FailureKind)
 
 
@@ -86,8 +79,7 @@ class TerminalRunner(PipeRunner):
             "leave": terminal.exit,
             "ready_s": job.first_byte_s,
         }
-        folders = [folder for folder in sys.path if Path(folder).is_absolute()]  # none of where the agent works
-        through = (sys.executable, "-I", "-S", "-c", _START, json.dumps(folders), json.dumps(settings))
+        through = isolated.command("teamchat.runners.typist", json.dumps(settings))
         return replace(super().command(job), env={"TERM": "dumb"}, through=through)
 
     def parser(self) -> EventParser:

@@ -18,7 +18,7 @@ import re
 import signal
 import sys
 import time
-from typing import Any
+from collections.abc import Sequence
 
 from teamchat.runners.tty import TICK_S, Failed, Stopped, Tty
 
@@ -177,10 +177,12 @@ def tell(event: str, **values: str) -> None:
         line = line[os.write(1, line) :]
 
 
-def main(settings: dict[str, Any], argv: list[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
+    """`arguments` are the settings as JSON, and the program's command line."""
+    settings, *argv = arguments
     prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
     try:
-        typist = Typist(**settings, argv=argv)
+        typist = Typist(**json.loads(settings), argv=argv)
     except Failed as failed:
         tell("failed", kind=failed.kind, reason=failed.reason)
         return

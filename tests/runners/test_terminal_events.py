@@ -57,6 +57,6 @@ def test_a_program_that_is_shown_is_the_members_own() -> None:
     command = TerminalRunner().command(job)
     assert (command.argv, command.env) == (("desk", "-x", "-y"), {"TERM": "dumb"})
     assert json.loads(command.through[-1]) == {"pattern": "> ", "submit": "\r", "leave": None, "ready_s": 7.0}
-    assert all(Path(name).is_absolute() for name in json.loads(command.through[-2]))
+    assert all(Path(name).is_absolute() for name in json.loads(command.through[-3]))
     with pytest.raises(ValueError, match="needs its prompt pattern"):
         TerminalRunner().command(Job(("desk",), folder, folder))
