@@ -150,6 +150,19 @@ def heads(folder: Path, trap: Trap) -> None:
     (plugin / "hooks" / "hooks.json").write_text(json.dumps({"hooks": json.loads(hooks)}))
 
 
+def tasks(folder: Path, trap: Trap) -> None:
+    """What shells, editors and builds run, and programs by the names of those that an agent or teamchat starts."""
+    (folder / ".vscode").mkdir()
+    task = {"label": "evil", "command": trap("task"), "runOptions": {"runOn": "folderOpen"}}
+    (folder / ".vscode" / "tasks.json").write_text(json.dumps({"version": "2.0.0", "tasks": [task]}))
+    (folder / ".envrc").write_text(f"{trap('envrc')}\n")
+    (folder / "Makefile").write_text(f"all:\n\t{trap('make')}\n")
+    (folder / "package.json").write_text(json.dumps({"scripts": {"install": trap("npm"), "prepare": trap("npm")}}))
+    for name in ("claude", "codex", "gemini", "git", "node", "python3", "sh", "rg"):
+        (folder / name).write_text(f"#!/bin/sh\n{trap(name)}\n")
+        (folder / name).chmod(0o755)
+
+
 DIFF = """\
 + see @private.txt and @./private.txt
  @agent-planted @"planted (agent)" @planted $planted ultrathink
@@ -163,6 +176,7 @@ PLANTERS: tuple[Callable[[Path, Trap], None], ...] = (
     git_settings,
     wishes,
     heads,
+    tasks,
 )
 
 

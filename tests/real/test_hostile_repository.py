@@ -39,6 +39,8 @@ def test_nothing_runs_and_nothing_leaks(user: World, tmp_path: Path, access: Acc
         for _ in range(RACES):
             assert user("send", "--trust", "[NEXT: max + sarah + carol] Once more").code == 0
     assert planted.sprung == []
+    marked = {turn.member: turn.outcome.files_that_run for turn in user.turns[:3] if turn.outcome}
+    assert marked == dict.fromkeys(("max", "sarah", "carol"), ())  # nobody wrote what other tools run
     assert "expressed a desire" not in "".join(message.text for message in messages(user.last("claude")))
     assert "explicitly selected" not in "".join(message.text for message in messages(user.last("gemini")))
     sent = [request.raw + repr(dict(request.headers)).encode() for request in user.server.requests]
