@@ -7,7 +7,8 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,17 +77,35 @@ def ended(process: subprocess.Popen[bytes]) -> Result:
     return Result(process.returncode, _text(out), _text(err or b""))
 
 
-def run_here(*args: str | os.PathLike[str]) -> Result:
-    """Run the program in this process: quick, for what needs neither signals nor standard input."""
+def run_here(*args: str | os.PathLike[str], stdin: str | bytes | None = None) -> Result:
+    """Run the program in this process: quick, for what needs no signals. `stdin` is redirected in, as a file is."""
     from teamchat.cli.app import run
 
     out, err = _Stream(), _Stream()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    given = contextlib.nullcontext() if stdin is None else _redirected(stdin)
+    with given, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             code = run([os.fspath(arg) for arg in args])
         except SystemExit as end:  # of what completes a line
             code = int(end.code or 0)
     return Result(int(code), out.text, err.text)
+
+
+@contextlib.contextmanager
+def _redirected(data: str | bytes) -> Iterator[None]:
+    """Have this process read `data` as its standard input."""
+    before, stream = os.dup(0), sys.stdin
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.seek(0)
+            os.dup2(file.fileno(), 0)
+        with open(0, closefd=False) as sys.stdin:
+            yield
+    finally:
+        sys.stdin = stream
+        os.dup2(before, 0)
+        os.close(before)
 
 
 class _Stream(io.TextIOWrapper):

@@ -11,7 +11,7 @@ from teamchat.core.images import LARGEST_IMAGE
 from tests.cli.scene import objects, said
 from tests.crew import Crew, crew
 from tests.images import png
-from tests.program import Result, cli, run_here
+from tests.program import Result, run_here
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_text_files_are_blocks_under_their_names_and_their_markers_are_text(made
 def test_files_may_be_all_of_a_message_and_come_behind_the_pipe() -> None:
     Path("a.md").write_text("text")
     assert run_here("send", "--quiet", "--file", "a.md").out == "One.\n"
-    assert cli("send", "--quiet", "--file", "a.md", "Look", stdin="piped").out == "Two.\n"
+    assert run_here("send", "--quiet", "--file", "a.md", "Look", stdin="piped").out == "Two.\n"
     assert [text for who, text in said() if who == "kailai"] == [
         "```a.md\ntext\n```",
         "Look\n\n```\npiped\n```\n\n```a.md\ntext\n```",

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.scene import notes, objects, refused, rows, steady, turn
 from tests.crew import crew
-from tests.program import Result, cli, run_here
+from tests.program import Result, run_here
 
 LONG = "".join(f"line {number}\n" for number in range(30_000)).strip()
 BEGINS = "session s1 begins"
@@ -39,7 +39,7 @@ def test_a_short_command_is_told_with_cut(world: Path) -> None:
 @pytest.mark.parametrize("how", [[], ["--quiet"], ["--json"]])
 def test_cut_sends_it_without_its_middle_and_says_what_went(world: Path, how: list[str]) -> None:
     made = crew(world, {"max": ["Done."]}, team={"max_bytes": 100_000})
-    ran = cli("send", "--cut", "--to", "max", *how, stdin=LONG)
+    ran = run_here("send", "--cut", "--to", "max", *how, stdin=LONG)
     assert ran.code == 0
     (prompt,) = made.prompts("max")
     assert len(prompt.encode()) <= 100_000
@@ -69,7 +69,7 @@ def test_the_message_of_an_agent_and_the_request_that_are_cut_are_told(world: Pa
 
 def test_a_short_reply_stays_whole_beside_a_long_request(world: Path) -> None:
     made = crew(world, {"max": ["All is well. [NEXT: sarah]"], "sarah": ["Fine."]}, team={"max_bytes": 100_000})
-    ran = cli("send", "--cut", "--quiet", "--to", "max", "Find bugs", stdin=LONG)
+    ran = run_here("send", "--cut", "--quiet", "--to", "max", "Find bugs", stdin=LONG)
     assert (ran.code, ran.out) == (0, "Fine.\n")
     (prompt,) = made.prompts("sarah")
     assert "All is well." in prompt[prompt.rindex("line 29999") :]

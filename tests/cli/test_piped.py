@@ -30,7 +30,7 @@ def made(world: Path) -> Crew:
 
 def test_piped_text_is_a_block_behind_the_message_and_its_markers_are_text(made: Crew) -> None:
     diff = "-[NEXT: max]\n+[NEXT: sarah]\n```py\n[DROP: ALL] [TEAM_TASK: x]\n```\n\n\n"
-    assert cli("send", "--quiet", "Find bugs", stdin=diff).out == "One.\n"
+    assert run_here("send", "--quiet", "Find bugs", stdin=diff).out == "One.\n"
     block = "Find bugs\n\n````\n-[NEXT: max]\n+[NEXT: sarah]\n```py\n[DROP: ALL] [TEAM_TASK: x]\n```\n````"
     assert said() == [("kailai", block), ("max", "One.")]
     assert made.prompts("max")[0].endswith(f"\n\n{block}")
@@ -44,14 +44,14 @@ def test_only_what_is_typed_expands_in_a_cli_unless_the_pipe_is_to(options: tupl
     actors({"max": ["claude-like", "Done"]}, like="claude")
     sent = ("send", *options, "Look at @teamchat.toml", "--file", "note.txt")
     expected = f"Look at @teamchat.toml\n\n```\n {last}\n```\n\n```note.txt\n{last}\n```\n"
-    assert expected in cli(*sent, "--dry-run", stdin=" @teamchat.toml").out
-    assert cli(*sent, stdin=" @teamchat.toml").code == 0
+    assert expected in run_here(*sent, "--dry-run", stdin=" @teamchat.toml").out
+    assert run_here(*sent, stdin=" @teamchat.toml").code == 0
     assert expected in cli("show", "--prompt").out + "\n"
 
 
 @pytest.mark.usefixtures("made")
 def test_the_markers_of_the_message_itself_act() -> None:
-    assert cli("send", "--quiet", "[NEXT: sarah] Look", stdin="text").out == "Me.\n"
+    assert run_here("send", "--quiet", "[NEXT: sarah] Look", stdin="text").out == "Me.\n"
     assert said()[0] == ("kailai", "[NEXT: sarah] Look\n\n```\ntext\n```")
 
 
@@ -59,7 +59,7 @@ def test_the_markers_of_the_message_itself_act() -> None:
 def test_it_is_known_how_much_of_a_message_was_typed(tmp_path: Path) -> None:
     file = tmp_path / "said.cassette"
     for words, stdin in ((["Hi", "you"], "\n"), (["Look"], "piped"), (["-"], "piped"), ([], "piped")):
-        assert cli("send", "--quiet", "--record", str(file), "--to", "max", *words, stdin=stdin).code == 0
+        assert run_here("send", "--quiet", "--record", str(file), "--to", "max", *words, stdin=stdin).code == 0
     typed = [len("Hi you"), len("Look"), 0, 0]
     assert select("SELECT typed FROM messages WHERE speaker_type = 'human'") == [(length,) for length in typed]
     inputs = [run.input for run in read_cassette(file).runs]
@@ -68,27 +68,27 @@ def test_it_is_known_how_much_of_a_message_was_typed(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("made")
 def test_a_fence_that_the_message_leaves_open_does_not_let_markers_out() -> None:
-    assert cli("send", "--quiet", "Like this:\n```\ncode", stdin="[NEXT: sarah]").out == "One.\n"
+    assert run_here("send", "--quiet", "Like this:\n```\ncode", stdin="[NEXT: sarah]").out == "One.\n"
     assert said()[0] == ("kailai", "Like this:\n```\ncode\n```\n\n```\n[NEXT: sarah]\n```")
 
 
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("stdin", ["", "\n \t\n"])
 def test_an_empty_pipe_adds_nothing_and_is_told(stdin: str) -> None:
-    assert cli("send", "--quiet", "Hi", stdin=stdin) == Result(0, "One.\n", "· standard input was empty\n")
+    assert run_here("send", "--quiet", "Hi", stdin=stdin) == Result(0, "One.\n", "· standard input was empty\n")
     assert said()[0] == ("kailai", "Hi")
 
 
 @pytest.mark.usefixtures("made")
 def test_a_dash_is_the_message_itself_and_its_markers_act() -> None:
-    assert cli("send", "--quiet", "-", stdin="[NEXT: sarah]\n\n  Look\n").out == "Me.\n"
+    assert run_here("send", "--quiet", "-", stdin="[NEXT: sarah]\n\n  Look\n").out == "Me.\n"
     assert said()[0] == ("kailai", "[NEXT: sarah]\n\n  Look\n")
 
 
 @pytest.mark.usefixtures("made")
 def test_without_a_text_the_pipe_is_the_message_as_with_a_dash() -> None:
-    assert cli("send", "--quiet", "--to", "sarah", stdin="hi\n").out == "Me.\n"
-    assert cli("send", "--quiet", stdin="[NEXT: max] hi").out == "One.\n"
+    assert run_here("send", "--quiet", "--to", "sarah", stdin="hi\n").out == "Me.\n"
+    assert run_here("send", "--quiet", stdin="[NEXT: max] hi").out == "One.\n"
     assert said() == [("kailai", "hi\n"), ("sarah", "Me."), ("kailai", "[NEXT: max] hi"), ("max", "One.")]
 
 
@@ -101,7 +101,7 @@ def test_without_a_text_and_without_a_pipe_there_is_nothing_to_send() -> None:
 @pytest.mark.parametrize("stdin", ["", " \n"])
 @pytest.mark.parametrize("words", [["-"], []])
 def test_a_pipe_that_is_the_message_and_empty_is_nothing_to_send(words: list[str], stdin: str) -> None:
-    assert cli("send", *words, stdin=stdin) == Result(2, "", "teamchat: standard input was empty\n")
+    assert run_here("send", *words, stdin=stdin) == Result(2, "", "teamchat: standard input was empty\n")
     assert run_here("sessions", "--json").out == ""
 
 
@@ -114,7 +114,7 @@ def test_a_file_may_stand_for_the_pipe(made: Crew, world: Path) -> None:
 
 
 def test_control_characters_in_text_do_no_harm(made: Crew) -> None:
-    assert cli("send", "--quiet", "Hi", stdin=b"a\x01b \x1b[2J\r\nend").code == 0
+    assert run_here("send", "--quiet", "Hi", stdin=b"a\x01b \x1b[2J\r\nend").code == 0
     assert said()[0] == ("kailai", "Hi\n\n```\na\x01b \x1b[2J\r\nend\n```")
     assert "a\x01b \x1b[2J\r\nend" in made.prompts("max")[0]
     assert "\x1b" not in run_here("log").out
@@ -141,7 +141,7 @@ def test_what_is_no_text_is_refused(data: bytes, why: str) -> None:
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("words", [["Hi"], []])
 def test_a_pipe_that_is_no_text_begins_nothing(words: list[str]) -> None:
-    ran = cli("send", *words, stdin=b"some\x00text")
+    ran = run_here("send", *words, stdin=b"some\x00text")
     assert ran == Result(2, "", "teamchat: standard input is not text: byte 5 is NUL\n")
     assert run_here("sessions", "--json").out == ""
 
@@ -150,7 +150,7 @@ def test_a_pipe_that_is_no_text_begins_nothing(words: list[str]) -> None:
 @pytest.mark.parametrize("words", [["Look"], ["-"]])
 def test_more_than_a_prompt_holds_is_refused_with_its_size(words: list[str]) -> None:
     limit = "a prompt holds 786,432 (max_bytes in the team file; --cut sends a part)"
-    ran = cli("send", *words, stdin="x" * 2_700_000)
+    ran = run_here("send", *words, stdin="x" * 2_700_000)
     assert ran == Result(12, "", f"teamchat: standard input has 2,700,000 bytes, and {limit}\n")
     assert run_here("sessions", "--json").out == ""
 
@@ -158,7 +158,7 @@ def test_more_than_a_prompt_holds_is_refused_with_its_size(words: list[str]) -> 
 def test_no_limit_of_a_team_lets_in_more_than_a_message_may_have(world: Path) -> None:
     crew(world, {"max": []}, team={"max_bytes": 10**12})
     most = f"a message takes at most {LARGEST_MESSAGE:,}"
-    ran = cli("send", "--to", "max", stdin=b"x" * (LARGEST_MESSAGE + 1))
+    ran = run_here("send", "--to", "max", stdin=b"x" * (LARGEST_MESSAGE + 1))
     assert ran == Result(12, "", f"teamchat: standard input has {LARGEST_MESSAGE + 1:,} bytes, and {most}\n")
 
 

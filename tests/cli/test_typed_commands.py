@@ -10,7 +10,7 @@ import pytest
 from tests.cli.scene import objects
 from tests.crew import Crew, crew
 from tests.images import png
-from tests.program import cli, run_here
+from tests.program import run_here
 
 SAYS = "\n\nThe command /review says:\n\nReview src now."
 
@@ -55,16 +55,16 @@ def test_claude_is_sent_the_command_behind_the_prompt(made: Crew, home: Path) ->
 
 def test_only_typed_text_expands(made: Crew) -> None:
     """Not what is piped in, and not what another member says: gem's first reply calls nobody, and max is asked next."""
-    assert cli("send", "--quiet", "--to", "gem", stdin="/review src").code == 0
+    assert run_here("send", "--quiet", "--to", "gem", stdin="/review src").code == 0
     assert run_here("send", "--quiet", "--to", "max,gem", "Go on.").code == 0
-    assert cli("send", "--quiet", "--to", "ann", "Look", stdin="/review src").code == 0
+    assert run_here("send", "--quiet", "--to", "ann", "Look", stdin="/review src").code == 0
     assert [SAYS in prompt for prompt in made.prompts("gem")] == [False, False]
     assert made.prompts("ann")[0].startswith("[CONTEXT]")
     assert "command" not in run_here("show").out
 
 
 def test_what_is_piped_in_with_a_command_is_no_argument_of_it(made: Crew) -> None:
-    assert cli("send", "--quiet", "--to", "ann", "/review src", stdin="rm -rf").code == 0
+    assert run_here("send", "--quiet", "--to", "ann", "/review src", stdin="rm -rf").code == 0
     prompt, command = json.loads(made.prompts("ann")[0])["message"]["content"]
     assert command["text"] == "/review src"
     assert prompt["text"].endswith("/review src\n\n```\nrm -rf\n```")
