@@ -13,7 +13,7 @@ import pytest
 from teamchat.cli.place import store_file
 from tests.cli.scene import FILE, actors, queue, refused, rows
 from tests.crew import SCRIPTED, Crew, crew
-from tests.program import TIMEOUT_S, Result, cli, ended, run_here, start
+from tests.program import TIMEOUT_S, Result, ended, run_here, start
 from tests.runners.processes import eventually
 
 
@@ -246,5 +246,5 @@ def test_a_pager_does_not_keep_the_store_locked(made: Crew) -> None:
 
 @pytest.mark.usefixtures("made")
 def test_the_prompt_is_exact_where_it_is_piped() -> None:
-    ran = cli("send", "--dry-run", "-", stdin="bell \x07 and \ufffd byte\n")
+    ran = run_here("send", "--dry-run", "-", stdin="bell \x07 and \ufffd byte\n")
     assert ran.raw.endswith("bell \x07 and \ufffd byte\n".encode())

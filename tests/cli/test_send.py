@@ -427,7 +427,7 @@ class TestNearMisses:
         )
 
     def test_a_misspelt_name_is_looked_for_in_what_was_typed_alone(self) -> None:
-        assert cli("send", "--quiet", "Look", stdin="@sarha\nNEXT: sarha").out == "Me.\n"
+        assert run_here("send", "--quiet", "Look", stdin="@sarha\nNEXT: sarha").out == "Me.\n"
 
     def test_anyway_sends_a_misspelt_name_too(self) -> None:
         assert run_here("send", "--quiet", "--anyway", "@sarha hi") == Result(0, "Me.\n", "")
@@ -449,7 +449,7 @@ class TestNearMisses:
 
     @pytest.mark.parametrize("words", [["-"], [], ["Look"]])
     def test_piped_text_never_counts(self, words: list[str]) -> None:
-        assert cli("send", "--quiet", *words, stdin="@sarah\nNEXT: sarah\n[NEXT: sarah").out == "Me.\n"
+        assert run_here("send", "--quiet", *words, stdin="@sarah\nNEXT: sarah\n[NEXT: sarah").out == "Me.\n"
 
     def test_it_is_held_against_who_would_be_called_in_this_conversation(self, world: Path) -> None:
         crew(world, {"max": [], "sarah": ["Yes?\n[NEXT: kailai]", "Fine."]}, team={"lead": "max"})

@@ -313,7 +313,7 @@ class TestTooLarge:
     def test_a_cli_is_not_started_with_more_than_it_takes(self, world: Path) -> None:
         large = {"max_bytes": 20_000_000, "max_prompt_tokens": 5_000_000}
         made = crew(world, {"max": []}, like={"max": "codex"}, team=large)
-        ran = cli("send", "--quiet", "-", stdin="x" * 1_100_000)
+        ran = run_here("send", "--quiet", "-", stdin="x" * 1_100_000)
         assert ran.code == 12
         assert "characters" in refused(ran)
         assert made.prompts("max") == []

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.scene import FILE, notes
 from tests.crew import Crew, crew
-from tests.program import Result, cli, run_here
+from tests.program import Result, run_here
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_trust_is_for_the_file_that_was_named(made: Crew, world: Path) -> None:
 
 
 def test_a_pipe_is_never_asked(made: Crew) -> None:
-    assert cli("send", "Hi", stdin="y\n") == Result(5, "", not_trusted(made))
+    assert run_here("send", "Hi", stdin="y\n") == Result(5, "", not_trusted(made))
 
 
 def test_what_changed_is_told_by_all_that_tell_of_trust(made: Crew) -> None:
