@@ -34,7 +34,7 @@ def of_trusted(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]] | None:
     if not shows(job):
         return None
     root = job.scratch / "project"
-    copies = {root / ".claude" / name: content for name, content in _copied(job.cwd).items()}
+    copies = {root / ".claude" / name: content for name, content in _copied(job).items()}
     return (*SOURCES, "--project-config-root", str(root)), {root / ".git" / "HEAD": b"", **copies}
 
 
@@ -86,12 +86,16 @@ def _decoded(file: Path) -> dict[str, object] | None:
         return None
 
 
-def _copied(cwd: Path) -> dict[str, bytes]:
-    """The files by their place below `.claude`; one of a nearer folder comes before others of the same place."""
+def _copied(job: Job) -> dict[str, bytes]:
+    """The files by their place below `.claude`; one of a nearer folder comes before others of the same place.
+
+    The user's own, which may lie above, are none of the project's.
+    """
     found: dict[str, bytes] = {}
     size = 0
-    upwards = folders(cwd)
-    for number, folder in enumerate(upwards):
+    upwards = folders(job.cwd)
+    own = Path(os.path.realpath(user_home(job.env)))
+    for number, folder in enumerate(folder for folder in upwards if folder != own):
         for path in _files(folder / ".claude"):
             name = path.relative_to(folder / ".claude").as_posix()
             # a subagent has its name from its text, whatever its file is called

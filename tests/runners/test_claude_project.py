@@ -144,6 +144,14 @@ def test_trust_that_the_user_takes_back_for_a_run_is_none(job: Job) -> None:
     assert not trusts(job.cwd, {**job.env, "CLAUDE_CODE_IGNORE_PERSISTED_TRUST": "1"})
 
 
+def test_the_users_own_commands_above_are_none_of_the_projects(job: Job) -> None:
+    home = Path(job.env["HOME"])
+    put(home / ".claude" / "commands" / "mine.md", "---\nallowed-tools: Bash\n---\nMine.")
+    put(home / "work" / ".claude" / "commands" / "go.md", "Go.")
+    trust(job, home / "work")
+    assert shown(replace(job, cwd=home / "work")) == {".git/HEAD": "", ".claude/commands/go.md": "---\n---\nGo."}
+
+
 def test_files_of_elsewhere_and_too_many_are_left_out(job: Job, tmp_path: Path) -> None:
     skill = job.cwd / ".claude" / "skills" / "s"
     put(tmp_path / "home" / "key", "secret")
