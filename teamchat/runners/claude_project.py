@@ -95,12 +95,13 @@ def _copied(job: Job) -> dict[str, bytes]:
     size = 0
     upwards = folders(job.cwd)
     own = Path(os.path.realpath(user_home(job.env)))
+    root = upwards[-1] if os.path.lexists(upwards[-1] / ".git") else None
     for number, folder in enumerate(folder for folder in upwards if folder != own):
         for path in _files(folder / ".claude"):
             name = path.relative_to(folder / ".claude").as_posix()
             # a subagent has its name from its text, whatever its file is called
             place = name.replace("agents/", f"agents/{number}-", 1) if name.startswith("agents/") else name
-            content = _content(path, name, upwards[-1]) if place not in found else None
+            content = _content(path, name, root or folder) if place not in found else None
             if content is None:
                 continue
             size += len(content)
@@ -119,7 +120,7 @@ def _files(settings: Path) -> Iterator[Path]:
 
 
 def _content(path: Path, name: str, root: Path) -> bytes | None:
-    """What a copy has; None for no regular file of the repository, and where what it would run cannot be told."""
+    """What a copy has; None for no regular file below `root`, and where what it would run cannot be told."""
     real = Path(os.path.realpath(path))
     try:
         if not (real.is_relative_to(root) and real.is_file() and real.stat().st_size <= LARGEST):

@@ -148,6 +148,8 @@ def test_the_users_own_commands_above_are_none_of_the_projects(job: Job) -> None
     home = Path(job.env["HOME"])
     put(home / ".claude" / "commands" / "mine.md", "---\nallowed-tools: Bash\n---\nMine.")
     put(home / "work" / ".claude" / "commands" / "go.md", "Go.")
+    put(home / "key", "secret")
+    (home / "work" / ".claude" / "commands" / "key.md").symlink_to(home / "key")
     trust(job, home / "work")
     assert shown(replace(job, cwd=home / "work")) == {".git/HEAD": "", ".claude/commands/go.md": "---\n---\nGo."}
 
