@@ -3,7 +3,7 @@
 Codex asks git about the repository outside of its sandbox, under every access. It switches hooks and `core.fsmonitor`
 off for that, but `git status` still runs the filters of `.git/config`. So the first git on its PATH is a script that
 fails at this one call. Codex only tells its vendor from it whether there are changes. Every other call goes to the real
-git.
+git. The script lies in a folder `.codex`, which Codex's sandbox lets no command write.
 """
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ def without_filters(scratch: Path, env: Mapping[str, str]) -> tuple[dict[str, st
     git = shutil.which("git", path=search)
     if git is None:
         return {}, {}
-    script = scratch / "bin" / "git"
+    script = scratch / ".codex" / "bin" / "git"
     return {"PATH": f"{script.parent}{os.pathsep}{search}"}, {script: _SCRIPT.format(git=shlex.quote(git)).encode()}

@@ -121,9 +121,10 @@ def test_the_users_settings_give_edit_no_web_and_codex_no_other_folder(
     widen_edit(user, outside)
     page = f"{user.server.url}/page"
     fetch = f"python3 -c 'import urllib.request as u; u.urlopen(\"{page}\")'"
+    shim = 'ls "$TMPDIR/.codex/bin"; echo x > "$TMPDIR/.codex/bin/git"'
     tools: dict[Vendor, list[ToolUse]] = {
         "claude": [ToolUse("WebFetch", {"url": page, "prompt": "Read"}), ToolUse("WebSearch", {"query": "x"})],
-        "codex": [ToolUse("exec_command", {"cmd": f"touch '{outside}/made'"}), ToolUse("exec_command", {"cmd": fetch})],
+        "codex": [ToolUse("exec_command", {"cmd": cmd}) for cmd in (f"touch '{outside}/made'", fetch, shim)],
         "gemini": [ToolUse("web_fetch", {"prompt": f"Read {page}"}), ToolUse("google_web_search", {"query": "x"})],
     }
     user.server.script(vendor, [*(Reply(tools=(tool,)) for tool in tools[vendor]), Reply("I tried.")])
@@ -135,6 +136,9 @@ def test_the_users_settings_give_edit_no_web_and_codex_no_other_folder(
     assert list(outside.iterdir()) == []
     if vendor == "claude":  # which looks its tools up where there are many, and has the vendor's model search
         assert all("is disabled for this session" in result for result in tool_results(user.last(vendor)))
+    if vendor == "codex":  # the git that Codex itself runs stays teamchat's
+        written = [result for result in tool_results(user.last(vendor)) if "git\n" in result]
+        assert "Read-only file system" in written[0]
     offered = {tool.get("name") or tool.get("type") for tool in offered_tools(user.last(vendor).body)}
     assert not offered & {"WebFetch", "WebSearch", "web_search", "web_fetch", "google_web_search"}
 

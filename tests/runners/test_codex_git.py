@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> str:
     assert shutil.which("git")
     variables, files = without_filters(tmp_path / "a scratch", {"PATH": os.environ["PATH"]})
     Command(("codex",), files=files).write_files()
-    assert variables == {"PATH": f"{tmp_path / 'a scratch' / 'bin'}:{os.environ['PATH']}"}
+    assert variables == {"PATH": f"{tmp_path / 'a scratch' / '.codex' / 'bin'}:{os.environ['PATH']}"}
     return variables["PATH"]
 
 
