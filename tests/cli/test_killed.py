@@ -1,4 +1,4 @@
-"""The real program, killed at every one of its writes and at random: what is said in the end is the same.
+"""The real program, killed at its writes and at random: what is said in the end is the same.
 
 Its agents answer by what they read, never by how often they were asked. So the conversation is a function of what the
 person says, and whatever differs from that of a run which nobody disturbed was lost, or done twice.
@@ -30,6 +30,7 @@ DEATHS = int(os.environ.get("DEATHS", "200"))  # at random moments; `make crash`
 DEATHS_A_CASE = 10
 STEPS_OF_EVERY_KIND = range(24, 80, 8)  # each takes a second on a terminal, and there are some 80
 PARTS = 8  # in which the writes are tried
+TRIED = range(PARTS) if "DEATHS" in os.environ else (0, 3, 6)  # all of them with `make crash`
 
 AGENT = """\
 echo "$1" >> "$HOME/ran"
@@ -230,7 +231,7 @@ def undisturbed(mortals: Mortals, tmp_path_factory: pytest.TempPathFactory) -> U
     return Undisturbed(first, Life(first, mortals).kept, life.kept)
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", TRIED)
 def test_killed_around_any_write_of_the_first_message(
     world: Path, mortals: Mortals, undisturbed: Undisturbed, part: int
 ) -> None:
@@ -243,7 +244,7 @@ def test_killed_around_any_write_of_the_first_message(
     assert step > 60
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", TRIED)
 def test_killed_around_any_write_of_the_answer(
     world: Path, mortals: Mortals, undisturbed: Undisturbed, part: int
 ) -> None:
