@@ -40,7 +40,7 @@ function isTheUsers(file) {
 }
 
 const hides = %s;  // what a project has
-const brought = %s;  // a file that is nowhere else: its path and its text
+const brought = %s;  // a file that is nowhere else: its path and its text; null for none
 
 function isHidden(name) {
   if (!hides || typeof name !== "string") return false;
@@ -48,9 +48,13 @@ function isHidden(name) {
   return (path.basename(file) === ".env" || file.endsWith(path.join("/.gemini", "settings.json"))) && !isTheUsers(file);
 }
 
-fs.existsSync = (name) => name === brought.path || (!isHidden(name) && existsSync(name));
+function isBrought(name) {
+  return brought !== null && name === brought.path;
+}
+
+fs.existsSync = (name) => isBrought(name) || (!isHidden(name) && existsSync(name));
 fs.readFileSync = (name, ...options) => {
-  if (name === brought.path) return brought.text;
+  if (isBrought(name)) return brought.text;
   if (!isHidden(name)) return readFileSync(name, ...options);
   throw Object.assign(new Error(`ENOENT: no such file or directory, open '${name}'`), { code: "ENOENT" });
 };
@@ -69,7 +73,7 @@ def other_files(job: Job, defaults: str | None) -> tuple[dict[str, str], dict[Pa
     module, before = job.scratch / "users-own-env.cjs", job.env.get("NODE_OPTIONS")
     require = f"--require {json.dumps(str(module), ensure_ascii=False)}"
     variables = {"NODE_OPTIONS": f"{require} {before}" if before else require}
-    brought = {} if defaults is None else {"path": NOWHERE, "text": defaults}
+    brought = None if defaults is None else {"path": NOWHERE, "text": defaults}
     if defaults is not None:
         variables["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"] = NOWHERE
     values = (before, not job.project_settings, brought)

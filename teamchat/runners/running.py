@@ -112,7 +112,7 @@ class FolderReplaced(SpawnFailed):
     """Another folder has come to have the path of the one to start in."""
 
 
-def in_words(error: OSError | ValueError) -> str:
+def in_words(error: OSError | ValueError | RuntimeError) -> str:
     """Why something could not be started, for people."""
     if isinstance(error, ConnectionError):
         return "the guardian process ended before it could start the agent"

@@ -109,5 +109,19 @@ def test_settings_are_brought_that_are_in_no_file(tmp_path: Path, *, trusted: bo
     assert not Path(NOWHERE).exists()
 
 
+@pytest.mark.parametrize("defaults", [None, "{}"])
+@pytest.mark.parametrize("name", ["undefined", "null"])
+def test_what_is_no_name_is_refused_as_in_plain_node(tmp_path: Path, name: str, defaults: str | None) -> None:
+    changed, modules = other_files(Job(("gemini",), tmp_path, tmp_path, env={}), defaults)
+    for path, content in modules.items():
+        path.write_bytes(content)
+    looks = f"const fs = require('fs'); fs.existsSync({name}) || fs.readFileSync({name})"
+    assert NODE
+    done = subprocess.run(
+        [NODE, "-e", looks], env={**environment(tmp_path), **changed}, capture_output=True, check=False
+    )
+    assert b"ERR_INVALID_ARG_TYPE" in done.stderr
+
+
 def test_nothing_is_loaded_where_nothing_is_to_change(tmp_path: Path) -> None:
     assert other_files(Job(("gemini",), tmp_path, tmp_path, project_settings=True), None) == ({}, {})

@@ -194,10 +194,52 @@ def test_no_repository_is_said(tmp_path: Path) -> None:
     assert str(raised.value) == f"{tmp_path} is in no git repository"
 
 
-def test_a_git_that_is_gone_is_said(repository: Path, tmp_path: Path) -> None:
+def no_program(repository: Path, scratch: Path) -> Git:
+    return Git(repository, scratch, "/nowhere/git")
+
+
+def no_scratch(repository: Path, scratch: Path) -> Git:
+    scratch.write_text("")
+    return Git(repository, scratch)
+
+
+def no_folder(repository: Path, scratch: Path) -> Git:
+    made = Git(repository, scratch)
+    shutil.rmtree(repository)
+    return made
+
+
+def a_pointer_to_no_path(repository: Path, scratch: Path) -> Git:
+    shutil.rmtree(repository / ".git")
+    (repository / ".git").write_text("gitdir: a\0b")
+    return Git(repository, scratch)
+
+
+def a_pointer_in_a_circle(repository: Path, scratch: Path) -> Git:
+    shutil.rmtree(repository / ".git")
+    (repository / ".git").write_text("gitdir: circle")
+    (repository / "circle").symlink_to("circle")
+    return Git(repository, scratch)
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (no_program, "git cannot answer: No such file or directory: /nowhere/git"),
+        (no_scratch, "git cannot answer: Not a directory: {scratch}/"),
+        (no_folder, "git cannot answer: No such file or directory: {repository}"),
+        (a_pointer_to_no_path, "git cannot answer: "),
+        (a_pointer_in_a_circle, "git cannot answer: "),
+    ],
+)
+def test_what_the_system_refuses_is_said(
+    repository: Path, tmp_path: Path, broken: Callable[[Path, Path], Git], reason: str
+) -> None:
+    serve = pytest.importorskip("teamchat.runners.git_server.serve")
+    scratch = tmp_path / "scratch"
     with pytest.raises(GitError) as raised:
-        Git(repository, tmp_path / "scratch", "/nowhere/git")
-    assert str(raised.value) == "/nowhere/git cannot be run: No such file or directory"
+        serve.answer(lambda: broken(repository, scratch), "git_status", {})
+    assert str(raised.value).startswith(reason.format(scratch=scratch, repository=repository))
 
 
 def test_a_long_answer_comes_in_pages_that_say_so(repository: Path, ask: Ask) -> None:
@@ -224,6 +266,16 @@ def test_a_long_line_is_cut_and_counted(repository: Path, ask: Ask) -> None:
     assert ask(Show(path="wide.txt")) == (
         f"a\n{'x' * 2_000} ...\nb\n{'y' * 2_000}\n\n(long lines that are not whole: 1)"
     )
+
+
+@pytest.mark.parametrize("longest", [1_999, 2_000, 2_001])
+def test_a_line_of_about_the_longest_size_keeps_its_end(repository: Path, ask: Ask, longest: int) -> None:
+    (repository / "wide.txt").write_text(f"{'x' * longest}\nb\n{'y' * longest}")
+    git(repository, "add", "wide.txt")
+    git(repository, "commit", "-qm", "Wide")
+    lines = ask(Show(path="wide.txt")).partition("\n\n")[0].split("\n")
+    end = " ..." if longest > 2_000 else ""
+    assert lines == ["x" * min(longest, 2_000) + end, "b", "y" * min(longest, 2_000) + end]
 
 
 def test_a_command_that_takes_too_long_is_stopped(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import IO
 
 LONGEST_S = 30.0  # a command may take
 LARGEST = 32_000  # bytes of a page: Codex cuts what is longer in the middle, Gemini and Claude put it into a file
-LONGEST_LINE = 2_000  # bytes of a line
+LONGEST_LINE = 2_000  # bytes of a line without its end
 LONGEST_ERROR = 300  # characters
 _PIECE = 1 << 16
 
@@ -33,7 +33,10 @@ class Page:
 
 
 def read(argv: Sequence[str], cwd: Path, env: Mapping[str, str], first: int = 1, longest_s: float = LONGEST_S) -> Page:
-    """What git prints from line `first` on. Raises `GitError` when it fails, or takes too long for that page."""
+    """What git prints from line `first` on.
+
+    Raises `GitError` when git fails or takes too long for that page, and `OSError` when it cannot be started.
+    """
     late = Event()
     with tempfile.TemporaryFile() as errors:
         pipe = subprocess.PIPE
@@ -64,26 +67,24 @@ def _stop(git: subprocess.Popen[bytes], late: Event) -> None:
 def _page(printed: IO[bytes], first: int) -> Page:
     kept: list[bytes] = []
     number = size = cut = 0
-    while line := printed.readline(LONGEST_LINE):
-        lost = not line.endswith(b"\n") and _rest(printed)
+    while line := printed.readline(LONGEST_LINE + 1):
+        lost = len(line) > LONGEST_LINE and not line.endswith(b"\n")
+        if lost:
+            line = line[:LONGEST_LINE] + b" ...\n"
+            _pass_over_rest(printed)
         number += 1
         if number < first:
             continue
         if size + len(line) > LARGEST:
             return Page(_text(kept), first, number - 1, more=True, cut=cut)
-        kept.append(line.rstrip(b"\n") + b" ...\n" if lost else line)
+        kept.append(line)
         size, cut = size + len(line), cut + lost
     return Page(_text(kept), first, number, cut=cut)
 
 
-def _rest(printed: IO[bytes]) -> bool:
-    """Pass over what is left of a line; whether there was any."""
-    lost = False
-    while (piece := printed.readline(_PIECE)) and piece != b"\n":
-        lost = True
-        if piece.endswith(b"\n"):
-            break
-    return lost
+def _pass_over_rest(printed: IO[bytes]) -> None:
+    while (piece := printed.readline(_PIECE)) and not piece.endswith(b"\n"):
+        pass
 
 
 def _text(lines: Sequence[bytes]) -> str:

@@ -53,7 +53,7 @@ class Repository:
 
     @classmethod
     def around(cls, folder: Path) -> Repository:
-        """The repository that `folder` is in. Raises `GitError`."""
+        """The repository that `folder` is in. Raises `GitError` and what `serve.answer` makes one of."""
         for top in (folder, *folder.parents):
             marked = top / ".git"
             if marked.is_dir():
@@ -70,7 +70,7 @@ class Git:
 
     What stands for a repository's own folder is made below `folder`.
 
-    Raises `GitError`, as every call does.
+    Each call, and making one, raises `GitError`, and for what the system refuses what `serve.answer` makes one of.
     """
 
     def __init__(self, cwd: Path, folder: Path, program: str = "git") -> None:
@@ -130,8 +130,6 @@ class Git:
             )
         except subprocess.TimeoutExpired:
             raise GitError("the repository's configuration cannot be read") from None
-        except OSError as error:
-            raise GitError(f"{self._program} cannot be run: {error.strerror}") from None
         for entry in os.fsdecode(done.stdout).split("\0"):
             name, _, value = entry.partition("\n")
             section, _, key = name.lower().partition(".")
@@ -153,11 +151,8 @@ def _stand_in(common: Path, folder: Path, config: str) -> Path:
 
 def _pointed(file: Path) -> str:
     """What a file of one line says."""
-    try:
-        with file.open("rb") as opened:
-            return os.fsdecode(opened.read(_SMALL)).strip()
-    except OSError as error:
-        raise GitError(f"{file} cannot be read: {error.strerror}") from None
+    with file.open("rb") as opened:
+        return os.fsdecode(opened.read(_SMALL)).strip()
 
 
 def _environment(*, users_own: bool = False) -> dict[str, str]:

@@ -25,6 +25,10 @@ from teamchat.runners.git_server import NAME
 from teamchat.runners.git_server.commands import TOOLS
 from teamchat.runners.git_server.output import GitError
 from teamchat.runners.git_server.repository import Git
+from teamchat.runners.running import in_words
+
+REFUSALS = (OSError, ValueError, RuntimeError)
+"""Of the system, for a path: `ValueError` where it has a null byte, `RuntimeError` where links go in a circle."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -62,7 +66,7 @@ async def _tools(_context: Any, _asked: PaginatedRequestParams | None) -> ListTo
 
 
 def answer(git: Callable[[], Git], name: str, arguments: dict[str, Any]) -> str:
-    """What the tool of that name says. Raises `GitError`."""
+    """What the tool of that name says. Raises `GitError`, also for all that the system refuses."""
     if (tool := TOOLS.get(name)) is None:
         raise GitError(f"there is no tool {name!r}")
     try:
@@ -70,4 +74,7 @@ def answer(git: Callable[[], Git], name: str, arguments: dict[str, Any]) -> str:
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
         raise GitError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from None
-    return asked.answer(git())
+    try:
+        return asked.answer(git())
+    except REFUSALS as error:
+        raise GitError(f"git cannot answer: {in_words(error)}") from None
