@@ -38,7 +38,7 @@ lint: $(VENV)/ready
 CLIS ?= pinned
 real: $(VENV)/ready
 	clis=$$($(BIN)/python -m tests.real.clis $(CLIS)) && \
-	TEAMCHAT_REAL_CLIS=$$clis $(BIN)/python -m pytest tests/real -m real -n auto
+	TEAMCHAT_REAL_CLIS=$$clis $(BIN)/python -m pytest tests/real -m real -n 4
 
 # What falls short at the newest versions of the CLIs: told, and no failure.
 newest: $(VENV)/ready
