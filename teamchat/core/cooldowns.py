@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from teamchat.core.whole_files import locked_beside, read_regular, write_private
+from teamchat.core.whole_files import locked_beside, write_private
+from teamchat.runners.regular_files import read_regular
 
 LARGEST = 1 << 16  # bytes
 COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts

@@ -16,8 +16,9 @@ from typing import get_args
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import TimedEvent, adapter, dump
 from teamchat.core.turn.run import FinishedTurn
-from teamchat.core.whole_files import put_in_place, read_regular, write_private
+from teamchat.core.whole_files import put_in_place, write_private
 from teamchat.runners.agent_events import AgentEvent
+from teamchat.runners.regular_files import read_regular
 from teamchat.runners.running import MAX_OUTPUT_BYTES
 
 NAME = "ended.json.z"

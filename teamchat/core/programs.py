@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teamchat.core.team import INSTALL
+from teamchat.runners.regular_files import open_regular
 
 LONGEST_FIRST_LINE = 256  # bytes that Linux reads of it
 ELF = b"\x7fELF"
@@ -34,6 +35,8 @@ def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
     """Where a program is, or why it cannot be run with the variables `env`."""
     search = env.get("PATH", os.defpath)
     if found := shutil.which(program, path=search):
+        if not Path(found).is_file():
+            return Unusable(f"is not a file; {OTHERWISE}")
         wrong = _wrong_beginning(found, search)
         return Unusable(wrong) if wrong else found
     there = _at(program, search)
@@ -58,7 +61,7 @@ def _at(program: str, search: str) -> Path | None:
 def _wrong_beginning(program: str, search: str) -> str | None:
     """Why a file with this beginning cannot be run."""
     try:
-        with Path(program).open("rb") as file:
+        with open_regular(Path(program)) as file:
             beginning = file.read(LONGEST_FIRST_LINE)
     except OSError:  # one that may be run and not be read
         return None

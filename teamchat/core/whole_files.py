@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,18 +54,3 @@ def write_private(path: Path, content: bytes) -> None:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-
-
-def read_regular(file: Path, most: int) -> bytes:
-    """What is in a file. Raises `ValueError` for more than `most` bytes, and `OSError`, also for a pipe or a folder."""
-    with open(file, "rb", opener=_without_waiting) as opened:
-        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is not a file", str(file))
-        content = opened.read(most + 1)
-    if len(content) > most:
-        raise ValueError(f"{file} is larger than {most:,} bytes")
-    return content
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)

@@ -19,6 +19,7 @@ from teamchat.runners.claude_version import version_of
 from teamchat.runners.foreign import decode
 from teamchat.runners.front_matter import harmless
 from teamchat.runners.homes import claude_folder, claude_record, user_home
+from teamchat.runners.regular_files import read_regular
 
 SINCE = (2, 1, 330)  # the oldest version that was seen to know the option
 SOURCES = ("--setting-sources", "user,project,local")
@@ -81,8 +82,8 @@ def _table(file: Path) -> dict[str, object]:
 
 def _decoded(file: Path) -> dict[str, object] | None:
     try:
-        return decode(file.read_bytes())
-    except OSError:
+        return decode(read_regular(file))
+    except (OSError, ValueError):
         return None
 
 
@@ -125,7 +126,7 @@ def _content(path: Path, name: str, root: Path) -> bytes | None:
     try:
         if not (real.is_relative_to(root) and real.is_file() and real.stat().st_size <= LARGEST):
             return None
-        content = real.read_bytes()
+        content = read_regular(real, LARGEST)
         if not _is_read(name):
             return content
         text = harmless(content.decode())

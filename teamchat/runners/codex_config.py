@@ -17,6 +17,7 @@ from pathlib import Path
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
 from teamchat.runners.foreign import one_line
+from teamchat.runners.regular_files import read_regular_text
 from teamchat.runners.toml import loads
 
 OFF = {"command": 'command="false",enabled=false', "url": 'url="http://127.0.0.1:9",enabled=false'}
@@ -115,4 +116,4 @@ def _settings(file: Path) -> dict[str, object]:
 
 def loaded(file: Path) -> dict[str, object]:
     """The tables of the file; Codex passes over a mark of byte order. Raises `OSError` and `ValueError`."""
-    return loads(file.read_text("utf-8-sig"), DEEPEST) if file.is_file() else {}
+    return loads(read_regular_text(file, "utf-8-sig"), DEEPEST) if file.is_file() else {}

@@ -14,6 +14,7 @@ from pathlib import Path
 from teamchat.runners.agent_events import Usage
 from teamchat.runners.codex_events import usage_of
 from teamchat.runners.foreign import decode
+from teamchat.runners.regular_files import open_regular
 
 TAIL = 1024 * 1024  # bytes at the end of a file; the count comes right after each answer
 
@@ -30,7 +31,7 @@ def used_in(env: Mapping[str, str], session: str) -> Usage | None:
 
 
 def _tail(file: Path) -> bytes:
-    with file.open("rb") as opened:
+    with open_regular(file) as opened:
         opened.seek(max(os.fstat(opened.fileno()).st_size - TAIL, 0))
         return opened.read(TAIL)
 

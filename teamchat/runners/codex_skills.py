@@ -13,10 +13,11 @@ from itertools import islice
 from pathlib import Path
 
 from teamchat.runners.codex_config import home
+from teamchat.runners.regular_files import open_regular
 
 DEEPEST = 6  # folders below one of the places, as Codex itself looks; a plugin's skills lie deeper
 MOST = 2000  # folders that are looked into in one place
-HEAD = 16 * 1024  # characters of a file in which its name is looked for
+HEAD = 16 * 1024  # bytes of a file in which its name is looked for
 EVERY = "*"  # stands for any name: that of a skill whose own cannot be told
 _NAME = re.compile(r"^name:[ \t]*(?P<quote>[\"']?)(?P<name>[\w:-]+)(?P=quote)[ \t\r]*$", re.MULTILINE | re.ASCII)
 
@@ -54,8 +55,8 @@ def _names_in(place: Path) -> Iterator[str]:
 def _names_of(folder: Path) -> Iterator[str]:
     yield folder.name
     try:
-        with (folder / "SKILL.md").open(encoding="utf-8", errors="replace") as file:
-            head = file.read(HEAD)
+        with open_regular(folder / "SKILL.md") as file:
+            head = file.read(HEAD).decode(errors="replace").replace("\r", "\n")
     except OSError:
         return  # Codex cannot read it either
     names = [found["name"] for found in _NAME.finditer(head)]

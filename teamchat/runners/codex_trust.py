@@ -14,6 +14,7 @@ from pathlib import Path
 
 from teamchat.runners.codex_config import in_toml, loaded, of_projects, root_of, user_files
 from teamchat.runners.foreign import scalar
+from teamchat.runners.regular_files import read_regular_text
 
 NAMES = ("AGENTS.override.md", "AGENTS.md")
 MOST = 32 * 1024  # bytes that Codex reads of a project's AGENTS.md where the user says nothing else
@@ -73,7 +74,7 @@ def _agents(folder: Path, settings: list[Mapping[str, object]]) -> str:
     for name in (*NAMES, *others):
         try:
             if (folder / name).is_file():
-                return scalar((folder / name).read_text("utf-8", "replace")).strip()
+                return scalar(read_regular_text(folder / name, errors="replace")).strip()
         except (OSError, ValueError):
             continue
     return ""

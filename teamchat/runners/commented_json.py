@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from teamchat.runners.foreign import one_line
+from teamchat.runners.regular_files import LARGEST, read_regular_text
 
-LARGEST = 1 << 26  # bytes: Claude's record of all folders may be large
 _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
 
 
@@ -33,7 +33,7 @@ def _table(file: Path) -> dict[str, object]:
     """The object in a file; an empty one where there is no such file. Raises OSError and ValueError."""
     if not file.is_file() or file.stat().st_size > LARGEST:
         return {}
-    text = file.read_text("utf-8-sig", "replace")
+    text = read_regular_text(file, "utf-8-sig", "replace")
     try:
         content = json.loads(_COMMENT.sub(lambda found: found[0] if found[0].startswith('"') else " ", text))
     except RecursionError:

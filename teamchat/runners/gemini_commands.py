@@ -13,7 +13,8 @@ from pathlib import Path
 from teamchat.runners.base import Job, Slash
 from teamchat.runners.gemini_trust import trusts
 from teamchat.runners.homes import gemini_folder
-from teamchat.runners.slash import command_name, first_file
+from teamchat.runners.regular_files import read_regular_text
+from teamchat.runners.slash import LARGEST, command_name, first_file
 from teamchat.runners.toml import loads
 
 RUNS = "!{"  # Gemini runs what follows as a shell command
@@ -43,7 +44,7 @@ def _files(name: str, job: Job) -> Iterator[Path]:
 
 def _prompt(file: Path) -> str | None:
     try:
-        prompt = loads(file.read_text(encoding="utf-8"), DEEPEST).get("prompt")
+        prompt = loads(read_regular_text(file, most=LARGEST), DEEPEST).get("prompt")
     except (OSError, ValueError):
         return None
     return prompt if isinstance(prompt, str) else None

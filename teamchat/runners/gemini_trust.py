@@ -8,14 +8,15 @@ from pathlib import Path
 
 from teamchat.runners.foreign import decode
 from teamchat.runners.homes import gemini_folder
+from teamchat.runners.regular_files import read_regular
 
 
 def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
     """Whether the longest rule that holds for the folder trusts it; a record that cannot be read trusts nothing."""
     file = Path(env.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") or gemini_folder(env) / "trustedFolders.json")
     try:
-        rules = decode(file.read_bytes()) or {}
-    except OSError:
+        rules = decode(read_regular(file)) or {}
+    except (OSError, ValueError):
         return False
     here = Path(os.path.realpath(cwd))
     holding = [(len(path), level) for path, level in rules.items() if here.is_relative_to(_folder(path, level))]

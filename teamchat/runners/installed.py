@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from teamchat.runners.foreign import decode, one_line
+from teamchat.runners.regular_files import read_regular
 
 LARGEST = 1 << 20  # bytes; those of the three CLIs have at most 1,500
 
@@ -27,6 +28,6 @@ def installed_version(program: str, package: str | None) -> str | None:
 
 def _description(path: Path) -> dict[str, object] | None:
     try:
-        return decode(path.read_bytes()) if path.is_file() and path.stat().st_size <= LARGEST else None
-    except OSError:
+        return decode(read_regular(path, LARGEST))
+    except (OSError, ValueError):
         return None

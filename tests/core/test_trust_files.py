@@ -120,6 +120,21 @@ def test_a_program_that_comes_to_lie_before_the_trusted_one_asks_again(
     assert store.standing(team).changes == ("added file bin/agent",)
 
 
+@pytest.mark.parametrize("text", [runs("./agent"), CLAUDE + 'env = { PATH = "bin" }'])
+def test_a_pipe_in_the_place_of_a_program_asks_again_and_is_not_waited_for(
+    text: str, tmp_path: Path, store: TrustStore
+) -> None:
+    for name in ("agent", "bin/claude"):
+        write(tmp_path / name, "one")
+    write(tmp_path / "teamchat.toml", text)
+    team = load(tmp_path / "teamchat.toml")
+    store.grant(team)
+    for name in ("agent", "bin/claude"):
+        (tmp_path / name).unlink()
+        os.mkfifo(tmp_path / name, 0o777)
+    assert not store.is_trusted(team)
+
+
 def test_a_file_outside_of_the_workspace_that_a_variable_names_is_not_opened(tmp_path: Path, store: TrustStore) -> None:
     write(tmp_path / "key.json", "one")
     write(tmp_path / "proj" / "teamchat.toml", f'{CLAUDE}env = {{ CREDENTIALS = "{tmp_path}/key.json" }}')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from teamchat.core.cassette.recording import CassetteWriter
 from teamchat.core.errors import StoreError, UsageError
 from teamchat.core.team import Member, Team
 from teamchat.core.team.trust import TrustStore
-from teamchat.core.whole_files import locked_beside, put_in_place, read_regular, write_private
+from teamchat.core.whole_files import locked_beside, put_in_place, write_private
 
 
 @contextmanager
@@ -81,17 +80,3 @@ def test_of_a_cassette_that_could_not_be_begun_there_is_no_file(tmp_path: Path) 
     with no_more_than(100), pytest.raises(UsageError, match="File too large"):
         writer.begin(standing_of(()))
     assert names(tmp_path) == []
-
-
-@pytest.mark.parametrize("what", ["a folder", "a pipe"])
-def test_only_a_file_is_read_and_nobody_is_waited_for(tmp_path: Path, what: str) -> None:
-    (tmp_path / "it").mkdir() if what == "a folder" else os.mkfifo(tmp_path / "it")
-    with pytest.raises(OSError, match="Is a directory" if what == "a folder" else "it is not a file"):
-        read_regular(tmp_path / "it", 10)
-
-
-def test_a_file_is_read_up_to_a_size(tmp_path: Path) -> None:
-    (tmp_path / "it").write_bytes(b"0123456789")
-    assert read_regular(tmp_path / "it", 10) == b"0123456789"
-    with pytest.raises(ValueError, match="is larger than 9 bytes"):
-        read_regular(tmp_path / "it", 9)

@@ -24,6 +24,7 @@ from teamchat.core.images import Kind as ImageKind
 from teamchat.core.printable import printable
 from teamchat.core.team.recorded import RecordedTeam
 from teamchat.runners.agent_events import FailureKind
+from teamchat.runners.regular_files import read_regular_text
 
 LARGEST = 1 << 30  # bytes; a replay holds all of it in memory
 Stream = Literal["out", "err", "out64", "err64"]
@@ -271,7 +272,7 @@ def read_cassette(path: Path) -> Cassette:
             raise UsageError(f"the cassette {name} cannot be read: it is not a file")
         if found.st_size > LARGEST:
             raise UsageError(f"the cassette {name} cannot be read: it is larger than {LARGEST >> 20} MiB")
-        text = path.read_text(encoding="utf-8")
+        text = read_regular_text(path, most=LARGEST)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{name} is no cassette of this version: line {line}: not UTF-8") from error

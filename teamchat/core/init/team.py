@@ -18,6 +18,7 @@ from teamchat.core.names import valid_name
 from teamchat.core.team import BUILTIN_AGENTS, INSTALL, Member, default_human
 from teamchat.core.team.file import FILE_NAME, Which
 from teamchat.core.typed import unused
+from teamchat.runners.regular_files import read_regular_text
 
 Template = Literal["pair", "panel", "offline"]
 SCRIPTS = {seat.name: f"agents/{seat.name}.py" for seat in OFFLINE}
@@ -101,7 +102,7 @@ def _beginning(*options: str) -> str:
 def _is(path: Path, text: str) -> bool:
     """Whether a regular file has that text."""
     try:
-        return not path.is_symlink() and path.read_text(encoding="utf-8") == text
+        return not path.is_symlink() and read_regular_text(path) == text
     except (OSError, ValueError):
         return False
 

@@ -13,6 +13,7 @@ from teamchat.core.names import fold
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
 from teamchat.core.team.mistakes import Mistake, nearest
 from teamchat.runners.base import Terminal
+from teamchat.runners.regular_files import LARGEST, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,21 +65,25 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
     )
 
 
-def read_text(path: Path, largest: int | None = None) -> str:
+def read_text(path: Path, largest: int = LARGEST) -> str:
     """The file's text, a byte order mark put aside, of up to `largest` bytes. Raises `Mistake`: the reason alone."""
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe or a device would never end
-            raise Mistake("not a file")
-        if largest is not None and status.st_size > largest:
-            raise Mistake(f"has {status.st_size:,} bytes, and {largest:,} are the most")
-        return path.read_bytes().decode("utf-8-sig")
+        return _content(path, largest).decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         raise Mistake("no such file") from None
     except UnicodeDecodeError as error:
         raise Mistake(f"not UTF-8 (byte {error.start})") from None
     except OSError as error:
         raise Mistake(f"cannot be read: {error.strerror}") from None
+
+
+def _content(path: Path, largest: int) -> bytes:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise Mistake("not a file")
+    try:
+        return read_regular(path, largest)
+    except ValueError:
+        raise Mistake(f"has {path.stat().st_size:,} bytes, and {largest:,} are the most") from None
 
 
 def _agents(tables: Mapping[str, AgentTable], folder: Path) -> Mapping[str, AgentSpec]:

@@ -17,7 +17,8 @@ from teamchat.core.folders import WRITABLE
 from teamchat.core.printable import printable
 from teamchat.core.team.trust_changes import Trusted, changes
 from teamchat.core.team.trust_needs import Need, fingerprint, needs
-from teamchat.core.whole_files import locked_beside, put_in_place, read_regular, write_private
+from teamchat.core.whole_files import locked_beside, put_in_place, write_private
+from teamchat.runners.regular_files import read_regular
 
 if TYPE_CHECKING:
     from teamchat.core.team import Team

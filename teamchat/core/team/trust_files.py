@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from teamchat.core.team import Member, Team
+from teamchat.runners.regular_files import open_regular, read_regular
 
 LARGE = 16 * 1024 * 1024  # bytes; a model that an argument names is not read before each turn
 BUILT_BY: Mapping[str, tuple[str, ...]] = {
@@ -51,7 +52,7 @@ _BETWEEN = re.compile(r"[\s;&|()<>{}'\"`$=,:]+")  # the words of a shell's text
 
 
 def file_states(team: Team) -> dict[Path, str]:
-    """Each of the files with its digest; "none" for a missing program."""
+    """Each of the files with its digest; "none" for a program that is missing or no regular file."""
     return {file: _state(file) for member in team.ai_members for file in files_of(team, member)}
 
 
@@ -93,7 +94,7 @@ def _is_script(file: Path) -> bool:
     if file.suffix in ENDINGS or os.access(file, os.X_OK):
         return True
     try:
-        with file.open("rb") as opened:
+        with open_regular(file) as opened:
             return opened.read(2) == b"#!"
     except OSError:
         return False
@@ -153,9 +154,10 @@ def _state(file: Path) -> str:
     """The digest of a file's content; of a large one its size and times, of which no program can set back the last."""
     try:
         about = file.stat()
-        if about.st_size > LARGE:
-            return f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
-        with file.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
+        if about.st_size <= LARGE:
+            return hashlib.sha256(read_regular(file, LARGE)).hexdigest()
+    except ValueError:  # it has grown
+        pass
     except OSError:
         return "none"
+    return f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"

@@ -14,8 +14,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from teamchat.core.whole_files import read_regular
 from teamchat.runners.agent_events import Failure
+from teamchat.runners.regular_files import read_regular
 from teamchat.runners.running import Chunk, Cut, Exit, Launch, Launcher, Running
 
 KNOWN = (

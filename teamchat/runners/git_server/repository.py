@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teamchat.runners.git_server.output import LONGEST_S, GitError, Page, read
+from teamchat.runners.regular_files import open_regular
 
 _SMALL = 4096  # bytes of a file that only says where something is
 _LINKS = ("objects", "refs", "packed-refs", "logs", "info", "shallow", "reftable")
@@ -151,7 +152,7 @@ def _stand_in(common: Path, folder: Path, config: str) -> Path:
 
 def _pointed(file: Path) -> str:
     """What a file of one line says."""
-    with file.open("rb") as opened:
+    with open_regular(file) as opened:
         return os.fsdecode(opened.read(_SMALL)).strip()
 
 

@@ -1,0 +1,43 @@
+"""Files that a CLI or another member may have replaced: only a regular one is read, and nobody is waited for.
+
+A pipe in a file's place would hold its reader for ever, and with it every turn of the conversation. A look at the kind
+of the file before it is opened is not enough: the file may be replaced in between.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+LARGEST = 1 << 26  # bytes: Claude's record of all folders may be large
+
+
+def open_regular(file: Path) -> BinaryIO:
+    """The file, open for reading. Raises `OSError`, also for a pipe, a device or a folder."""
+    opened = open(file, "rb", opener=_without_waiting)  # noqa: SIM115 (pathlib takes no opener)
+    if stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        return opened
+    opened.close()
+    raise OSError(errno.EINVAL, "it is not a file", str(file))
+
+
+def read_regular(file: Path, most: int = LARGEST) -> bytes:
+    """What is in a file. Raises `ValueError` for more than `most` bytes, and `OSError` as `open_regular` does."""
+    with open_regular(file) as opened:
+        content = opened.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"{file} is larger than {most:,} bytes")
+    return content
+
+
+def read_regular_text(file: Path, encoding: str = "utf-8", errors: str = "strict", most: int = LARGEST) -> str:
+    """The text of a file, its line ends as `Path.read_text` has them. Raises as `read_regular` does."""
+    return io.TextIOWrapper(io.BytesIO(read_regular(file, most)), encoding, errors).read()
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
