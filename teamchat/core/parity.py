@@ -107,9 +107,3 @@ def _lost(vendor: Vendor, row: str, access: Access) -> bool:
 def _of_project(job: Job, runner: Runner) -> Iterator[str]:
     if runner.vendor == "claude" and not (job.project_settings or shows(job)):
         yield "instructions, skills and subagents of the project but CLAUDE.md of its folder"
-
-
-def differs(vendor: Vendor, row: str, access: Access) -> bool:
-    """Whether a member of that access has it where the plain CLI has not, or has it not where that has."""
-    held = parity()[vendor][row]
-    return held[access] != held["plain"]

@@ -27,7 +27,7 @@ from teamchat.runners.base import (
 )
 from teamchat.runners.claude_commands import find, input_line, with_command
 from teamchat.runners.claude_events import ClaudeEvents
-from teamchat.runners.claude_project import of_trusted, users_servers
+from teamchat.runners.claude_project import of_trusted
 from teamchat.runners.claude_tools import servers as servers_there
 from teamchat.runners.claude_tools import tools
 from teamchat.runners.claude_version import PACKAGE, version_of
@@ -99,7 +99,6 @@ class ClaudeRunner:
         argv = [*job.program, *STREAM, *_session(job), *system, *ACCESS[job.access], *given]
         if trusted := of_trusted(job):
             argv += trusted[0]
-            argv += users_servers(job.env) if "--strict-mcp-config" not in argv else ()
             files |= trusted[1]
         elif not job.project_settings:
             # the project's hooks and MCP commands stay off; its CLAUDE.md is read all the same

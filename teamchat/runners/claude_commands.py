@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from teamchat.runners.base import Job, Slash
-from teamchat.runners.claude_project import folders, shows
+from teamchat.runners.claude_project import shows
+from teamchat.runners.claude_root import folders
 from teamchat.runners.claude_version import version_of
 from teamchat.runners.homes import claude_folder
 from teamchat.runners.slash import command_name, first_file

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from teamchat.runners.base import Job
+from teamchat.runners.claude_root import folders
 from teamchat.runners.claude_version import version_of
 from teamchat.runners.foreign import decode
 from teamchat.runners.front_matter import harmless
@@ -46,27 +47,14 @@ def shows(job: Job) -> bool:
     return version_of(job.program[0], job.env) >= SINCE and _keeps_to_itself(job.env)
 
 
-def users_servers(env: Mapping[str, str]) -> tuple[str, ...]:
-    """The arguments that keep the user's own MCP servers and no other: Claude looks for some above its root."""
-    record = claude_record(env)
-    named = ("--mcp-config", str(record)) if _table(record).get("mcpServers") else ()
-    return ("--strict-mcp-config", *named)
-
-
 def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
     """Whether the user has trusted the folder in Claude, or one above it up to the repository's root."""
     projects = _table(claude_record(env)).get("projects")
     if not isinstance(projects, dict) or env.get("CLAUDE_CODE_IGNORE_PERSISTED_TRUST"):
         return False
-    records = (projects.get(str(folder)) for folder in folders(cwd) if folder != user_home(env))
+    own = Path(os.path.realpath(user_home(env)))
+    records = (projects.get(str(folder)) for folder in folders(cwd) if folder != own)
     return any(isinstance(record, dict) and record.get("hasTrustDialogAccepted") is True for record in records)
-
-
-def folders(cwd: Path) -> list[Path]:
-    """The folder and those above it up to the root of its repository; all of them where there is none."""
-    upwards = [real := Path(os.path.realpath(cwd)), *real.parents]
-    root = next((number for number, folder in enumerate(upwards) if os.path.lexists(folder / ".git")), len(upwards))
-    return upwards[: root + 1]
 
 
 def _keeps_to_itself(env: Mapping[str, str]) -> bool:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
+from teamchat.runners.claude_project import shows
+from teamchat.runners.claude_root import noted_at
 from teamchat.runners.commented_json import table_in, table_of
 from teamchat.runners.homes import claude_record
 
@@ -26,8 +28,12 @@ _ODD = re.compile(r"[^A-Za-z0-9_-]")  # in a server's name: it becomes `_` in th
 
 def servers(cwd: Path, env: Mapping[str, str]) -> dict[str, object]:
     """The MCP servers that the user has set up, everywhere or for that folder, each with its definition."""
-    record = table_in(claude_record(env))
-    return table_of(record, "mcpServers") | table_of(record, "projects", str(cwd), "mcpServers")
+    return table_of(table_in(claude_record(env)), "mcpServers") | local_servers(cwd, env)
+
+
+def local_servers(cwd: Path, env: Mapping[str, str]) -> dict[str, object]:
+    """Those that the user has set up for that folder."""
+    return table_of(table_in(claude_record(env)), "projects", str(noted_at(cwd)), "mcpServers")
 
 
 def tools(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:
@@ -43,12 +49,25 @@ def tools(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:
         # the settings stop servers that come another way than by configuration, such as those of plugins
         only = {"allowedMcpServers": [{"serverName": name} for name in given]}
         argv += ("--strict-mcp-config", "--settings", json.dumps(only, ensure_ascii=False, separators=(",", ":")))
+    elif shows(job):
+        argv.append("--strict-mcp-config")  # else Claude looks for some above the folder that it is given
     path = job.scratch / "mcp.json"
-    if given:
+    defined = _unseen(job) | given
+    if defined:
         argv += ("--mcp-config", str(path))
     if job.access != "full" and (allowed := tuple(_allowed(job, given))):
         argv += ("--allowedTools", *allowed)
-    return tuple(argv), {path: json.dumps({"mcpServers": given}).encode()} if given else {}
+    return tuple(argv), {path: json.dumps({"mcpServers": defined}).encode()} if defined else {}
+
+
+def _unseen(job: Job) -> dict[str, object]:
+    """The servers of a user who has them all that Claude does not find under the member's arguments.
+
+    `--setting-sources user` leaves out those of the folder, and `--strict-mcp-config` leaves out all (2.1.330).
+    """
+    if job.servers is not None or job.project_settings:
+        return {}
+    return (servers if shows(job) else local_servers)(job.cwd, job.env)
 
 
 def _given(job: Job) -> dict[str, object]:

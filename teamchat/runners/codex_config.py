@@ -9,7 +9,6 @@ project's file does not count without `project_settings`, also where the user tr
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ from teamchat.runners import git_server
 from teamchat.runners.base import Job
 from teamchat.runners.foreign import one_line
 from teamchat.runners.regular_files import read_regular_text
-from teamchat.runners.toml import loads
+from teamchat.runners.toml import in_toml, loads
 
 OFF = {"command": 'command="false",enabled=false', "url": 'url="http://127.0.0.1:9",enabled=false'}
 ON = 'enabled=true,default_tools_approval_mode="approve"'
@@ -85,10 +84,6 @@ def of_projects(folders: set[Path], level: str) -> str:
 def root_of(cwd: Path) -> Path:
     repositories = (folder for folder in (cwd, *cwd.parents) if os.path.exists(folder / ".git"))  # noqa: PTH110
     return next(repositories, cwd)
-
-
-def in_toml(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def user_files(env: Mapping[str, str]) -> Iterator[Path]:

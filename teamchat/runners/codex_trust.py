@@ -9,16 +9,19 @@ that text in the words it would use itself.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from teamchat.runners.codex_config import in_toml, loaded, of_projects, root_of, user_files
+from teamchat.runners.codex_config import loaded, of_projects, root_of, user_files
 from teamchat.runners.foreign import scalar
 from teamchat.runners.regular_files import read_regular_text
+from teamchat.runners.toml import in_toml
 
 NAMES = ("AGENTS.override.md", "AGENTS.md")
 MOST = 32 * 1024  # bytes that Codex reads of a project's AGENTS.md where the user says nothing else
-LARGEST = 100_000  # bytes that an argument has room for
+LARGEST = 100_000  # bytes of what is handed over, as TOML; the kernel takes 131,071 for one argument
+CUT = "\n[teamchat cut the rest, for which an argument has no room]"
 
 
 def without_project(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -58,14 +61,33 @@ def _instructions(cwd: Path, settings: list[Mapping[str, object]]) -> str:
     root = root_of(cwd)
     folders = [folder for folder in (*reversed(cwd.parents), cwd) if folder == root or root in folder.parents]
     texts = [text for folder in folders if (text := _agents(folder, settings))]
-    own = [told for one in settings if isinstance(told := one.get("developer_instructions"), str)]
-    if not texts:
-        return ""
     sizes = [size for one in settings if isinstance(size := one.get("project_doc_max_bytes"), int)]
-    most = min((*sizes[-1:], LARGEST)) if sizes else MOST
-    cut = "\n\n".join(texts).encode()[: max(most, 0)].decode(errors="ignore")
-    told = f"# AGENTS.md instructions for {cwd}\n\n<INSTRUCTIONS>\n{cut}\n</INSTRUCTIONS>" if cut else ""
-    return "\n\n".join(filter(None, (*own[-1:], told)))
+    most = sizes[-1] if sizes else MOST
+    agents = "\n\n".join(texts).encode()[: max(most, 0)].decode(errors="ignore")
+    own = [told for one in settings if isinstance(told := one.get("developer_instructions"), str)]
+    return _told(scalar("".join(own[-1:])), agents, cwd) if agents else ""
+
+
+def _told(own: str, agents: str, cwd: Path) -> str:
+    """Both texts in the room of an argument; the user's own comes first, and is cut last."""
+    head, end = f"# AGENTS.md instructions for {cwd}\n\n<INSTRUCTIONS>\n", "\n</INSTRUCTIONS>"
+    around = _size(f"\n\n{head}{CUT}{end}")
+    own = _held(own, LARGEST - around)
+    held = _held(agents, LARGEST - around - _size(own))
+    return "\n\n".join(filter(None, (own, f"{head}{held}{end}")))
+
+
+def _held(text: str, room: int) -> str:
+    """As much of the beginning as `room` bytes of TOML hold, and `CUT` behind it where that is not all."""
+    if _size(text) <= room:
+        return text
+    short = text[: max(room, 0)]
+    fits = bisect_right(range(len(short) + 1), room, key=lambda end: _size(short[:end] + CUT))
+    return short[: max(fits - 1, 0)] + CUT
+
+
+def _size(text: str) -> int:
+    return len(in_toml(text).encode())
 
 
 def _agents(folder: Path, settings: list[Mapping[str, object]]) -> str:

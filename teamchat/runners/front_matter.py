@@ -34,7 +34,8 @@ def harmless(text: str) -> str | None:
 
 
 def _file(head: list[str], body: str) -> str:
-    return "\n".join((FENCE, *head, FENCE, body))
+    # without a line in it Claude takes the second fence for text (2.1.330)
+    return "\n".join((FENCE, *(head or [""]), FENCE, body))
 
 
 def _kept(lines: list[str]) -> Iterator[str]:

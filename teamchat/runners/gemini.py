@@ -101,14 +101,14 @@ class GeminiRunner:
         return GeminiEvents()
 
     def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
-        """Where `--admin-policy` would not be obeyed, which a machine's own policies switch off.
+        """Where `--admin-policy`, which bounds `read` and `edit`, would not be obeyed: a machine's policies replace it.
 
         That option and `--include-directories`, which images need, are split at commas, also where they are repeated.
         """
         if "," in env.get("TMPDIR", ""):
             return "Gemini splits a folder's name at a comma, and TMPDIR has one: set another TMPDIR"
-        there = next((folder for folder in SYSTEM_POLICIES if access == "read" and any(folder.glob("*.toml"))), None)
-        return f"the policies in {there} switch off what keeps Gemini from writing" if there else None
+        there = next((folder for folder in SYSTEM_POLICIES if access != "full" and any(folder.glob("*.toml"))), None)
+        return f"the policies in {there} switch off --admin-policy, which bounds its tools" if there else None
 
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]

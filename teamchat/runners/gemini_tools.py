@@ -13,6 +13,7 @@ from teamchat.runners import git_server
 from teamchat.runners.base import Job
 from teamchat.runners.commented_json import table_in, table_of
 from teamchat.runners.homes import gemini_folder
+from teamchat.runners.toml import in_toml
 
 LOOKING = ("list_directory", "read_file", "read_many_files", "grep_search", "glob")
 WEB = ("google_web_search", "web_fetch")
@@ -51,18 +52,13 @@ def _rules(job: Job) -> Iterator[str]:
     else:
         yield _rule("toolName", WEB, ALLOW if job.web else f'{DENY}denyMessage = "this member has no web"\n')
         if job.allow:
-            yield _rule("toolName", "run_shell_command", f"commandPrefix = {_text(job.allow)}\n{ALLOW}")
+            yield _rule("toolName", "run_shell_command", f"commandPrefix = {in_toml(job.allow)}\n{ALLOW}")
     for name in (*(job.servers or ()), *((git_server.NAME,) if job.git else ())):
         yield _rule("mcpName", name, f'toolName = "*"\n{ALLOW}')
 
 
 def _rule(key: str, value: str | Sequence[str], rest: str) -> str:
-    return f"[[rule]]\n{key} = {_text(value)}\n{rest}"
-
-
-def _text(value: str | Sequence[str]) -> str:
-    """As TOML, whose strings and lists of strings JSON's are, too."""
-    return json.dumps(value, ensure_ascii=False)
+    return f"[[rule]]\n{key} = {in_toml(value)}\n{rest}"
 
 
 def system_defaults(job: Job) -> str | None:

@@ -17,7 +17,7 @@ def claude_folder(env: Mapping[str, str]) -> Path:
 
 def claude_record(env: Mapping[str, str]) -> Path:
     """The file in which Claude notes the user's MCP servers and the folders that the user trusts."""
-    return claude_folder(env) / ".claude.json" if "CLAUDE_CONFIG_DIR" in env else user_home(env) / ".claude.json"
+    return Path(env.get("CLAUDE_CONFIG_DIR") or user_home(env)) / ".claude.json"
 
 
 def gemini_folder(env: Mapping[str, str]) -> Path:

@@ -2,12 +2,16 @@
 
 A key of n parts, such as `a.b.c`, takes it the square of n, and a line of 200 KB never seems to end. So deep keys are
 looked for first, in one pass.
+
+`in_toml` writes what Codex and Gemini are told.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from collections.abc import Sequence
 
 # What is in a string or a comment is no key. One that does not end reaches to the end of its line, or of the text.
 _QUOTED = re.compile(
@@ -32,3 +36,8 @@ def loads(text: str, deepest: int) -> dict[str, object]:
         return tomllib.loads(text)
     except RecursionError:
         raise TooDeep("lists or tables too deep in one another") from None
+
+
+def in_toml(value: str | Sequence[str]) -> str:
+    """A string or a list of strings. JSON writes them as TOML does, but for DEL, which TOML has only escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from teamchat.core.parity import ROWS, Mode, differs, parity
+from teamchat.core.parity import ROWS, Mode, parity
 from teamchat.runners.base import Access, Vendor
 
 BEGIN, END = "<!-- made by `make parity` -->\n", "<!-- end of what is made -->\n"
@@ -97,6 +97,12 @@ def explanation(vendor: Vendor, row: str, access: Access) -> int | None:
     """The number of what explains that difference, as the page has it; None where nothing does."""
     numbers = (number for number, one in enumerate(EXPLANATIONS, 1) if one.holds(vendor, row, access))
     return next(numbers, None)
+
+
+def differs(vendor: Vendor, row: str, access: Access) -> bool:
+    """Whether a member of that access has it where the plain CLI has not, or has it not where that has."""
+    held = parity()[vendor][row]
+    return held[access] != held["plain"]
 
 
 def differences() -> Iterator[tuple[Vendor, str, Access]]:

@@ -9,6 +9,7 @@ import pytest
 
 from teamchat.core.scripted.reply import Reply, ToolUse
 from tests.real.hostile_repository import plant
+from tests.real.test_servers import server
 from tests.real.world import World
 
 pytestmark = pytest.mark.real
@@ -49,9 +50,18 @@ def user(user: World) -> World:
     return user
 
 
-def trust(user: World, folder: Path) -> None:
-    record = {"projects": {str(folder): {"hasTrustDialogAccepted": True}}}
-    (Path(user.env["HOME"]) / ".claude.json").write_text(json.dumps(record))
+def trust(user: World, folder: Path, *, accepted: bool = True) -> None:
+    """What Claude notes of a folder: whether it is trusted, and a server that `claude mcp add` has set up there."""
+    record = {"hasTrustDialogAccepted": accepted, "mcpServers": {"own": server(user.cwd.parent.parent, "started")}}
+    (Path(user.env["HOME"]) / ".claude.json").write_text(json.dumps({"projects": {str(folder): record}}))
+
+
+def has_started(user: World) -> bool:
+    """Whether that server has started since this was last asked."""
+    told = user.cwd.parent.parent / "started"
+    there = told.exists()
+    told.unlink(missing_ok=True)
+    return there
 
 
 def told(user: World) -> set[str]:
@@ -74,18 +84,23 @@ def send(user: World, *words: str, access: str = "edit") -> set[str]:
 
 def test_a_trusted_project_is_told_whole_and_runs_nothing(user: World) -> None:
     everything = {"root", "local", "here", "sub", "skill-up", "skill-near", "agent-up", "agent-near", "command"}
+    trust(user, user.cwd.parent, accepted=False)
     assert send(user, "Hi") == {"here"}
+    assert has_started(user)
     assert user.receipt(1)["setup"]["without"] == [
         "web",
         "instructions, skills and subagents of the project but CLAUDE.md of its folder",
     ]
     trust(user, user.cwd.parent)
     assert send(user, "Hi") == everything
+    assert has_started(user)
     assert user.receipt(2)["setup"]["without"] == []
     assert "\n  without, against plain claude: web\n" in user("team").out
     assert send(user, "/say now") == {*everything, "said now"}
     assert user("send", "--trust", "/go now").code == 1  # Claude refuses to run what it says
+    has_started(user)
     assert send(user, "Hi", access="read") == {"root", "local", "here", "sub"}
+    assert not has_started(user)
     assert not (user.cwd.parent.parent / "sprung").exists()
 
 

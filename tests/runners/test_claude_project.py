@@ -65,16 +65,24 @@ def shown(job: Job) -> dict[str, str]:
     return {str(path.relative_to(job.scratch / "project")): content.decode() for path, content in files.items()}
 
 
+def defined(job: Job) -> dict[str, object]:
+    """The servers in the file that the command names."""
+    command = ClaudeRunner().command(job)
+    file = Path(command.argv[command.argv.index("--mcp-config") + 1])
+    servers: dict[str, object] = json.loads(command.files[file])["mcpServers"]
+    return servers
+
+
 def test_it_is_shown_copies_that_run_nothing(job: Job) -> None:
     argv = ClaudeRunner().command(job).argv
     at = argv.index("--setting-sources")
     root = str(job.scratch / "project")
-    assert argv[at : at + 5] == ("--setting-sources", "user,project,local", "--project-config-root", root,
-                                 "--strict-mcp-config")  # fmt: skip
+    assert argv[at : at + 4] == ("--setting-sources", "user,project,local", "--project-config-root", root)
+    assert "--strict-mcp-config" in argv
     assert "--add-dir" not in argv
     assert shown(job) == {
         ".git/HEAD": "",
-        ".claude/commands/go.md": "---\n---\nNear.",
+        ".claude/commands/go.md": "---\n\n---\nNear.",
         ".claude/commands/git/log.md": "---\nmodel: opus\n---\nLog.",
         ".claude/agents/0-a.md": "---\nname: near\n---\n",
         ".claude/agents/1-a.md": "---\nname: far\n---\n",
@@ -84,11 +92,22 @@ def test_it_is_shown_copies_that_run_nothing(job: Job) -> None:
 
 
 def test_the_users_own_servers_stay(job: Job) -> None:
-    values = json.loads((file := Path(job.env["HOME"]) / ".claude.json").read_text())
-    record(job, {**values, "mcpServers": {"mine": {"command": "x"}}})
-    argv = ClaudeRunner().command(job).argv
-    assert argv[argv.index("--mcp-config") + 1] == str(file)
+    local = {"hasTrustDialogAccepted": True, "mcpServers": {"here": {"command": "y"}, "both": {"command": "near"}}}
+    everywhere = {"mine": {"command": "x"}, "both": {"command": "far"}}
+    record(job, {"projects": {str(job.cwd.parent): local}, "mcpServers": everywhere})
+    assert defined(job) == {"mine": {"command": "x"}, "here": {"command": "y"}, "both": {"command": "near"}}
+    assert set(defined(replace(job, git=Path("/state/git")))) == {"mine", "here", "both", "teamchat"}
+    assert defined(replace(job, mcp=("here",))) == {"here": {"command": "y", "alwaysLoad": True}}
     assert ClaudeRunner().command(replace(job, access="read")).argv.count("--strict-mcp-config") == 1
+
+
+def test_those_of_the_folder_stay_where_it_is_not_trusted(job: Job) -> None:
+    here = {"here": {"command": "y"}}
+    record(job, {"projects": {str(job.cwd.parent): {"mcpServers": here}}, "mcpServers": {"mine": {"command": "x"}}})
+    assert defined(job) == defined(replace(job, access="full")) == here
+    assert "--strict-mcp-config" not in ClaudeRunner().command(job).argv
+    for other in (replace(job, access="read"), replace(job, mcp=()), replace(job, project_settings=True)):
+        assert "--mcp-config" not in ClaudeRunner().command(other).argv
 
 
 @pytest.mark.parametrize("version", ["2.1.329", "2.1.260"])
@@ -127,6 +146,8 @@ def test_without_a_repository_it_reaches_all_the_way_but_not_from_home(job: Job)
     home = Path(job.env["HOME"])
     trust(job, home)
     assert not trusts(home / "work", job.env)
+    (linked := home.parent / "linked").symlink_to(home)
+    assert not trusts(linked / "work", {**job.env, "HOME": str(linked)})
 
 
 @pytest.mark.parametrize(
@@ -151,7 +172,7 @@ def test_the_users_own_commands_above_are_none_of_the_projects(job: Job) -> None
     put(home / "key", "secret")
     (home / "work" / ".claude" / "commands" / "key.md").symlink_to(home / "key")
     trust(job, home / "work")
-    assert shown(replace(job, cwd=home / "work")) == {".git/HEAD": "", ".claude/commands/go.md": "---\n---\nGo."}
+    assert shown(replace(job, cwd=home / "work")) == {".git/HEAD": "", ".claude/commands/go.md": "---\n\n---\nGo."}
 
 
 def test_files_of_elsewhere_and_too_many_are_left_out(job: Job, tmp_path: Path) -> None:

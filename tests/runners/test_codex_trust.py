@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from teamchat.runners.codex_trust import without_project
+from teamchat.runners.codex_trust import CUT, LARGEST, without_project
+from teamchat.runners.toml import in_toml
 
 UP = "Always say ROOT."
 
@@ -65,6 +66,27 @@ def test_the_users_own_instructions_and_sizes_hold(cwd: Path) -> None:
     told = given(cwd, trusting(cwd, own))["developer_instructions"]
     assert told.startswith("Mine.\n\n# AGENTS.md instructions for ")
     assert told.endswith(f"<INSTRUCTIONS>\n{UP}\n\nNo\n</INSTRUCTIONS>")
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [("\x01" * 40_000, ""), ('"\\' * 16_000, "Mine. " * 10_000), ("x" * 120_000, ""), ("x", "\x7f" * 30_000)],
+)
+def test_an_argument_holds_it_and_what_is_cut_is_told(cwd: Path, text: str, own: str) -> None:
+    (cwd / "AGENTS.override.md").write_text(text)
+    (cwd.parents[1] / "AGENTS.md").unlink()
+    head = f"developer_instructions = {in_toml(own)}\nproject_doc_max_bytes = 200_000"
+    told = given(cwd, trusting(cwd, head))["developer_instructions"]
+    assert len(in_toml(told).encode()) <= LARGEST
+    assert CUT in told
+    assert told.endswith("</INSTRUCTIONS>")
+
+
+def test_what_an_argument_holds_is_whole(cwd: Path) -> None:
+    (cwd / "AGENTS.override.md").write_text("\x7f" * 10_000)
+    told = given(cwd, trusting(cwd))["developer_instructions"]
+    assert "\x7f" * 10_000 in told
+    assert CUT not in told
 
 
 def test_a_project_without_instructions_is_distrusted_alone(cwd: Path) -> None:

@@ -301,7 +301,17 @@ class TestGemini:
         assert runner.refusal(access, {"TMPDIR": "/tmp/a,b/teamchat-0"}) == (
             "Gemini splits a folder's name at a comma, and TMPDIR has one: set another TMPDIR"
         )
-        assert runner.refusal("full", {"TMPDIR": "/tmp/a-b/teamchat-0"}) is None
+        assert runner.refusal(access, {"TMPDIR": "/tmp/a-b/teamchat-0"}) is None
+
+    @pytest.mark.parametrize(("access", "refused"), [("read", True), ("edit", True), ("full", False)])
+    def test_policies_of_the_machine_switch_off_those_of_the_member(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, access: Access, *, refused: bool
+    ) -> None:
+        monkeypatch.setattr("teamchat.runners.gemini.SYSTEM_POLICIES", (tmp_path / "none", tmp_path))
+        assert GeminiRunner().refusal(access, {}) is None
+        (tmp_path / "ours.toml").touch()
+        told = f"the policies in {tmp_path} switch off --admin-policy, which bounds its tools"
+        assert GeminiRunner().refusal(access, {}) == (told if refused else None)
 
     def test_model_and_extra_arguments_come_last(self) -> None:
         argv = GeminiRunner().command(replace(JOB, model="flash", args=("--debug",))).argv

@@ -10,7 +10,8 @@ from teamchat.runners.front_matter import harmless
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        ("Do it.", "---\n---\nDo it."),
+        ("Do it.", "---\n\n---\nDo it."),
+        ("---\nhooks: x\n---\nDo it.", "---\n\n---\nDo it."),
         ("---\nname: a\n---\nDo it.\n", "---\nname: a\n---\nDo it.\n"),
         ("\ufeff---\r\nname: a\r\n---\r\nDo it.\r\n", "---\nname: a\n---\nDo it.\n"),
         ("---\nname: a\nhooks:\n  SessionStart:\n    - x\n# more\ndescription: |\n  two\n  lines\n---\nDo.",
@@ -19,7 +20,7 @@ from teamchat.runners.front_matter import harmless
          "---\ntools:\n- Read\n---\n"),
         ("---\nmcpServers: {a: b}\nsettings: x\n\nmodel: opus\n---\n---\nhooks: x\n---\n",
          "---\nmodel: opus\n---\n---\nhooks: x\n---\n"),
-        ("", "---\n---\n"),
+        ("", "---\n\n---\n"),
     ],
 )  # fmt: skip
 def test_harmless_keys_are_kept(text: str, kept: str) -> None:

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from teamchat.runners.toml import TooDeep, loads
+from teamchat.runners.toml import TooDeep, in_toml, loads
 from tests.core.texts import grows_linearly
 
 
@@ -43,3 +43,8 @@ def test_looking_for_deep_keys_takes_time_in_proportion_to_the_text(piece: str) 
             loads(text, 16)
 
     assert grows_linearly(read, piece)
+
+
+@pytest.mark.parametrize("value", ["".join(map(chr, range(0x2100))), ["a\x7fb", '"\\\n', "Ü\U0001f600"], ""])
+def test_what_is_written_reads_as_it_was(value: str | list[str]) -> None:
+    assert tomllib.loads(f"x = {in_toml(value)}") == {"x": value}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from teamchat.core.team import INSTALL
 from teamchat.runners.base import Access
+from teamchat.runners.toml import in_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,7 @@ def _agent(name: str, command: Sequence[str], *, first: bool) -> str:
 
 
 def _key(name: str, value: str | Sequence[str]) -> str:
-    # JSON's strings and lists of strings are TOML's, too
-    return f"{name} = {json.dumps(value, ensure_ascii=False)}"
+    return f"{name} = {in_toml(value)}"
 
 
 def _lines(*rows: Row) -> str:

@@ -1,0 +1,51 @@
+"""The folders that Claude goes by for a project: those up to its root, and the one it notes things of (2.1.330)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from teamchat.runners.regular_files import read_regular_text
+
+LONGEST = 1 << 16  # bytes of a file of git that only says where something is
+
+
+def folders(cwd: Path) -> list[Path]:
+    """The folder and those above it up to the root of its repository; all of them where there is none."""
+    upwards = [real := Path(os.path.realpath(cwd)), *real.parents]
+    root = next((number for number, folder in enumerate(upwards) if os.path.lexists(folder / ".git")), len(upwards))
+    return upwards[: root + 1]
+
+
+def noted_at(cwd: Path) -> Path:
+    """The folder under whose path Claude notes what belongs to a project, such as its local MCP servers.
+
+    That is the root of the repository, for a further work tree that of the main one, and `cwd` where there is none.
+    """
+    upwards = folders(cwd)
+    root = upwards[-1]
+    if not os.path.lexists(root / ".git"):
+        return upwards[0]
+    try:
+        return _main_of(root)
+    except (OSError, ValueError):
+        return root
+
+
+def _main_of(root: Path) -> Path:
+    """The main work tree, or the bare repository. Raises `OSError` and `ValueError` where `root` is no further one.
+
+    A folder's own word does not count: the repository has to name the folder, too.
+    """
+    own = _named(root, ".git")
+    common = _named(own, "commondir")
+    named = _named(own, "gitdir")
+    if own.parent != common / "worktrees" or os.path.realpath(named) != str(root / ".git"):
+        raise ValueError("no work tree of that repository")
+    return common.parent if common.name == ".git" else common
+
+
+def _named(folder: Path, name: str) -> Path:
+    """What a file of one line names, as seen from its folder."""
+    text = read_regular_text(folder / name, most=LONGEST).strip()
+    return Path(os.path.normpath(folder / text.removeprefix("gitdir:").strip()))
