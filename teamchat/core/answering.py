@@ -184,8 +184,9 @@ class Answering:
             tries += 1
 
     async def _turn(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
+        interrupted = Interrupted(f"{member.name} was interrupted before its turn began")
         if self.stopped(member.name):
-            return NoAnswer(route, Interrupted(f"{member.name} was interrupted before its turn began"))
+            return NoAnswer(route, interrupted)
         folder = self.folder / secrets.token_hex(8)
         scratch, answer = self.outside.scratch(folder), None
         try:
@@ -204,6 +205,8 @@ class Answering:
             self.outside.check(prepared)
             prepared, stays = await self.living.take(prepared)
             await wait_to_start(prepared, self.outside, self.stopper)
+            if self.stopper.asked:  # the prompt of a long conversation takes its time
+                return NoAnswer(route, interrupted)
             turn = self._begin(route, prepared, folder)
             self.emit(TurnStarted(turn, route))
             for warning in cut_warnings(turn, prepared.prompt, self.manager.get_message(route.request)):

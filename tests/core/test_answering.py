@@ -69,6 +69,7 @@ class Scene:
     events: list[ConversationEvent] = field(default_factory=list)
     noted: list[Event] = field(default_factory=list)
     hear: Callable[[ConversationEvent], None] = lambda _: None
+    check: Callable[[ReadyTurn], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self.db = Database(self.folder / "teamchat.db")
@@ -112,6 +113,7 @@ class Scene:
     def _check(self, turn: ReadyTurn) -> None:
         if turn.member.name in self.missing:
             raise AgentMissing(f"{turn.member.name}'s program is not installed", "install it")
+        self.check(turn)
 
     def _launch(self, launch: Launch) -> Running:
         name = launch.identity.member
@@ -181,6 +183,14 @@ def test_nothing_is_begun_once_a_stop_was_asked_for(scene: Scene) -> None:
     assert isinstance(result, NoAnswer)
     assert result.error.code is ExitCode.INTERRUPTED
     assert scene.turns == []
+
+
+def test_nothing_is_begun_where_the_stop_comes_while_the_prompt_is_built(scene: Scene) -> None:
+    scene.check = lambda _turn: scene.stopper.request()
+    result = scene.answer()
+    assert isinstance(result, NoAnswer)
+    assert result.error.code is ExitCode.INTERRUPTED
+    assert (scene.launched, scene.turns, scene.noted) == ([], [], [])
 
 
 # --- tries again
