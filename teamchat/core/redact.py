@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import cache
 
 from teamchat.core.key_shapes import INSIDE, SHAPES
+from teamchat.runners.environment import SECRET_NAME
 
-SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
 SHORTEST = 6  # characters; a shorter value ("1", "true") is no secret and stands everywhere
 
 # A word begins too behind a line end as JSON writes it, and behind a colour. Each has a sign that no key has, or a run

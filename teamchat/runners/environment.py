@@ -22,7 +22,8 @@ USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # of what a command ask
 BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # with the member's own value in what is asked for
 
 HIDDEN = "(hidden)"
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
+SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|(?<!ASK)PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
+"""The name of a variable whose value is taken for a secret; that of `GIT_ASKPASS` is a program."""
 _SECRET_VALUE = re.compile(r"://[^/\s@]+@")  # a password inside an address
 
 
@@ -56,5 +57,10 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, st
     return {name: _shown(name, after[name]) if name in after else None for name in names}
 
 
+def is_secret(name: str, value: str) -> bool:
+    """Whether the value of that variable is shown to nobody."""
+    return bool(SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
+
+
 def _shown(name: str, value: str) -> str:
-    return HIDDEN if value and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)) else value
+    return HIDDEN if value and is_secret(name, value) else value

@@ -281,10 +281,12 @@ def test_a_folder_that_is_replaced_before_the_process_starts_is_refused(stage: S
     assert list(home.iterdir()) == []
 
 
-def test_what_was_checked_is_checked_again_after_a_wait_for_others(stage: Stage) -> None:
+@pytest.mark.parametrize("like", ["claude", "plain"])
+@pytest.mark.parametrize("wait_s", [0, 0.05])
+def test_what_was_checked_is_checked_again_right_before_it_starts(stage: Stage, like: Like, wait_s: float) -> None:
     checked: list[str] = []
-    outside = replace(REAL, check=lambda turn: checked.append(turn.member.name), moment=lambda _: time.time() + 0.05)
-    runs(stage, "claude", like="claude")
+    outside = replace(REAL, check=lambda turn: checked.append(turn.member.name), moment=lambda _: time.time() + wait_s)
+    runs(stage, "claude", like=like)
     asyncio.run(wait_to_start(made_ready(stage), outside, Stopper()))
     assert checked == ["max"]
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from teamchat.core.printable import printable
 from teamchat.core.team.trust_files import file_states
-from teamchat.core.team.trust_needs import SECRET, Need, covered, fingerprint
+from teamchat.core.team.trust_needs import Need, covered, fingerprint
+from teamchat.runners.environment import is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -124,7 +125,7 @@ def _parts(need: Need) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     if need.key == "env":
         for pair in need.value:
             variable, _, value = pair.partition("=")
-            yield variable, "" if SECRET.search(variable) else printable(value), (pair,)
+            yield variable, "" if is_secret(variable, value) else printable(value), (pair,)
         return
     which = need.value[0] if need.key == "knowledge" else ""
     yield which, need.line.removeprefix(f"{printable(need.member)} "), need.value

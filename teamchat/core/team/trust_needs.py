@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,11 +13,11 @@ from typing import TYPE_CHECKING
 from teamchat.core.printable import printable
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team
 from teamchat.core.team.trust_files import file_states
+from teamchat.runners.environment import is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 WHOLE_TEAM = "the team"  # no member is called that: a name has no space
 
 
@@ -80,7 +79,7 @@ def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
     if member.args:
         yield _need(member.name, "args", f"runs {spec.name} with {shlex.join(member.args)}", member.args)
     if member.env:
-        pairs = [f"{name}={'...' if SECRET.search(name) else value}" for name, value in member.env.items()]
+        pairs = [f"{name}={'...' if is_secret(name, value) else value}" for name, value in member.env.items()]
         values = (f"{name}={value}" for name, value in sorted(member.env.items()))
         yield _need(member.name, "env", f"runs with {shlex.join(pairs)}", values)
     if member.env_keep:

@@ -103,15 +103,16 @@ REAL = Outside(watching(launch), check_runnable, moment=take_moment)
 
 
 async def wait_to_start(turn: ReadyTurn, outside: Outside, stopper: Stopper) -> None:
-    """Wait while others start CLIs of the same vendor; what was checked before is checked again after it.
+    """Wait while others start CLIs of the same vendor; what was checked before is checked again right before the start.
 
     Raises `Interrupted` when a stop is requested meanwhile, and what the check raises.
     """
     await outside.comes(turn.member.name)
-    if not outside.live or turn.runner.vendor is None or turn.setup.same_process:
+    if not outside.live:
         return
-    if (left := outside.moment(turn.runner.vendor) - outside.now()) > 0:
+    vendor = None if turn.setup.same_process else turn.runner.vendor
+    if vendor and (left := outside.moment(vendor) - outside.now()) > 0:
         await stopper.sleep(left)
         if stopper.asked:
             raise Interrupted(f"{turn.member.name} was interrupted before its turn began")
-        outside.check(turn)
+    outside.check(turn)
