@@ -10,7 +10,7 @@ import pytest
 
 from teamchat.core.team.file import load
 from teamchat.core.team.trust import TrustStore
-from teamchat.core.team.trust_files import LARGE
+from teamchat.core.team.trust_files import LARGE, MOST_FOLDERS, file_states
 
 MEMBER = '[[members]]\nname = "al"\nagent = "own"\n'
 CLAUDE = '[[members]]\nname = "max"\nagent = "claude"\n'
@@ -40,6 +40,19 @@ def runs(*command: str) -> str:
         (runs("sh", "-c", "python -I -m tools.x --fast"), "tools/x.py"),
         (CLAUDE + 'env = { NODE_OPTIONS = "--max-old-space-size=99 --require ./x.js" }', "x.js"),
         (runs("env", "NODE_OPTIONS=--require=./x.js", "node"), "x.js"),
+        (runs("bash", "-c", "cd tools && ./run.sh"), "tools/run.sh"),
+        (runs("bash", "-c", "cd tools; cd in; . ./x"), "tools/in/x"),
+        (runs("bash", "-c", "(cd tools/; make agent)"), "tools/Makefile"),
+        (runs("bash", "-c", '"$PWD/run.sh"'), "run.sh"),
+        (runs("bash", "-c", 'cd tools && "${PWD}/run.sh"'), "tools/run.sh"),
+        (runs("bash", "-c", "exec $(pwd)/run.sh"), "run.sh"),
+        (runs("/bin/bash", "-c", "/bin/sh x"), "x"),
+        (runs("make", "-C", "tools"), "tools/Makefile"),
+        (runs("make", "-Ctools"), "tools/Makefile"),
+        (runs("nice", "make"), "Makefile"),
+        (runs("npm", "--prefix", "tools", "start"), "tools/package.json"),
+        (runs("npm", "--prefix=tools", "start"), "tools/package.json"),
+        (runs("env", "-C", "tools", "bash", "x"), "tools/x"),
         (runs("python3", "-m", "mod"), "mod.py"),
         (runs("python3", "-m", "pack.tool"), "pack/tool.py"),
         (runs("python3", "-m", "pack"), "pack/__main__.py"),
@@ -79,6 +92,23 @@ def test_a_script_needs_neither_a_mode_nor_an_ending(text: str, tmp_path: Path, 
     store.grant(team)
     (tmp_path / "x").write_text("two")
     assert store.standing(team).changes == ("x has changed",)
+
+
+def test_words_below_a_folder_outside_of_the_workspace_are_not_looked_for(tmp_path: Path, store: TrustStore) -> None:
+    write(tmp_path / "tools" / "run.sh", "one")
+    write(tmp_path / "proj" / "teamchat.toml", runs("bash", "-c", f"cd {tmp_path}/tools && ./run.sh"))
+    team = load(tmp_path / "proj" / "teamchat.toml")
+    store.grant(team)
+    write(tmp_path / "tools" / "run.sh", "two")
+    assert store.is_trusted(team)
+
+
+def test_a_command_with_many_folders_is_looked_through_at_a_bound(tmp_path: Path) -> None:
+    names = [f"f{number}" for number in range(3 * MOST_FOLDERS)]
+    for name in names:
+        write(tmp_path / name / "run.sh", "one")
+    write(tmp_path / "teamchat.toml", runs("bash", "-c", f"cd {' '.join(names)}; ./run.sh"))
+    assert len(file_states(load(tmp_path / "teamchat.toml"))) == MOST_FOLDERS
 
 
 def test_what_a_shell_reads_and_writes_may_change(tmp_path: Path, store: TrustStore) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -48,6 +48,8 @@ READS_A_SCRIPT = frozenset(
 ENDINGS = frozenset(
     {".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".pl", ".php", ".lua"}
 )
+MOST_FOLDERS = 8  # beside the member's own that its words may name
+_HERE = re.compile(r"\$PWD\b|\$\{PWD\}|\$\( *pwd *\)|` *pwd *`")
 _BETWEEN = re.compile(r"[\s;&|()<>{}'\"`$=,:]+")  # the words of a shell's text
 
 
@@ -57,12 +59,30 @@ def file_states(team: Team) -> dict[Path, str]:
 
 
 def files_of(team: Team, member: Member) -> set[Path]:
-    """Those of one member, seen from where it works."""
-    command = team.agent_of(member).command
-    words = (*command[1:], *member.args)
-    named = (*words, *_modules(words), *BUILT_BY.get(Path(command[0]).name, ()))
-    scripts = {file for word in named for file in _scripts(word, member.cwd)}
-    return {*scripts, *_of_env(team, member), *_program(team, member), *_on_path(team, member)}
+    """Those of one member, seen from where it works and from the folders of the workspace that its words name."""
+    program, *words = (_HERE.sub("./", word) for word in (*team.agent_of(member).command, *member.args))
+    values = [_HERE.sub("./", value) for value in member.env.values()]
+    folders = _folders(team, member.cwd, (*words, *values))
+    of_env = (file for value in values for file in _scripts("", [value], folders))
+    scripts = {*_scripts(program, words, folders), *(file for file in of_env if _in_workspace(team, file))}
+    return {*scripts, *_program(team, member), *_on_path(team, member)}
+
+
+def _folders(team: Team, cwd: Path, words: Iterable[str]) -> list[Path]:
+    """`cwd`, and up to `MOST_FOLDERS` of the workspace that a word names from one of these (`cd tools`, `-C sub`)."""
+    parts = dict.fromkeys(part for word in words for part in (word, *_parts(word)))
+    named = [part.removeprefix("-C") for part in parts]
+    found = {os.path.realpath(cwd): cwd}
+    for folder in (waiting := [cwd]):
+        for part in named:
+            place = os.path.join(folder, part)  # noqa: PTH118 (each turn looks for all of them)
+            if part and os.path.isdir(place) and (real := os.path.realpath(place)) not in found:  # noqa: PTH112
+                if len(found) > MOST_FOLDERS:
+                    return waiting
+                if _in_workspace(team, Path(real)):
+                    found[real] = Path(real)
+                    waiting.append(found[real])
+    return waiting
 
 
 def _modules(words: Iterable[str]) -> Iterator[str]:
@@ -72,13 +92,29 @@ def _modules(words: Iterable[str]) -> Iterator[str]:
             yield word.replace(".", "/")
 
 
-def _scripts(word: str, cwd: Path) -> Iterator[Path]:
-    """The files that a word names as a whole, or behind its `=`; of those in a shell's text only what is run."""
-    for part in {word, word.partition("=")[2]}:
-        yield from _named(part, cwd)
-    parts = [part for part in _BETWEEN.split(word) if part]
-    for before, part in pairwise(["", *(part for part in parts if not part.startswith("-")), *_modules(parts)]):
-        yield from (file for file in _named(part, cwd) if before in READS_A_SCRIPT or _is_script(file))
+def _scripts(program: str, words: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:
+    """The files that words name as a whole, or behind their `=`; of those in a shell's text only what is run."""
+    for word in (*words, *_modules(words)):
+        for part in {word, word.partition("=")[2]}:
+            yield from _named(part, folders[0])
+    for parts in ((program, *words), *(("", *_parts(word)) for word in words)):
+        for folder in folders:
+            yield from _run(parts, folder)
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in _BETWEEN.split(text) if part]
+
+
+def _run(parts: Sequence[str], folder: Path) -> Iterator[Path]:
+    """The files in `folder` that a command of these words runs."""
+    named = (part for part in parts if not part.startswith("-"))
+    for before, part in pairwise([*named, *_modules(parts)]):
+        reads = before.rpartition("/")[2] in READS_A_SCRIPT
+        yield from (file for file in _named(part, folder) if reads or _is_script(file))
+    for part in parts:
+        for name in BUILT_BY.get(part.rpartition("/")[2], ()):
+            yield from _named(name, folder)
 
 
 def _named(word: str, cwd: Path) -> Iterator[Path]:
@@ -98,12 +134,6 @@ def _is_script(file: Path) -> bool:
             return opened.read(2) == b"#!"
     except OSError:
         return False
-
-
-def _of_env(team: Team, member: Member) -> Iterator[Path]:
-    """The scripts of the workspace that variables name; elsewhere it may be a login, which is not opened."""
-    found = (file for value in member.env.values() for file in _scripts(value, member.cwd))
-    yield from (file for file in found if _in_workspace(team, file))
 
 
 def _program(team: Team, member: Member) -> Iterator[Path]:
