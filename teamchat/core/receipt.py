@@ -18,6 +18,7 @@ from teamchat.runners.base import Access, Memory
 Purpose = Literal["reply", "summary", "lessons"]
 """What a turn is to give: a message of the conversation, or something that is made of it."""
 MOST_MARKED = 5  # names of files in a line
+NOT_ALL = "there are too many to look at all of them"
 CODES = {
     FailureKind.AGENT: ExitCode.MEMBER_FAILED,
     FailureKind.RATE_LIMIT: ExitCode.MEMBER_FAILED,
@@ -89,7 +90,8 @@ class Outcome:
     that it refused the agent: None where none was told and its version is not proven to tell of them. `left` names
     processes that outlived the agent and were ended.
     `failed_tools` counts the calls that failed, those that were refused included. `files_that_run` are files by which
-    other tools run something (hooks, tasks, build rules) and that changed in the turn, by whomever.
+    other tools run something (hooks, tasks, build rules) and that changed in the turn, by whomever;
+    `not_all_looked_at`: there are more such files than are compared.
     """
 
     exit_code: int | None
@@ -102,6 +104,7 @@ class Outcome:
     denied: tuple[Denied, ...] | None = ()
     files: tuple[str, ...] = ()
     files_that_run: tuple[str, ...] = ()
+    not_all_looked_at: bool = False
     tools: int = 0
     failed_tools: int | None = None
     left: tuple[str, ...] = ()
@@ -111,12 +114,13 @@ class Outcome:
 
     @property
     def marked(self) -> str | None:
-        """What a person is told of files that run things, by the first of them; None where none changed."""
+        """What a person is told of files that run things, by the first of them; None where it is known none changed."""
         names, more = self.files_that_run[:MOST_MARKED], len(self.files_that_run) - MOST_MARKED
         if not names:
-            return None
+            return f"may have changed files that run things: {NOT_ALL}" if self.not_all_looked_at else None
         rest = f" and {more} more" if more > 0 else ""
-        return f"changed files that run things: {', '.join(map(printable, names))}{rest}"
+        unknown = f"; {NOT_ALL}" if self.not_all_looked_at else ""
+        return f"changed files that run things: {', '.join(map(printable, names))}{rest}{unknown}"
 
     @property
     def code(self) -> ExitCode:

@@ -40,7 +40,8 @@ class Launch:
     has ended, its guardian does. `stays` has the turn run in a process that outlives it; that one's standard input is
     left open. `through` is a program of ours, with its arguments, that runs `argv` in its turn. `version` is that
     of the installed program, where it is known. `login` names the variables that its login is from, as `Login` does.
-    `real_cwd` is where `cwd` must really be; None lets it be anywhere.
+    `real_cwd` is where `cwd` must really be; None lets it be anywhere. `may_write` is False where its CLI bounds it to
+    reading.
     """
 
     argv: tuple[str, ...]
@@ -57,6 +58,7 @@ class Launch:
     version: str | None = None
     login: tuple[str, ...] | None = None
     real_cwd: Path | None = None
+    may_write: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Exit:
     `seconds` is how long it ran. `over_limit` is the limit of output in bytes if it was killed for that. `cwd` is where
     a recorded one ran, if its output tells, `version` that of its CLI ("" if it was not known) and `login` the
     variables that its login was from, as `Login` has them. `changed` are files that run things and
-    changed while it ran, relative to where it ran.
+    changed while it ran, relative to where it ran; `not_all_looked_at`: there are more of them than are compared.
     """
 
     code: int
@@ -94,6 +96,7 @@ class Exit:
     version: str | None = None
     login: tuple[str, ...] | None = None
     changed: tuple[str, ...] = ()
+    not_all_looked_at: bool = False
 
 
 class SpawnFailed(Exception):

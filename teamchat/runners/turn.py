@@ -88,7 +88,7 @@ class TurnEnd:
     `cwd` is where it ran, if that was elsewhere: of a recording. `version` is that of the CLI, as its output or its
     recording tells it ("" where a recording has none). `login` names the variables that a recorded one had its login
     from, as `Login` does. `interrupted`: a person has ended it. `untold`: its process ended by itself, and the CLI told
-    neither an end of the turn nor an error. `changed` is that of `Exit`.
+    neither an end of the turn nor an error. `changed` and `not_all_looked_at` are those of `Exit`.
     """
 
     text: str
@@ -105,6 +105,7 @@ class TurnEnd:
     stderr_tail: str = ""
     left: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    not_all_looked_at: bool = False
     cwd: Path | None = None
     login: tuple[str, ...] | None = None
     untold: bool = False
@@ -317,6 +318,7 @@ class _Turn:
             stderr_tail=tail,
             left=ended.left if ended else (),
             changed=ended.changed if ended else (),
+            not_all_looked_at=ended is not None and ended.not_all_looked_at,
             cwd=ended.cwd if ended else None,
             login=ended.login if ended else None,
             untold=self.cut is None and self.facts.done is None and not self.facts.error,

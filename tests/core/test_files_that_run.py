@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from teamchat.core.agent_types import Like
 from teamchat.core.receipt import Outcome
-from teamchat.core.team import AgentSpec
-from teamchat.core.turn.files_that_run import MOST_READ, files_that_run
+from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Member
+from teamchat.core.turn.files_that_run import MOST_LOOKED_AT, MOST_READ, files_that_run, may_write, watching
+from teamchat.runners.agent_events import Failure
+from teamchat.runners.running import Chunk, Exit, Launch
 from tests.cli.scene import actors, objects, steady
 from tests.core.stage import Stage, team_of
 from tests.crew import crew
@@ -70,8 +75,8 @@ def test_what_a_shell_command_changed_is_marked(tmp_path: Path, script: str, nam
 def test_a_change_at_the_root_of_the_repository_is_seen_from_a_folder_in_it(tmp_path: Path) -> None:
     repository(tmp_path / "repo")
     assert marked(done_by_shell(tmp_path, "echo > ../.envrc; echo > .env", tmp_path / "repo" / "sub")) == (
-        ".env",
         "../.envrc",
+        ".env",
     )
 
 
@@ -123,6 +128,112 @@ def test_a_recording_has_what_the_file_system_showed(world: Path) -> None:
     assert (played.code, "changed files that run things: .envrc" in played.err) == (0, True), played.err
 
 
+def flooded(root: Path, count: int) -> Path:
+    """A repository with that many commands of Claude's."""
+    repository(root)
+    commands = root / ".claude" / "commands"
+    commands.mkdir(parents=True)
+    for number in range(count):
+        (commands / f"{number}.md").write_text("x")
+    return root
+
+
+def test_what_was_not_looked_at_is_said_and_the_other_folders_are_looked_at(tmp_path: Path) -> None:
+    folder = flooded(tmp_path / "repo", MOST_LOOKED_AT + 1)
+    stage = done_by_shell(tmp_path, "echo ls > .git/hooks/post-merge; echo > .envrc", folder)
+    assert set(marked(stage)) == {".git/hooks/post-merge", ".envrc"}
+    assert stage.turns[0].outcome is not None
+    assert stage.turns[0].outcome.not_all_looked_at
+    (warning,) = stage.warnings
+    assert warning.endswith("; there are too many to look at all of them")
+
+
+@pytest.mark.parametrize("script", ["true", "rm .claude/commands/*0.md", "echo y > .claude/commands/new.md"])
+def test_a_full_folder_in_which_nothing_that_was_looked_at_changed_names_no_file_in_vain(
+    tmp_path: Path, script: str
+) -> None:
+    stage = done_by_shell(tmp_path, script, flooded(tmp_path / "repo", 2 * MOST_LOOKED_AT))
+    assert [name for name in marked(stage) if (tmp_path / "repo" / name).exists() and "new.md" not in name] == []
+    assert len(stage.warnings) == 1
+    if script == "true":
+        assert stage.warnings == [
+            "max may have changed files that run things: there are too many to look at all of them"
+        ]
+
+
+def test_a_folder_that_fills_up_in_the_turn_is_said(tmp_path: Path) -> None:
+    repository(tmp_path / "repo")
+    script = "mkdir -p .claude/commands; cd .claude/commands; i=0; while [ $i -le 1000 ]; do : > $i; i=$((i+1)); done"
+    stage = done_by_shell(tmp_path, script, tmp_path / "repo")
+    assert marked(stage)
+    assert stage.warnings[0].endswith("; there are too many to look at all of them")
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "writes"),
+    [
+        ("claude", {}, False),
+        ("codex", {}, False),
+        ("gemini", {}, False),
+        ("claude", {"access": "edit"}, True),
+        ("claude", {"access": "full"}, True),
+        ("claude", {"mcp": ("x",)}, True),
+        ("claude", {"args": ("--x",)}, True),
+        ("claude", {"project_settings": True}, True),
+    ],
+)
+def test_a_member_may_write_unless_its_cli_bounds_it_to_reading(
+    tmp_path: Path, name: str, keys: dict[str, Any], *, writes: bool
+) -> None:
+    (agent,) = (one for one in BUILTIN_AGENTS.values() if one.name == name)
+    assert may_write(Member("max", "ai", tmp_path, agent=name, **keys), agent) is writes
+
+
+@pytest.mark.parametrize("like", ["plain", "claude"])
+def test_a_program_of_the_teams_own_may_write_whatever_its_access(tmp_path: Path, like: Like) -> None:
+    assert may_write(Member("max", "ai", tmp_path, agent="claude"), AgentSpec("claude", ("./claude.sh",), like))
+
+
+class Ended:
+    """A process that wrote a file and has ended."""
+
+    exit = Exit(0)
+
+    def __init__(self, what: Launch) -> None:
+        (what.cwd / ".envrc").write_text(str(what.may_write))
+
+    def over(self) -> None: ...
+
+    def end_input(self) -> bool:
+        return False
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None: ...
+
+    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+        yield Chunk("out", b"", 0.0)
+
+
+@pytest.mark.parametrize("read_to_its_end", [True, False])
+@pytest.mark.parametrize("may_write", [True, False])
+def test_nothing_is_looked_at_where_nothing_can_be_written(
+    tmp_path: Path, *, may_write: bool, read_to_its_end: bool
+) -> None:
+    process = watching(Ended)(Launch(("x",), tmp_path, {}, b"", tmp_path, may_write=may_write))
+
+    async def ended() -> Exit | None:
+        async for _ in process.chunks():
+            pass
+        return process.exit
+
+    end = asyncio.run(ended()) if read_to_its_end else process.exit
+    assert end == Exit(0, changed=(".envrc",) if may_write else ())
+
+
+def test_ten_thousand_paths_are_known_at_once() -> None:
+    paths = [f"{'deep/' * 20}file-{number}.py" for number in range(10_000)]
+    assert files_that_run([*paths, "a/.env"]) == ("a/.env",)
+
+
 @pytest.mark.parametrize(
     ("path", "runs"),
     [
@@ -133,6 +244,12 @@ def test_a_recording_has_what_the_file_system_showed(world: Path) -> None:
         (".claude/notes.md", False),
         ("Makefile.am", False),
         ("", False),
+        ("deep/.env/", True),
+        (".git//hooks/./pre-push", True),
+        (".claude/commands/a\nb", True),
+        ("my.env", False),
+        (".claude/commands/", False),
+        (".claude/commands/deep/x.md", False),
     ],
 )
 def test_a_path_is_known_by_its_end(path: str, *, runs: bool) -> None:

@@ -196,6 +196,7 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "denied": None if outcome.denied is None else [dataclasses.asdict(denied) for denied in outcome.denied],
         "files": list(outcome.files),
         "files_that_run": list(outcome.files_that_run),
+        "not_all_looked_at": outcome.not_all_looked_at,
         "tools": outcome.tools,
         "failed_tools": outcome.failed_tools,
         "left": list(outcome.left),

@@ -117,7 +117,8 @@ class TurnLine(Line):
     beginning. `existing` are the `@paths` that existed, `slash` is the custom command that its person typed, `cwd` the
     folder of the agent where its output names it. `version` is that of the CLI where it is known. `login` names the
     variables that its login was from: none where it was a stored one, null where that is not known.
-    `changed` are files that run things and changed in the turn.
+    `changed` are files that run things and changed in the turn; `not_all_looked_at`: there are more of them than are
+    compared.
     `exit_code` is null where `error` says why it was not started.
     """
 
@@ -141,6 +142,7 @@ class TurnLine(Line):
     seconds: Seconds = 0.0
     left: list[str] = []
     changed: list[str] = []
+    not_all_looked_at: bool = False
     error: ErrorLine | None = None
 
     @field_validator("output")

@@ -179,6 +179,7 @@ class CassetteWriter:
                 "seconds": round(turn.exit.seconds, 3),
                 "left": turn.exit.left,
                 "changed": turn.exit.changed,
+                "not_all_looked_at": turn.exit.not_all_looked_at,
             }
         output = [encoded(line) for line in lines]  # clean already, and base64 has no secrets to be seen
         return Entry.model_validate({"turn": {**self._clean(values), "output": output}})

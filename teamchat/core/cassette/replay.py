@@ -44,7 +44,17 @@ def recorded_turn(line: TurnLine) -> RecordedTurn:
         chunks=tuple(_chunk(at, stream, text) for at, stream, text in line.output),
         exit=None
         if code is None
-        else Exit(code, tuple(line.left), line.over_limit, line.seconds, cwd, version, login, tuple(line.changed)),
+        else Exit(
+            code,
+            tuple(line.left),
+            line.over_limit,
+            line.seconds,
+            cwd,
+            version,
+            login,
+            tuple(line.changed),
+            line.not_all_looked_at,
+        ),
         cut=Cut(Failure(cut.kind, cut.reason, cut.hint), cut.at) if cut else None,
         error=NotStarted(error.kind, error.text, error.hint) if error else None,
         at=line.at,

@@ -6,14 +6,17 @@ is marked, whether the CLI told of the change or only the file system shows it, 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
+import re
 import stat
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
-from contextlib import aclosing
-from dataclasses import replace
-from pathlib import Path, PurePath
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.runners.agent_events import Failure
 from teamchat.runners.regular_files import read_regular
 from teamchat.runners.running import Chunk, Cut, Exit, Launch, Launcher, Running
@@ -32,21 +35,38 @@ KNOWN = (
     ".cargo/config.toml", ".github/workflows/*", ".gitlab-ci.yml", "Jenkinsfile",
 )  # fmt: skip
 UNOPENED = frozenset({".env", ".npmrc"})  # which may hold a login
-MOST_READ = 1 << 20  # bytes of a file whose content is compared; a larger one counts by its size and times
+MOST_READ = 1 << 18  # bytes of a file whose content is compared; a larger one counts by its size and times
+MOST_LOOKED_AT = 1_000  # names, and up to one more of each pattern
+_KNOWN = re.compile("(?:^|/)(?:" + "|".join(re.escape(known).replace(r"\*", "[^/]+") for known in KNOWN) + r")\Z")
+
+_Place = tuple[Path, str]
 
 
 def files_that_run(paths: Iterable[str]) -> tuple[str, ...]:
     """Those of the paths that are such files, wherever they lie."""
-    return tuple(dict.fromkeys(path for path in paths if any(PurePath(path).match(known) for known in KNOWN)))
+    return tuple(dict.fromkeys(path for path in paths if _KNOWN.search(os.path.normpath(path))))
+
+
+def may_write(member: Member, agent: AgentSpec) -> bool:
+    """Whether the member's turn can change files, as far as is known.
+
+    It cannot where one of the three CLIs bounds it to reading. A program of the team's own bounds nothing. Servers,
+    settings of the project and arguments run or allow what the CLI does not bound.
+    """
+    reads = member.access == "read" and agent in BUILTIN_AGENTS.values()
+    return not reads or bool(member.mcp or member.project_settings or member.args)
 
 
 def watching(launcher: Launcher) -> Launcher:
     """The same, whose processes tell at their exit which such files changed while they ran, from the folder's view.
 
-    Looked at are the known names in the folder and at the root of its repository, not in folders below.
+    Looked at are the known names in the folder and at the root of its repository, not in folders below. Nothing is
+    where the launch says that its process cannot write.
     """
 
     def launch(what: Launch) -> Running:
+        if not what.may_write:
+            return launcher(what)
         before = _look(what.cwd)
         return _Watched(launcher(what), what.cwd, before)
 
@@ -54,15 +74,20 @@ def watching(launcher: Launcher) -> Launcher:
 
 
 class _Watched:
-    def __init__(self, process: Running, cwd: Path, before: Mapping[Path, str]) -> None:
+    def __init__(self, process: Running, cwd: Path, before: _Look) -> None:
         self._process, self._cwd, self._before = process, cwd, before
         self._exit: Exit | None = None
 
     @property
     def exit(self) -> Exit | None:
         if self._exit is None and (ended := self._process.exit):
-            self._exit = replace(ended, changed=_changed(self._before, _look(self._cwd), self._cwd))
+            self._exit = self._compared(ended)
         return self._exit
+
+    def _compared(self, ended: Exit) -> Exit:
+        after = _look(self._cwd)
+        changed = tuple(os.path.relpath(file, self._cwd) for file in _changed(self._before, after))
+        return replace(ended, changed=changed, not_all_looked_at=bool(self._before.cut or after.cut))
 
     def over(self) -> None:
         self._process.over()
@@ -77,30 +102,55 @@ class _Watched:
         async with aclosing(self._process.chunks()) as chunks:
             async for chunk in chunks:
                 yield chunk
+        if self._exit is None and (ended := self._process.exit):  # others of the team go on meanwhile
+            self._exit = await asyncio.to_thread(self._compared, ended)
 
 
-def _changed(before: Mapping[Path, str], after: Mapping[Path, str], cwd: Path) -> tuple[str, ...]:
-    names = dict.fromkeys((*before, *after))
-    return tuple(os.path.relpath(file, cwd) for file in names if before.get(file) != after.get(file))
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the names that were looked at held: what tells a file from another content, None where there is none.
+
+    `places` says by which folder and pattern each was found, `cut` which of these have names that were not looked at.
+    """
+
+    states: Mapping[Path, str | None]
+    places: Mapping[Path, _Place]
+    cut: frozenset[_Place]
+
+    def tells(self, file: Path, place: _Place) -> bool:
+        return file in self.states or place not in self.cut
 
 
-def _look(cwd: Path) -> dict[Path, str]:
-    """The known files that are there, each with what tells it from another content."""
-    found: dict[Path, str] = {}
-    for file in _known_in(cwd):
-        if state := _state(file):
-            found[file] = state
-    return found
+def _changed(before: _Look, after: _Look) -> Iterator[Path]:
+    """Those that differ, as far as both looks tell."""
+    for file, place in sorted((dict(before.places) | dict(after.places)).items()):
+        told = before.tells(file, place) and (after.tells(file, place) or not os.path.lexists(file))
+        if told and before.states.get(file) != after.states.get(file):
+            yield file
 
 
-def _known_in(cwd: Path) -> Iterator[Path]:
+def _look(cwd: Path) -> _Look:
+    """Take one name of each pattern in turn, so that a full folder keeps no other from being looked at."""
     root = next((folder for folder in (cwd, *cwd.parents) if os.path.lexists(folder / ".git")), cwd)
-    for folder in dict.fromkeys((cwd, root)):
-        for known in KNOWN:
-            try:
-                yield from sorted(folder.glob(known)) if "*" in known else (folder / known,)
-            except OSError:  # a folder that may not be looked into
-                continue
+    left = {(folder, known): _matching(folder, known) for folder in dict.fromkeys((cwd, root)) for known in KNOWN}
+    places: dict[Path, _Place] = {}
+    while left and len(places) < MOST_LOOKED_AT:
+        for place, files in tuple(left.items()):
+            if file := next(files, None):
+                places[file] = place
+            else:
+                del left[place]
+    return _Look({file: _state(file) for file in places}, places, frozenset(left))
+
+
+def _matching(folder: Path, known: str) -> Iterator[Path]:
+    parent, several, rest = known.partition("*")
+    if not several:
+        yield folder / known
+        return
+    with suppress(OSError), os.scandir(folder / parent) as entries:  # `glob` reads a whole folder first
+        for entry in entries:
+            yield from _matching(Path(entry.path), rest.removeprefix("/"))
 
 
 def _state(file: Path) -> str | None:

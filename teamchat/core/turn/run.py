@@ -13,7 +13,7 @@ from teamchat.core.ledger import reports_denials
 from teamchat.core.memory import Thread, own_share
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import TimedEvent
-from teamchat.core.turn.files_that_run import files_that_run
+from teamchat.core.turn.files_that_run import files_that_run, may_write
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.agent_events import (
     AgentEvent,
@@ -104,6 +104,7 @@ async def run(
         through=turn.command.through,
         version=installed,
         login=login,
+        may_write=may_write(member, turn.agent),
     )
     try:
         turn.scratch.mkdir(0o700)
@@ -202,6 +203,7 @@ def _outcome(
         denied=end.denied if end.denied or reports_denials(turn.runner, version) else None,
         files=files,
         files_that_run=tuple(dict.fromkeys((*files_that_run(files), *end.changed))),
+        not_all_looked_at=end.not_all_looked_at,
         tools=collected.count(ToolCall),
         failed_tools=collected.failed(),
         left=end.left,
