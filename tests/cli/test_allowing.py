@@ -23,10 +23,15 @@ NOTE = "reads files; has no tool that writes or runs anything (--tools Read,Grep
         ("mcp__github__list_issues", "{}", 'mcp = ["github"]'),
         ("mcp__my_own__do_it", "{}", 'mcp = ["my_own"]'),
         ("mcp_github_list_issues", "{}", 'mcp = ["github"]'),
+        ("mcp_my_tools_run", "{}", 'mcp = ["my_tools"]'),
+        ("mcp__a_b__run", "{}", 'mcp = ["a.b"]'),
+        ("mcp__teamchat__git_log", "{}", "git = true"),
+        ("mcp_teamchat_git_log", "{}", "git = true"),
+        ("mcp_nobody_knows_run", "{}", "mcp"),
     ],
 )
 def test_each_tool_has_its_key(tool: str, detail: str, key: str) -> None:
-    assert keys_for([Denied(tool, detail)], NOTE) == key
+    assert keys_for([Denied(tool, detail)], NOTE, ["github", "my", "my_own", "my_tools", "a.b"]) == key
 
 
 def test_each_key_is_named_once() -> None:
@@ -37,3 +42,9 @@ def test_each_key_is_named_once() -> None:
 def test_a_key_that_the_member_has_is_not_named() -> None:
     denied = [Denied("WebFetch", "a"), Denied("Bash", "git log")]
     assert keys_for(denied, "reads files (--tools x); web, no MCP server, git") == "access or allow"
+
+
+@pytest.mark.parametrize("tool", ["mcp__github__list", "mcp_my_tools_run", "mcp__teamchat__git_log"])
+def test_a_server_that_the_member_has_is_not_named(tool: str) -> None:
+    note = "reads files (--tools x); no web, MCP servers github, my_tools, git"
+    assert keys_for([Denied(tool, "{}")], note, ["github", "my", "my_tools"]) == "access or allow"

@@ -2,33 +2,54 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
+from teamchat.runners import git_server
 from teamchat.runners.agent_events import Denied
 
 _WEB = frozenset({"WebFetch", "WebSearch", "web_fetch", "google_web_search", "web_search"})
 _SHELLS = frozenset({"Bash", "run_shell_command", "command_execution"})
 _GIT = re.compile(r"(?:^|[;&|(])\s*git\s")
-_SERVER = re.compile(r"mcp_(?:_(?P<claude>.+?)__|(?P<gemini>[^_]+)_)")
+_ODD = re.compile(r"[^A-Za-z0-9_-]")  # in a server's name: `_` in the names of its tools
+_SERVERS = "MCP servers "  # in the note, before the names of those that the member has
 _OTHERWISE = "access or allow"
 
 
-def keys_for(denied: Iterable[Denied], note: str) -> str:
-    """The keys, each as it is written; `note` is what the receipt says that the member had.
+def keys_for(denied: Iterable[Denied], note: str, servers: Collection[str] = ()) -> str:
+    """The keys, each as it is written.
 
-    A member that has a key already is not told to have it, whatever the reason was for which it was denied.
+    `note` is what the receipt says that the member had. `servers` are the MCP servers that the user has set up: a
+    tool's name does not tell where its server's name ends. A member that has a key already is not told to have it,
+    whatever the reason was for which it was denied.
     """
-    there = set(note.rpartition("; ")[2].split(", "))
-    return " or ".join(dict.fromkeys(key for one in denied for key in _keys(one, there)))
+    there = set(note.rpartition("; ")[2].replace(_SERVERS, "").split(", "))
+    return " or ".join(dict.fromkeys(key for one in denied for key in _keys(one, there, servers)))
 
 
-def _keys(denied: Denied, there: set[str]) -> Iterator[str]:
+def _keys(denied: Denied, there: set[str], servers: Collection[str]) -> Iterator[str]:
     if denied.tool in _WEB and "web" not in there:
         yield "web = true"
     elif denied.tool in _SHELLS and _GIT.search(denied.detail) and "git" not in there:
         yield "git = true"
-    elif server := _SERVER.match(denied.tool):
-        yield f'mcp = ["{server["claude"] or server["gemini"]}"]'
+    elif denied.tool.startswith("mcp_"):
+        yield _key_of_server(denied.tool, there, servers)
     else:
         yield _OTHERWISE
+
+
+def _key_of_server(tool: str, there: set[str], servers: Collection[str]) -> str:
+    known = sorted({*servers, *there, git_server.NAME}, key=len, reverse=True)
+    server = next((name for name in known if tool.startswith(_beginnings(name))), None)
+    if server is None:
+        return "mcp"
+    if server == git_server.NAME:
+        return _OTHERWISE if "git" in there else "git = true"
+    return _OTHERWISE if server in there else f"mcp = [{json.dumps(server, ensure_ascii=False)}]"
+
+
+def _beginnings(server: str) -> tuple[str, str]:
+    """Of the names of its tools, in Claude and in Gemini."""
+    name = _ODD.sub("_", server)
+    return f"mcp__{name}__", f"mcp_{name}_"

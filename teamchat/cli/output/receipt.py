@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from teamchat.assemblers.base import COMPRESSION, Trimmed
@@ -12,6 +14,7 @@ from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.allowing import keys_for
 from teamchat.cli.output.jsonl import outcome_fields
 from teamchat.cli.output.words import duration, moment, part_name, plural
+from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.clean import visible
 from teamchat.core.pairing import ABORTED, StoredEvent
 from teamchat.core.receipt import Outcome, Setup
@@ -184,7 +187,7 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
     yield "tokens", _usage(outcome.usage)
     yield "tools", _tools(outcome)
     if outcome.denied:
-        keys = keys_for(outcome.denied, turn.setup.access_note)
+        keys = keys_for(outcome.denied, turn.setup.access_note, _servers(turn))
         yield "allow", f"give it more with {keys} in the team file, then: teamchat trust"
     if outcome.files:
         yield "files", ", ".join(outcome.files)
@@ -194,6 +197,12 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
         yield "note", text
     if outcome.failure and outcome.stderr_tail.strip():
         yield "stderr", outcome.stderr_tail.strip().splitlines()[-1]
+
+
+def _servers(turn: Turn) -> Collection[str]:
+    """The MCP servers that the user has set up by now for the turn's CLI; none where it is no CLI that is known."""
+    runners = (row.runner for like, row in AGENT_TYPES.items() if like == turn.agent)
+    return next((runner.servers(Path(turn.setup.cwd), os.environ) for runner in runners), ())
 
 
 def _tools(outcome: Outcome) -> str:
