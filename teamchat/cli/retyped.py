@@ -45,6 +45,8 @@ def _placed(command: str, args: Sequence[str]) -> str:
     wanted = [option for option, takers in TAKERS.items() if words[0] in takers and not has(option, words)]
     if "--new" in words and "--session" in wanted:
         wanted.remove("--session")  # another one is to begin
+    if "--offline" in words:
+        wanted.remove("--team")  # it looks at no team
     given = [(option, _value(option, args)) for option in wanted]
     begins = words[0] == "send" and "--new" in args and not (has("--new", words) or has("--session", words))
     options = [f"{option} {shlex.quote(value)}" for option, value in given if value is not None]

@@ -282,7 +282,7 @@ class Answering:
         self.tally.add(answer.turn, outcome)
         self.emit(TurnFinished(answer.turn, outcome, answer.finished.text if outcome.failure else ""))
         if outcome.marked:
-            self.emit(Warned(f"{answer.turn.member} {outcome.marked}", answer.turn.route))
+            self.emit(Warned(f"{answer.turn.member} {outcome.marked_in_brief}", answer.turn.route))
         self.remove(answer.scratch, answer.turn.folder)
 
     def remove(self, *folders: Path | None) -> None:

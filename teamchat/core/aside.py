@@ -103,5 +103,5 @@ def _end(of: Answering, aside: Aside[T], turn: Turn, finished: FinishedTurn) -> 
         of.emit(aside.tell(turn, result))
     of.emit(TurnFinished(turn, outcome, finished.text if failure else ""))
     if outcome.marked:
-        of.emit(Warned(f"{turn.member} {outcome.marked}"))
+        of.emit(Warned(f"{turn.member} {outcome.marked_in_brief}"))
     return result

@@ -106,4 +106,4 @@ def _lost(vendor: Vendor, row: str, access: Access) -> bool:
 
 def _of_project(job: Job, runner: Runner) -> Iterator[str]:
     if runner.vendor == "claude" and not (job.project_settings or shows(job)):
-        yield "instructions, skills and subagents of the project but CLAUDE.md of its folder"
+        yield "the project's instructions (except CLAUDE.md of its folder), skills and subagents"

@@ -114,8 +114,16 @@ class Outcome:
 
     @property
     def marked(self) -> str | None:
-        """What a person is told of files that run things, by the first of them; None where it is known none changed."""
-        names, more = self.files_that_run[:MOST_MARKED], len(self.files_that_run) - MOST_MARKED
+        """What a person is told of files that run things, with all of them; None where it is known none changed."""
+        return self._marked(len(self.files_that_run))
+
+    @property
+    def marked_in_brief(self) -> str | None:
+        """`marked` for one line: the first files by name, the others by number."""
+        return self._marked(MOST_MARKED)
+
+    def _marked(self, most: int) -> str | None:
+        names, more = self.files_that_run[:most], len(self.files_that_run) - most
         if not names:
             return f"may have changed files that run things: {NOT_ALL}" if self.not_all_looked_at else None
         rest = f" and {more} more" if more > 0 else ""

@@ -441,3 +441,4 @@ def test_options_that_exclude_each_other_are_exit_2() -> None:
         ran = run_here("doctor", *options)
         assert ran.code == ExitCode.USAGE
         assert "--offline" in refused(ran)
+        assert ran.err.endswith("\n  try: teamchat doctor --offline\n")

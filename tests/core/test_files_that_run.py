@@ -102,22 +102,28 @@ def test_a_pipe_and_a_large_file_of_such_a_name_are_no_trouble(tmp_path: Path) -
     assert marked(done_by_shell(tmp_path, script, tmp_path / "repo")) == ("package.json",)
 
 
-def test_what_the_cli_tells_of_counts_wherever_it_lies(world: Path) -> None:
-    path = f"{world}/work/deep/.envrc"
-    call = {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": path}}
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": "written"}
-    events = (
+def written(path: str) -> tuple[dict[str, object], ...]:
+    """What Claude tells of a file that it wrote."""
+    call = {"type": "tool_use", "id": path, "name": "Write", "input": {"file_path": path}}
+    result = {"type": "tool_result", "tool_use_id": path, "content": "written"}
+    return (
         {"type": "assistant", "message": {"content": [call]}},
         {"type": "user", "message": {"content": [result]}, "tool_use_result": {"filePath": path}},
     )
+
+
+def test_what_the_cli_tells_of_counts_wherever_it_lies_and_the_receipt_lists_all(world: Path) -> None:
+    paths = [f"{world}/work/deep{number}/.envrc" for number in range(7)]
+    names = [f"deep{number}/.envrc" for number in range(7)]
+    events = [event for path in paths for event in written(path)]
     output = "".join(json.dumps(event) + "\n" for event in events) + spoken("claude", "Done")
     actors({"max": ("say", output)}, like="claude")
     ran = steady(run_here("send", "--record", "a.cassette", "Go"))
-    assert ran.err.endswith("· max changed files that run things: deep/.envrc\n"), ran
+    assert ran.err.endswith(f"· max changed files that run things: {', '.join(names[:5])} and 2 more\n"), ran
     lines = objects(run_here("replay", "--speed", "0", "--json", "a.cassette"))
     (finished,) = [line for line in lines if line["type"] == "turn_finished"]
-    assert finished["files_that_run"] == ["deep/.envrc"]
-    assert "  runs      changed files that run things: deep/.envrc\n" in run_here("show").out
+    assert finished["files_that_run"] == names
+    assert f"  runs      changed files that run things: {', '.join(names)}\n" in run_here("show").out
 
 
 def test_a_recording_has_what_the_file_system_showed(world: Path) -> None:
@@ -256,6 +262,10 @@ def test_a_path_is_known_by_its_end(path: str, *, runs: bool) -> None:
     assert bool(files_that_run([path])) is runs
 
 
-def test_a_line_names_the_first_of_many() -> None:
+def test_a_line_names_the_first_of_many_and_the_receipt_all() -> None:
     outcome = Outcome(0, 1.0, files_that_run=("\x1b[2K", *(f"{number}/.env" for number in range(6))))
-    assert outcome.marked == ("changed files that run things: \\x1b[2K, 0/.env, 1/.env, 2/.env, 3/.env and 2 more")
+    first = "changed files that run things: \\x1b[2K, 0/.env, 1/.env, 2/.env, 3/.env"
+    assert (outcome.marked_in_brief, outcome.marked) == (f"{first} and 2 more", f"{first}, 4/.env, 5/.env")
+    few = Outcome(0, 1.0, files_that_run=(".env",))
+    assert few.marked_in_brief == few.marked == "changed files that run things: .env"
+    assert (Outcome(0, 1.0).marked_in_brief, Outcome(0, 1.0).marked) == (None, None)

@@ -32,7 +32,7 @@ def test_the_page_shows_what_was_measured() -> None:
 
 
 AGENTS = {agent.like: agent for agent in BUILTIN_AGENTS.values()}
-OTHERS = "instructions, skills and subagents of the project but CLAUDE.md of its folder"
+OTHERS = "the project's instructions (except CLAUDE.md of its folder), skills and subagents"
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_a_trusted_project_is_told_whole_and_runs_nothing(user: World) -> None:
     assert has_started(user)
     assert user.receipt(1)["setup"]["without"] == [
         "web",
-        "instructions, skills and subagents of the project but CLAUDE.md of its folder",
+        "the project's instructions (except CLAUDE.md of its folder), skills and subagents",
     ]
     trust(user, user.cwd.parent)
     assert send(user, "Hi") == everything
