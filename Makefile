@@ -17,9 +17,12 @@ $(VENV)/ready: pyproject.toml constraints.txt
 demo: $(VENV)/ready
 	$(BIN)/teamchat demo
 
+# What failed beside other tests runs once more, one at a time: a machine that is too busy fails no test, a bug fails twice.
+AGAIN := --last-failed --last-failed-no-failures none -n 0
+
 # Four at a time, also on two cores: many tests wait for agents.
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -n 4
+	$(BIN)/python -m pytest -n 4 || $(BIN)/python -m pytest $(AGAIN)
 
 # Kills the real program at ten times as many random moments as `test` does; a failing case is named by its seed.
 crash: $(VENV)/ready
@@ -38,7 +41,8 @@ lint: $(VENV)/ready
 CLIS ?= pinned
 real: $(VENV)/ready
 	clis=$$($(BIN)/python -m tests.real.clis $(CLIS)) && \
-	TEAMCHAT_REAL_CLIS=$$clis $(BIN)/python -m pytest tests/real -m real -n 4
+	export TEAMCHAT_REAL_CLIS=$$clis && \
+	{ $(BIN)/python -m pytest tests/real -m real -n 4 || $(BIN)/python -m pytest tests/real -m real $(AGAIN); }
 
 # What falls short at the newest versions of the CLIs: told, and no failure.
 newest: $(VENV)/ready

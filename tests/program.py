@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 60.0
@@ -54,14 +55,23 @@ def cli(
     return Result(done.returncode, _text(done.stdout), _text(done.stderr))
 
 
+class Started(subprocess.Popen[bytes]):
+    """A program that runs. A test that fails inside its `with` kills it instead of waiting for its end."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            self.kill()
+        super().__exit__(kind, error, at)
+
+
 def start(
     *args: str | os.PathLike[str],
     env: Mapping[str, str] | None = None,
     program: Path | None = None,
     stderr: int = subprocess.PIPE,
-) -> subprocess.Popen[bytes]:
+) -> Started:
     """Start the real program, or another one of Python, in a session of its own; the caller ends it."""
-    return subprocess.Popen(
+    return Started(
         argv(*args) if program is None else [sys.executable, str(program), *argv(*args)[3:]],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
