@@ -1,4 +1,4 @@
-"""What an assembler is given and gives back (seed 000 appendix A, seed 003 section 2).
+"""What an assembler is given and what it gives back.
 
 An assembler turns the parts of a member's context into that CLI's prompt format. It is a pure function of its input:
 it reads no state, keeps none, and knows no other assembler.
@@ -15,9 +15,9 @@ from teamchat.assemblers.truncation import TruncationPolicy
 
 @dataclass(frozen=True, slots=True)
 class PromptContextMessage:
-    """One message of the history, its markers already removed. `from_` is the seed's `from`, a Python keyword.
+    """One message of the history, its markers already removed.
 
-    A `whole` one keeps its middle, however long it is.
+    `from_` is the speaker (`from` is a Python keyword). A `whole` message keeps its middle, however long it is.
     """
 
     from_: str
@@ -32,22 +32,22 @@ KNOWLEDGE = "knowledge__context"
 TODO = "todo__context"
 COMPRESSION = "compression__context"
 LAYERS = (FRAMEWORK, EXPERIENCE, KNOWLEDGE, TODO, COMPRESSION)
-"""The layers in the order in which a member is told them (seed 001, the default order of assembly)."""
+"""The layers in the order in which a member is told them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssemblerInput:
-    """The parts of a prompt, in the seed's names; the last four are teamchat's own (design: framework text, layers).
+    """The parts of a prompt.
 
-    Above `max_bytes` texts are cut; above `target_bytes`, what a prompt may cost, only old history is left out.
-    `per_message` cuts the middle out of what is longer in the history.
+    Above `max_bytes` texts are cut. Above `target_bytes`, what a prompt may cost, only old history is left out.
+    `per_message` cuts the middle out of a longer message of the history.
 
-    `contexts` are the layers (seed 001), by names of `LAYERS`. `framework__context` goes with the system text and is
-    the same from turn to turn. `turn_note` says whom this turn serves and closes the history. `request` is the human
-    message being served, given only when it has left the history.
+    `contexts` are the layers, by names of `LAYERS`. `framework__context` goes with the system text and is the same
+    from turn to turn. `turn_note` says whom this turn serves and closes the history. `request` is the human message
+    being served, given only when it has left the history.
 
-    `fence` is a code that stands in none of the texts: with it everything that somebody said, and what files hold, is
-    put between `<said-CODE>` and `</said-CODE>`: no text can pass for another speaker's or for a part of the prompt.
+    `fence` is a code that is in none of the texts. With it, everything that somebody said and what files hold is put
+    between `<said-CODE>` and `</said-CODE>`, so that no text passes for another speaker's or for a part of the prompt.
     """
 
     context_messages: tuple[PromptContextMessage, ...] = ()

@@ -1,4 +1,4 @@
-"""Claude Code's prompt: bracketed sections, the system text apart for `--append-system-prompt` (seed 003)."""
+"""Claude Code's prompt: bracketed sections. The system text is apart: `--append-system-prompt` takes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codex's prompt: bracketed sections, the system text first among them (seed 004, 4.2)."""
+"""Codex's prompt: bracketed sections. The system text is the first of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini CLI's prompt: headings in plain words; history lines name the speaker only (seed 003, 10; seed 004, 4.2)."""
+"""Gemini CLI's prompt: headings in plain words. A history line names the speaker, and not whom it is for."""
 
 from __future__ import annotations
 

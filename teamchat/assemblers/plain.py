@@ -1,4 +1,4 @@
-"""The prompt of any other program: bare text without headings (seed 004, 6.1), the task included (seed 004, 8.3)."""
+"""The prompt of any other program: the same parts, the task among them, as bare text without headings."""
 
 from __future__ import annotations
 

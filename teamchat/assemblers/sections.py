@@ -1,8 +1,8 @@
 """A prompt as sections: what all formats share. They differ in headings, history lines and the system text's place.
 
 `lay_out` makes the parts, `trimmer.fit` brings them into the budget, `render` joins them. A section is its heading, a
-newline and its body; one without a body is left out (seed 004, 6.4); one blank line stands between two. With a fence
-what somebody said, or a file holds, has lines of its own around it, which are never cut.
+newline and its body. One without a body is left out, and one blank line separates two. With a fence, what somebody said
+or a file holds is between two lines of its own, which are never cut.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _named(parts: Parts) -> dict[str, Section]:
 
 
 def system_body(*texts: str | None) -> str:
-    """The texts without the space around them, one blank line between; blank ones are skipped (seed 004, 6.4)."""
+    """The texts without the space around them, one blank line between two; blank ones are skipped."""
     return BLANK_LINE.join(filter(None, map(_stripped, texts)))
 
 

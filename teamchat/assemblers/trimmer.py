@@ -1,10 +1,10 @@
-"""The one byte budget of all formats (design: budget; seed 003, 5.2; seed 004, D4).
+"""Fits a prompt into its byte budget, in the same way for all formats.
 
-UTF-8 bytes of everything sent count: headings, fences, separators and the system text beside the prompt. System text,
-task and turn note are never cut. What they leave goes first to the current message, then to the request, then to the
-newest history; so the oldest history is lost first and the message that is to be answered last. Layers come after all
-of the history: knowledge is dropped first, then experience, then the todo list; only the summary, which stands for
-older history, comes before it. No text is measured more than a few times: the cost is linear.
+Every UTF-8 byte that is sent counts: headings, fences, separators and the system text beside the prompt. System text,
+task and turn note are never cut. The room that they leave goes first to the current message, then to the request, then
+to the newest history. So the oldest history is lost first, and the message to be answered last. Layers give way before
+any history does: knowledge first, then experience, then the todo list. The summary replaces older history, so it is
+kept longer than the history. No text is measured more than a few times: the cost is linear.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-"""Cutting the middle out of a text: its beginning and its end tell most (seed 002, 4.4)."""
+"""Cuts the middle out of a text, because its beginning and its end tell most."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-BYTES_PER_TOKEN = 4  # seed 002, 4.3
+BYTES_PER_TOKEN = 4  # an estimate: each vendor counts with a tokenizer of its own
 
 
 def approx_tokens(size: int) -> int:
-    """About how many tokens that many bytes are (seed 002, 4.3): no tokenizer is asked."""
+    """About how many tokens `size` bytes are."""
     return size // BYTES_PER_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
 class TruncationPolicy:
-    """How much of a text may stay, in bytes or in tokens (seed 002, 4.4)."""
+    """How much of a text may stay, in bytes or in tokens."""
 
     amount: int
     unit: Literal["bytes", "tokens"] = "bytes"
@@ -52,10 +52,10 @@ def least_bytes(text: str) -> int:
 
 
 def truncate_middle(text: str, max_bytes: int) -> Cut:
-    """`text` in at most `max_bytes` UTF-8 bytes, a marker of how much is gone (counted, too) in its middle.
+    """`text` in at most `max_bytes` UTF-8 bytes; a marker in its middle, which counts too, says how much is gone.
 
-    Head and tail get half of the room each, the tail the odd byte, and characters stay whole (seed 002, 4.4). Where not
-    even the marker fits, only the beginning is kept.
+    Head and tail get half of the room each, and the tail the odd byte. Characters stay whole. If not even the marker
+    fits, only the beginning is kept.
     """
     data = text.encode()
     if len(data) <= max_bytes:

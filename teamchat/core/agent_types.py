@@ -1,4 +1,4 @@
-"""The names of agent types: what a user writes, and the full name that the tables use (seed 000, 4.12)."""
+"""The names of agent types: the ones that a user writes, and the full name that the tables use."""
 
 from __future__ import annotations
 

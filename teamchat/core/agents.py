@@ -32,7 +32,7 @@ class AgentType:
 
     @property
     def name(self) -> str:
-        """The full name of seed 000 (4.12), which prompts are assembled by."""
+        """The full name of the agent type, such as `claude-code`."""
         return self.assembler.get_agent_type()
 
 

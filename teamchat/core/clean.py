@@ -1,10 +1,10 @@
-"""Agent text made harmless: control and escape sequences out (design section 7). The store and `--json` keep them.
+"""Makes agent text harmless: control and escape sequences go. The store and `--json` keep them.
 
 An agent's text reaches terminals and other agents' prompts. A sequence in it could repaint what a person saw, set a
-window's title or the clipboard, or hide words from whoever reads along. What turns the direction of writing could show
-a person other words than an agent or a compiler reads: people see its code instead, and prompts keep it. Characters
-that nobody sees (zero-width ones, tags) could tell an agent what no person reads: people see their codes, and other
-members are told the text without them. Those that emoji and some scripts are written with stay.
+window's title or the clipboard, or hide words from whoever reads along. A control that turns the direction of writing
+could show a person other words than an agent or a compiler reads: people see its code instead, and prompts keep it.
+Characters that nobody sees (zero-width ones, tags) could tell an agent what no person reads: people see their codes,
+and other members are told the text without them. Those that emoji and some scripts are written with stay.
 """
 
 from __future__ import annotations

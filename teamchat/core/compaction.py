@@ -1,7 +1,7 @@
-"""Summing up a conversation for those who go on with it: what is asked and what is kept (seed 002, 4.6).
+"""Sums up a conversation for those who go on with it: what a member is asked, and what is kept beside its answer.
 
-A member's CLI is given what prompts would quote of the messages that are not summed up yet, and the summary so far. It
-is told neither its own instructions nor the team's protocol: what it writes is for everybody, and calls nobody.
+The member's CLI gets the summary so far and the messages that are not summed up yet, as prompts would quote them. It
+gets neither its own instructions nor the team's protocol, because the summary is for everybody and calls nobody.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Putting the parts of a prompt together, as a pure function (seed 001): it reads no state and keeps none.
+"""Puts the parts of a prompt together, as a pure function: the same parts always make the same prompt.
 
 The assemblers give the parts each CLI's own form. The user's input is the current message and nothing else, so that it
 reaches a prompt exactly once.
@@ -34,7 +34,7 @@ class ContextComposer:
         turn_note: str | None = None,
         request: str | None = None,
     ) -> AssemblerInput:
-        """The parts, layers in the seed's order. Raises `ValueError` for a layer that there is not."""
+        """The parts, with the layers in the order of `LAYERS`. Raises `ValueError` for an unknown layer."""
         contexts = contexts or {}
         unknown = sorted(set(contexts) - set(LAYERS))
         if unknown:

@@ -31,7 +31,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What `teamchat` exits with; part of what is promised to stay (design section 9)."""
+    """What `teamchat` exits with. Scripts rely on these numbers, so none of them changes its meaning."""
 
     DONE = 0
     MEMBER_FAILED = 1

@@ -1,6 +1,6 @@
-"""Where teamchat keeps its own files: the user's state and configuration folders (design section 8).
+"""Where teamchat keeps its own files: the user's state and configuration folders.
 
-They are out of the folders that agents work in, so that no agent's edit reaches the record of what it did.
+They are outside the folders that agents work in, so that no agent edits the record of what it did.
 """
 
 from __future__ import annotations

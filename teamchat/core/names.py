@@ -1,7 +1,7 @@
-"""What counts as the same name, and which member a written name means (design section 5).
+"""Decides which names are the same, and which member a written name means.
 
-Two names are the same when they fold to the same text. Folding takes away what a reader cannot see (zero-width and
-other default-ignorable characters), so that two names that look the same are the same; it keeps the controls that
+Two names are the same when they fold to the same text. Folding removes what a reader cannot see (zero-width and
+other default-ignorable characters), so that two names that look the same are the same. It keeps the controls that
 turn the direction of writing, so that a name shown backwards is nobody's. A valid name has neither. Look-alike
 letters of other scripts stay different: `mаx` with a Cyrillic а is no member's name.
 """

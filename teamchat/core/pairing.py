@@ -1,7 +1,7 @@
-"""Tool calls and their results always come in pairs where events of a turn are told (seed 002, 4.5 and 4.9).
+"""Pairs tool calls with their results, so that every reader of a turn's events gets both or neither.
 
-A CLI that is stopped leaves calls without results, and a damaged stream may lack either. The store keeps what came;
-who reads it gets it from here.
+A CLI that is stopped leaves calls without results, and a damaged stream may lack either. The store keeps the events as
+they came; every reader gets them from here.
 """
 
 from __future__ import annotations

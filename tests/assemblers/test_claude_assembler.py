@@ -1,4 +1,4 @@
-"""Seed 003: the examples of section 6, the tables of 5.1 and 8, and the test list of section 9."""
+"""Claude's prompt and system flag byte for byte: with every section, without some, and within a budget."""
 
 from __future__ import annotations
 

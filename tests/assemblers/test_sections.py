@@ -57,8 +57,7 @@ def test_sections_stand_in_order_with_one_blank_line_between() -> None:
     )
 
 
-def test_layers_stand_in_the_seeds_order_between_the_task_and_the_history() -> None:
-    """Seed 001, the default order of assembly."""
+def test_layers_stand_in_their_order_between_the_task_and_the_history() -> None:
     contexts = {name: name.removesuffix("__context") for name in reversed(LAYERS)}
     said = (PromptContextMessage("a", "one", "b"),)
     given = AssemblerInput(said, "message", "task", "instruction", contexts=contexts)

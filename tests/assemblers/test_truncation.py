@@ -24,7 +24,7 @@ def test_a_text_that_fits_is_unchanged() -> None:
     assert truncate_middle("水" * 10, 30) == Cut("水" * 10, 0)
 
 
-def test_head_and_tail_stay_around_the_seeds_marker() -> None:
+def test_head_and_tail_stay_around_a_marker_of_how_much_is_gone() -> None:
     text = "this is an example o" + "-" * 46 + "also some other line"
 
     assert truncate_middle(text, 65) == Cut("this is an example o…11 tokens truncated…also some other line", 46)
@@ -100,7 +100,6 @@ def test_the_end_is_cut_at_the_last_character_that_fits(text: str, limit: int) -
 
 @given(st.integers(0, 10**9))
 def test_a_token_is_about_four_bytes(size: int) -> None:
-    """Seed 002, 4.3."""
     assert approx_tokens(size) == size // 4
     assert TruncationPolicy(size).token_budget == size // 4
     assert TruncationPolicy(size, "tokens").byte_budget == size * 4

@@ -677,6 +677,5 @@ def test_a_history_is_what_a_summary_keeps_and_then_the_newest_in_order(
     ["done and decided", "constraints and preferences", "remains to be done", "data, examples and references"],
 )
 def test_the_summary_is_asked_for_all_that_a_handoff_needs(stage: Stage, part: str) -> None:
-    """Seed 002, 4.6."""
     grow(stage, 5)
     assert part in asked(stage)[0]

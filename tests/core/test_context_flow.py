@@ -1,4 +1,4 @@
-"""Seed 004, 8.3: a conversation as a coordinator would drive it, over every prompt format."""
+"""Shows what each member is told in a conversation that hands over from one prompt format to the next."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def say(manager: ContextManager, speaker: Speaker, content: str, *to: str) -> No
 
 
 def test_parallel_next_routing_each_agent_gets_correct_context() -> None:
-    """The sequence of seed 004, 2.4."""
+    """One message names three members. Each gets the reply before its own as the message, and the rest as history."""
     manager = ContextManager()
 
     say(manager, KAILAI, "[NEXT:max] [NEXT:sarah] [NEXT:carol] Hi", "max", "sarah", "carol")

@@ -1,4 +1,4 @@
-"""Seed 000, section 8, and seed 004, sections 8.1 and 8.5: their test lists, then what the design adds."""
+"""`ContextManager`: messages, the task, what a member is given, snapshots and the choice of an assembler."""
 
 from __future__ import annotations
 

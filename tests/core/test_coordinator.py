@@ -44,7 +44,7 @@ def two_people(stage: Stage) -> None:
     stage.team = team_of(stage.folder, names, ("kailai", "bob"))  # type: ignore[arg-type]
 
 
-# --- prompts, in the order of seed 004, 2.4
+# --- what each member is told
 
 SYSTEM = """\
 You are {name}, a member of the team 'crew'; teamchat passes its messages on.
@@ -89,7 +89,7 @@ User message:
 
 
 def test_each_member_gets_the_reply_before_its_own_as_the_message(tmp_path: Path) -> None:
-    """Seed 004, 2.4, byte for byte: three vendors, one after another."""
+    """The prompts of three vendors, one after another, byte for byte."""
     stage = Stage(tmp_path, team_of(tmp_path, TRIO))  # type: ignore[arg-type]
     stage.says = {"max": ["我建议..."], "sarah": ["技术上..."], "carol": ["好"]}
 

@@ -1,4 +1,4 @@
-"""Members that speak at the same time: the rules of `[NEXT: a + b]` (design section 5), one by one."""
+"""The rules of members that speak at the same time (`[NEXT: a + b]`), one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is true of the engine after any sequence of events (design sections 2 and 5)."""
+"""What is true of the engine after any sequence of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What teamchat itself tells a member (design section 6, framework)."""
+"""What teamchat itself tells a member: who is in the team, how to hand over, and whom a turn serves."""
 
 from __future__ import annotations
 

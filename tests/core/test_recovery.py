@@ -1,4 +1,4 @@
-"""Killed at any moment: nothing is lost, nothing runs twice without being named a retry (design sections 1 and 5)."""
+"""Kills at any moment lose nothing, and nothing runs twice without being named a retry."""
 
 from __future__ import annotations
 

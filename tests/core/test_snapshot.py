@@ -60,7 +60,7 @@ conversations = st.lists(
 ).map(tuple)
 
 
-def test_a_conversation_is_written_in_the_seeds_camel_case() -> None:
+def test_a_conversation_is_written_in_camel_case() -> None:
     before = int(time.time() * 1000)
 
     snapshot = to_json(MESSAGES, "Design it")

@@ -14,7 +14,6 @@ VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 
 @pytest.mark.core
 def test_three_members_speak_in_order_each_answering_the_one_before(user: World) -> None:
-    """Seed 004, 2.4."""
     user.team()
     for vendor, text in zip(VENDORS, ("I suggest A", "Technically B", "To sum up C"), strict=True):
         user.server.script(vendor, [Reply(text)])

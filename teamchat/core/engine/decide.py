@@ -1,8 +1,9 @@
 """The rules of a conversation, as one pure function: `decide(state, event) -> (state, actions)`.
 
-Every rule of who speaks next, what waits, what a failure holds back and what pauses lives here, and in the
-files beside it, and nowhere else (design section 5). The coordinator performs the actions and stores the state; replay
-and resume rest on the same function. Nothing of it reads a clock, a file or a store: events carry the time.
+The rules of who speaks next, what waits, what a failure holds back and what pauses are here and in the files beside
+this one, and nowhere else: replay and resume use the same function, so a rule elsewhere would not hold for them. The
+coordinator performs the actions and stores the state. Nothing of it reads a clock, a file or a store: events carry the
+time.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
 
 
 def default_target(state: State, speaker: str) -> str | None:
-    """Who answers a human message that names nobody: whoever asked, the lead, the last AI, the first (section 5)."""
+    """Who answers a human message that names nobody: whoever asked, else the lead, the last AI, or the first."""
     answered = state.answered_by(speaker)
     asker = now_called(answered.by, state.rules) if answered else None
     candidates = (asker, state.rules.lead, state.last_ai, *state.rules.ai)

@@ -1,1 +1,1 @@
-"""Layered context (seed 001): what a member is told beside its own text and the history, gathered here."""
+"""The layers of a prompt: what a member is told beside its own instructions and the history."""

@@ -1,4 +1,4 @@
-"""Gathering the layers of a prompt: each is asked of its own source. Nothing is rendered or written here."""
+"""Gathers the layers of a prompt, each from its own source. Nothing is rendered or written here."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Source = Callable[[Occasion], Told | str | None]
 
 
 class ContextCollector:
-    """`sources` are functions by names of layers. Without `share` only the framework is told (seed 001, one switch)."""
+    """`sources` are functions by names of layers. Without `share` only the framework is told."""
 
     def __init__(self, sources: Mapping[str, Source], *, share: bool = True) -> None:
         unknown = sorted(set(sources) - set(LAYERS))
@@ -49,7 +49,7 @@ class ContextCollector:
         self._sources = {name: sources[name] for name in names if name in sources}
 
     def collect(self, occasion: Occasion) -> dict[str, str]:
-        """The layers that have something to say, in the seed's order; every key ends in `__context`."""
+        """The layers that have something to say, in the order of `LAYERS`; every key ends in `__context`."""
         return texts_of(self.gather(occasion))
 
     def gather(self, occasion: Occasion) -> dict[str, Told]:

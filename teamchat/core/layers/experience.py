@@ -1,4 +1,4 @@
-"""What was learned in this workspace (seed 001): one line a lesson, those that fit message, request and task first."""
+"""The lessons of this workspace, one a line; the ones that fit the message, the request and the task come first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The knowledge of a team (seed 001): files and folders that its file names, whole or their best pieces."""
+"""The knowledge of a team: the files and folders that its team file names, whole or in their best pieces."""
 
 from __future__ import annotations
 

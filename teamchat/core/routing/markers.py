@@ -1,13 +1,13 @@
-r"""Markers: how a message says who speaks next, who speaks, what the task is and what is to do (design section 5).
+r"""Markers: how a message says who speaks next, who speaks, what the task is and what is to do.
 
-A marker ends at the first `]`. A line end or another marker's beginning before it leaves it unclosed, so that of
-`[NEXT: a [NEXT: b]` the inner one is obeyed. In a code fence, inline code (the bracket at either end) or a block quote
-it is text, and so are an unclosed one, one that is not wholly visible (an escape sequence, a zero-width character) and,
-in an agent's message, FROM and TEAM_TASK; a heading, a table, a link and indented code are ordinary places. What is
-obeyed is what is stripped, and nothing else, but for the backslash of `\[NEXT: a]`, which goes. A marker with nothing
-in it is obeyed and asks for nothing.
+A marker ends at the first `]`. A line end or the beginning of another marker before it leaves it unclosed: in
+`[NEXT: a [NEXT: b]` the inner one is obeyed. These are text, and not obeyed: a marker in a code fence, in inline code
+(the bracket at either end) or in a block quote; an unclosed one; one that is not wholly visible (an escape sequence, a
+zero-width character); and FROM and TEAM_TASK in an agent's message. A heading, a table, a link and indented code are
+ordinary places. A marker with nothing in it is obeyed and asks for nothing.
 
-One pass, linear in the text; no text makes it fail.
+Every marker that is obeyed is stripped, and nothing else is but the backslash of `\[NEXT: a]`.
+The scan is one pass, linear in the text. No text makes it fail.
 """
 
 from __future__ import annotations

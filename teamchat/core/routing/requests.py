@@ -1,8 +1,8 @@
-"""What the markers of one message ask for, in terms of the team (design section 5). Pure.
+"""Reads the markers of one message as requests to members of the team. Pure.
 
-A member named more than once in a message speaks once, where it was named first and with the most urgent of its
-priorities, which goes for its whole group. Names that nobody has are problems, and the others still run. An agent that
-names itself is ignored. Of several FROM or TEAM_TASK markers the last one counts.
+A member that a message names more than once speaks once, at the place of its first name. The most urgent of its
+priorities counts, for its whole group. A name that nobody has is a problem, and the other members still run. An agent
+that names itself is ignored. The last of several FROM or TEAM_TASK markers counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whom a text such as `a, b + c !P1` names: the inside of a marker, and the value of `--to` (design section 5)."""
+"""Reads whom a text such as `a, b + c !P1` names: the inside of a marker, or the value of `--to`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Target(NamedTuple):
 
 
 def parse_targets(body: str) -> tuple[Target, ...]:
-    """The targets in order: empty names are left out, and the most urgent priority in a group binds all of it.
+    """The targets in order. Empty names are left out, and the most urgent priority of a group is that of all of it.
 
-    `!P4` is no priority but part of a name that nobody has, so that it is reported.
+    `!P4` is no priority but part of a name. Nobody has that name, so it is reported.
     """
     if _SIGN.search(body) is None:  # as most are, of which a text may have a hundred thousand
         return (Target((name,)),) if (name := body.strip()) else ()

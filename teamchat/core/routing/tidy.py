@@ -1,4 +1,4 @@
-"""Taking pieces out of a text and tidying only the lines that held them (design section 5, stripping)."""
+"""Takes pieces out of a text and tidies only the lines that held them. All other text stays as it was said."""
 
 from __future__ import annotations
 

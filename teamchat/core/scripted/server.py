@@ -1,6 +1,6 @@
 """A scripted model on loopback that speaks the protocols of all three vendors and remembers every request.
 
-Design: replies are data (`reply.py`), one module per vendor turns them into that vendor's wire format, `wire.py` sends
+Replies are data (`reply.py`), one module per vendor turns them into that vendor's wire format, `wire.py` sends
 them or breaks them off, and this module says which reply comes next. The log of requests is the proof of what a CLI
 forwarded; the functions at the end read it. Standard library only, and nothing of a test framework.
 """

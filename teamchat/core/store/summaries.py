@@ -1,7 +1,7 @@
-"""Summaries as rows: what a member has made of the conversation up to a message, told in place of it (seed 001).
+"""Summaries as rows. Prompts have a summary in place of the messages up to the last one that it covers.
 
-None is ever changed. One holds as long as the messages that it covers are the ones that it was made of: once one of
-them is taken back (or one that was, comes back), it does not, and the one before it holds again.
+No summary is ever changed. It holds as long as it covers the messages that it was made of. Once one of them is taken
+back, or comes back, the summary no longer holds, and the one before it holds again.
 """
 
 from __future__ import annotations

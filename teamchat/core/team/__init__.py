@@ -44,9 +44,9 @@ BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
         "google-gemini": AgentSpec("gemini", ("gemini",), "gemini"),
     }
 )
-"""The agents that need no word in a team file, by their full names (seed 000, 4.12)."""
+"""The agents that a team file may use without an `[agents]` table, by their full names."""
 
-KEPT_TOKENS = 20_000  # of people's own words, beside a summary (seed 002, 4.6)
+KEPT_TOKENS = 20_000  # of people's newest messages, quoted word for word beside a summary
 MOST = 10**12
 """What no number in a team file may be above; the machine's own integers end somewhere beyond."""
 
@@ -178,7 +178,7 @@ class Team:
 
     @property
     def kept_tokens(self) -> int:
-        """The most of people's own words beside a summary (seed 002, 4.6), which leave room for what else is told."""
+        """How much of people's newest messages is quoted beside a summary: a small prompt keeps room for the rest."""
         return min(KEPT_TOKENS, self.prompt_bytes // BYTES_PER_TOKEN * 2 // 5)
 
     @property

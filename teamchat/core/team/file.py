@@ -1,4 +1,4 @@
-"""Finding the team: the file that is named, the nearest one, or the CLIs that are installed (design section 4)."""
+"""Finds the team: in the file that is named, in the nearest one, or in the CLIs that are installed."""
 
 from __future__ import annotations
 

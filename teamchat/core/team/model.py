@@ -1,6 +1,6 @@
-"""The shape of `teamchat.toml` (design section 4): its keys, their types, and the values each key may have.
+"""The shape of `teamchat.toml`: its keys, their types, and the values that each key may have.
 
-What needs more than one key to judge is in `build.py`; how a mistake is told is in `mistakes.py`.
+`build.py` checks what takes more than one key to judge. `mistakes.py` words the errors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Seed 001: who gathers, who puts together, in what order, and what each of them may not do."""
+"""The collector gathers, the composer puts together in a fixed order, and neither renders text."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_composer_is_given_its_parts_and_no_state() -> None:
 
 
 def test_the_composer_adds_no_text_of_its_own() -> None:
-    """Seed 001: headings and lines are of the assemblers."""
+    """Headings and lines are the assemblers'."""
     assert ContextComposer(9).compose(system_instruction=None, message="Hi") == AssemblerInput((), "Hi", max_bytes=9)
     composed = COMPOSER.compose(
         system_instruction="A", instruction_file_text="B", task="C", contexts={TODO: "D"}, message="E", turn_note="F",
@@ -101,7 +101,7 @@ def test_the_same_parts_make_the_same_prompt_and_the_input_stands_in_it_once(
 
 
 @pytest.mark.parametrize("like", ["claude", "codex", "gemini", "plain"])
-def test_layers_come_in_the_seeds_order_whatever_order_they_were_found_in(like: str) -> None:
+def test_layers_come_in_one_order_whatever_order_they_were_found_in(like: str) -> None:
     contexts = {name: f"<{name}>" for name in reversed(LAYERS)}
     given_parts = COMPOSER.compose(
         system_instruction="<private>",
@@ -117,7 +117,7 @@ def test_layers_come_in_the_seeds_order_whatever_order_they_were_found_in(like: 
 
 
 def test_a_private_system_text_reaches_its_own_member_only(tmp_path: Path) -> None:
-    """Seed 001: the system prompt is private, and lives for one call: it is in no message and in no layer."""
+    """It lives for one call, and is in no message and in no layer."""
     stage = Stage(tmp_path, team_of(tmp_path, {"max": "claude", "sarah": "codex", "al": "plain"}))
     for name in ("max", "sarah", "al"):
         stage.member(name, system_instruction=f"You are secretly {name}", instruction_file_text=f"File of {name}")
@@ -137,7 +137,7 @@ def test_a_summary_is_a_layer_and_no_message() -> None:
 
 
 def test_the_framework_is_in_every_prompt_and_in_no_message(tmp_path: Path) -> None:
-    """Seed 001: it is of this version of teamchat and must not become part of what is remembered."""
+    """It belongs to this version of teamchat, and a stored one would outlive it."""
     stage = Stage(tmp_path, team_of(tmp_path, {"max": "plain"}))
     for text in ("One", "Two"):
         stage.send(text)

@@ -1,4 +1,4 @@
-"""Lessons in a prompt (seed 001): all while they fit, else the best; one line each with its day and session."""
+"""Lessons in a prompt: all of them while they fit, else the best, each on a line with its day and session."""
 
 from __future__ import annotations
 

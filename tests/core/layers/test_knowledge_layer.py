@@ -1,4 +1,4 @@
-"""Knowledge in a prompt (seed 001): whose files, whole or searched, and never kept as a message."""
+"""Knowledge in a prompt: whose files it has, whole or searched, and that it is never kept as a message."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_what_members_know_apart_is_read_once(stage: Stage, monkeypatch: pytest.
 
 
 def test_knowledge_lives_for_one_prompt(stage: Stage) -> None:
-    """Seed 001, lifecycle: it is no message and no layer of the session, and a changed file shows at once."""
+    """It is no message and no layer of the session, and a changed file shows at once."""
     know(stage, "max")
     stage.send("Hi")
     (stage.folder / "docs" / "tokens.md").write_text("They never do.\n")
