@@ -57,7 +57,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         "terminal": asdict(agent.terminal) if agent.terminal else None,
         "access": member.access,
         "may": may(member, runner),
-        "reads": runner.reads_note(project_settings=member.project_settings),
+        "reads": runner.reads_note(job),
         "vendor": runner.vendor,
         "without": list(without(agent, job)),
         "memory": member.memory,

@@ -276,8 +276,11 @@ class Runner(Protocol):
         """One line for `teamchat team`: what a member of this access may do, and what bounds it."""
         ...
 
-    def reads_note(self, *, project_settings: bool) -> str:
-        """One line for `teamchat team`: which instructions and settings the CLI reads beside its prompt."""
+    def reads_note(self, job: Job) -> str:
+        """One line for `teamchat team`: which instructions and settings the CLI reads beside its prompt.
+
+        It names the user's MCP servers where all of them start; named ones stand with what the member may use.
+        """
         ...
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:

@@ -31,7 +31,7 @@ from teamchat.runners.claude_project import of_trusted
 from teamchat.runners.claude_tools import servers as servers_there
 from teamchat.runners.claude_tools import tools
 from teamchat.runners.claude_version import PACKAGE, version_of
-from teamchat.runners.foreign import scalar
+from teamchat.runners.foreign import listed, scalar
 from teamchat.runners.logins import claude_login
 from teamchat.runners.mentions import existing, inert, mentions, others
 
@@ -60,10 +60,7 @@ _GLUED = re.compile(r'[\w"`(]', re.ASCII)  # an `@` right after one of these was
 _NO_FILE = re.compile(r'agent-|"[^"\n]{1,4096} \(agent\)"|[\w.-]+:\S', re.ASCII)  # an agent, or what an MCP server has
 # "The user included the keyword ..." (2.1.197 to 2.1.330); the hyphen is how it writes them itself where they are inert
 _KEYWORD = re.compile(r"\bultra(?=(?:code|plan|review|think)\b)", re.IGNORECASE | re.ASCII)
-READS = (
-    "CLAUDE.md of its folder and of the user, all instructions of a folder that Claude trusts, the user's settings,"
-    " MCP servers and skills"
-)
+READS = "CLAUDE.md of its folder and of the user, all instructions of a folder that Claude trusts, the user's "
 
 
 class ClaudeRunner:
@@ -122,12 +119,12 @@ class ClaudeRunner:
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]
 
-    def reads_note(self, *, project_settings: bool) -> str:
-        return READS + (
-            ", and all settings, hooks and MCP servers of the project"
-            if project_settings
-            else "; not the project's hooks, .mcp.json and commands"
-        )
+    def reads_note(self, job: Job) -> str:
+        servers = ("MCP servers",) if job.servers is None else ()
+        users = listed("settings", *servers, *(() if job.access == "read" else ("skills",)))
+        if job.project_settings:
+            return f"{READS}{users}, and of the project {listed('settings', 'hooks', *servers)}"
+        return f"{READS}{users}; not the project's hooks, .mcp.json and commands"
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:
         return servers_there(cwd, env)

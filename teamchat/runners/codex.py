@@ -27,6 +27,7 @@ from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.codex_git import without_filters
 from teamchat.runners.codex_rollout import used_in
 from teamchat.runners.codex_trust import without_project
+from teamchat.runners.foreign import listed
 from teamchat.runners.logins import codex_login
 from teamchat.runners.mentions import checked, inert, others
 
@@ -53,7 +54,7 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     }
 )
 _SKILL = re.compile(r"(?P<linked>(?<=\[)[$@][\w:-]++(?=\]\s*+\())|\$[\w:-]++", re.ASCII)  # `@` links a plugin
-READS = "AGENTS.md of its folder and of the user, the user's configuration and MCP servers"
+READS = "AGENTS.md of its folder and of the user, the user's "
 
 
 WEB = {False: ("-c", 'web_search="disabled"'), True: ("-c", 'web_search="live"')}
@@ -116,8 +117,9 @@ class CodexRunner:
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]
 
-    def reads_note(self, *, project_settings: bool) -> str:
-        return READS + ("" if project_settings else "; not the project's .codex/config.toml")
+    def reads_note(self, job: Job) -> str:
+        users = listed("configuration", *(("MCP servers",) if job.servers is None else ()))
+        return READS + users + ("" if job.project_settings else "; not the project's .codex/config.toml")
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)
         return users_servers(env)

@@ -58,6 +58,11 @@ def one_line(text: str, limit: int = 200) -> str:
     return short if len(short) <= limit else short[: limit - 1] + "…"
 
 
+def listed(*things: str) -> str:
+    """The things in a sentence: `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(things[:-1]), things[-1])))
+
+
 def summary(arguments: object) -> str:
     """One line that tells a person what a tool was asked to do: its command, its path, or all its arguments."""
     if isinstance(arguments, dict):

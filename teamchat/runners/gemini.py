@@ -20,6 +20,7 @@ from teamchat.runners.base import (
     StopRule,
     Vendor,
 )
+from teamchat.runners.foreign import listed
 from teamchat.runners.gemini_commands import find, with_command
 from teamchat.runners.gemini_env import other_files
 from teamchat.runners.gemini_events import GeminiEvents
@@ -44,7 +45,7 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
 )
 SYSTEM_POLICIES = (Path("/etc/gemini-cli/policies"), Path("/Library/Application Support/GeminiCli/policies"))
 _NEVER_A_PATH = frozenset(",;!?()[]{}")  # an `@` right before one of these was seen to stay text
-READS = "GEMINI.md of its folder and of the user, the user's settings, MCP servers and extensions"
+READS = "GEMINI.md of its folder and of the user, the user's "
 
 
 class GeminiRunner:
@@ -113,12 +114,12 @@ class GeminiRunner:
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]
 
-    def reads_note(self, *, project_settings: bool) -> str:
-        return READS + (
-            ", and all settings, hooks and MCP servers of the project"
-            if project_settings
-            else "; not the project's hooks, settings and MCP servers"
-        )
+    def reads_note(self, job: Job) -> str:
+        servers = ("MCP servers",) if job.servers is None else ()
+        users = listed("settings", *servers, "extensions")
+        if job.project_settings:
+            return f"{READS}{users}, and of the project {listed('settings', 'hooks', *servers)}"
+        return f"{READS}{users}; not the project's hooks, settings and MCP servers"
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)
         return users_servers(env)

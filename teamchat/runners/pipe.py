@@ -89,7 +89,7 @@ class PipeRunner:
     def access_note(self, access: Access) -> str:  # noqa: ARG002 (it is the same for all)
         return "not enforced: teamchat cannot bound what another program does"
 
-    def reads_note(self, *, project_settings: bool) -> str:  # noqa: ARG002 (nothing is known of it)
+    def reads_note(self, job: Job) -> str:  # noqa: ARG002 (nothing is known of it)
         return "its prompt, and whatever the program reads by itself"
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (nothing is known of it)

@@ -18,6 +18,7 @@ from teamchat.core.doctor.checks import Check, exit_code
 from teamchat.core.errors import ExitCode, UnknownName
 from teamchat.core.folders import config_dir, state_path, workspace_path
 from teamchat.core.team.file import load
+from teamchat.core.turn.settle import job_of
 from teamchat.runners import git_server
 from teamchat.runners.running import SpawnFailed
 from tests.installed import SAYS, install
@@ -289,10 +290,12 @@ class TestAccess:
     def test_what_it_reads_and_may_do_is_told(self) -> None:
         FILE.write_text(ONE + 'access = "edit"\n')
         runner = AGENT_TYPES["claude"].runner
+        team = load(FILE)
+        [member] = team.ai_members
         checks = found()
         assert one(checks, "access").text == f"edit: {runner.access_note('edit')}; no web, your MCP servers"
         assert "tools" not in [check.what for check in checks]
-        assert one(checks, "reads").text == runner.reads_note(project_settings=False)
+        assert one(checks, "reads").text == runner.reads_note(job_of(member, team.agent_of(member), {}))
         assert {one(checks, what).state for what in ("access", "reads")} == {"note"}
 
     def test_servers_that_it_names_are_there_or_not(self) -> None:

@@ -353,6 +353,45 @@ def test_what_a_member_may_do_is_one_line(runner: Runner, access: Access) -> Non
     assert len(note) < 120
 
 
+@pytest.mark.parametrize("runner", ALL)
+@pytest.mark.parametrize("project_settings", [False, True])
+@pytest.mark.parametrize(
+    ("access", "mcp", "start"),
+    [
+        ("read", None, False),
+        ("read", ("github",), False),
+        ("edit", None, True),
+        ("edit", (), False),
+        ("full", None, True),
+    ],
+)
+def test_what_a_member_reads_names_mcp_servers_only_where_all_start(
+    runner: Runner, access: Access, mcp: tuple[str, ...] | None, *, start: bool, project_settings: bool
+) -> None:
+    note = runner.reads_note(replace(JOB, access=access, mcp=mcp, project_settings=project_settings))
+    assert note.isprintable()
+    assert ("MCP servers" in note.partition(";")[0]) is (start and runner.vendor is not None)
+
+
+def test_what_members_read_of_each_cli() -> None:
+    notes = {
+        (runner.vendor, access): runner.reads_note(replace(JOB, access=access)).partition("; ")[0].rpartition(", ")[2]
+        for runner in ALL
+        for access in ("read", "edit")
+        if runner.vendor
+    }
+    assert notes == {
+        ("claude", "read"): "the user's settings",
+        ("claude", "edit"): "MCP servers and skills",
+        ("codex", "read"): "the user's configuration",
+        ("codex", "edit"): "the user's configuration and MCP servers",
+        ("gemini", "read"): "the user's settings and extensions",
+        ("gemini", "edit"): "MCP servers and extensions",
+    }
+    with_project = ClaudeRunner().reads_note(replace(JOB, access="full", project_settings=True))
+    assert with_project.endswith("MCP servers and skills, and of the project settings, hooks and MCP servers")
+
+
 def test_each_cli_is_stopped_limited_and_told_apart_as_observed() -> None:
     facts = {runner.vendor: (runner.limit, runner.stop, runner.stall_s, runner.reports_denials) for runner in ALL}
     assert facts == {

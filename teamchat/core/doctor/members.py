@@ -15,6 +15,7 @@ from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.programs import Unusable, find_program
 from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Member, Team
+from teamchat.core.turn.settle import job_of
 from teamchat.core.turn.tools import may, need_tools
 from teamchat.runners.base import Runner
 from teamchat.runners.commented_json import broken
@@ -73,7 +74,7 @@ def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str
         yield from _settings(post)
     yield _access(post)
     yield from _tools(post)
-    yield Check(member.name, "reads", "note", post.runner.reads_note(project_settings=member.project_settings))
+    yield Check(member.name, "reads", "note", post.runner.reads_note(job_of(member, post.agent, post.env)))
     yield _folder(member)
 
 
