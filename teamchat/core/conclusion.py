@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from teamchat.core.engine.actions import Action, Asked, GroupFailed, Paused, PauseKind, TurnFailed
 from teamchat.core.engine.route import Route
 from teamchat.core.engine.state import State
-from teamchat.core.errors import AgentMissing, ExitCode, NoMessage, StoreGone, TeamchatError
+from teamchat.core.errors import (
+    AgentMissing,
+    ExitCode,
+    NoMessage,
+    NotTrusted,
+    StoreGone,
+    TeamchatError,
+    UsageError,
+)
 from teamchat.core.events import Conclusion
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
@@ -156,8 +164,8 @@ def _mends(error: TeamchatError) -> str | None:
 
 
 def _repeats(error: TeamchatError) -> bool:
-    """Whether to go on would end the same: no command installs or repairs the program."""
-    return isinstance(error, AgentMissing) and error.hint is None
+    """Whether to go on would end the same: no command mends the program, the team file or the environment."""
+    return isinstance(error, AgentMissing | NotTrusted | UsageError) and error.hint is None
 
 
 def _advice(*hints: str) -> str:

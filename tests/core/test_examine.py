@@ -306,8 +306,9 @@ class TestAccess:
         assert (one(checks, "tools").state, one(checks, "tools").text) == ("ok", "github")
         FILE.write_text(ONE + 'mcp = ["githb"]\n')
         tools = one(found(), "tools")
-        assert (tools.state, tools.hint, tools.code) == ("failed", "claude mcp list", ExitCode.AGENT_UNAVAILABLE)
-        assert tools.text == "mcp: you have set up no server 'githb' in claude (there are: github)"
+        assert (tools.state, tools.hint, tools.code) == ("failed", None, ExitCode.AGENT_UNAVAILABLE)
+        change = "change mcp in the team file (there are: github)"
+        assert tools.text == f"mcp: you have set up no server 'githb' in claude; {change}"
 
     def test_what_git_lacks_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(git_server, "missing", lambda _env: ("the package mcp is not installed", "pip install mcp"))

@@ -139,10 +139,11 @@ def test_a_server_that_is_not_set_up_is_told_with_those_that_are(stage: Stage) -
     error = refusal(made_ready(stage, home, mcp=("githb",)))
     assert type(error) is UsageError
     said = "max: mcp: you have set up no server 'githb' in max-agent"
-    assert (str(error), error.hint) == (f"{said} (there is none)", "sh mcp list")
+    alone = "set it up there, or take it out of mcp in the team file (there is none)"
+    assert (str(error), error.hint) == (f"{said}; {alone}", None)
     servers = {"mcpServers": {"jira": {"command": "x"}, "github": {"command": "y"}}}
     (stage.folder / ".claude.json").write_text(json.dumps(servers))
-    assert str(refusal(made_ready(stage, home, mcp=("githb",)))) == f"{said} (there are: github, jira)"
+    assert str(refusal(made_ready(stage, home, mcp=("githb",)))) == f"{said}; change mcp in the team file (there are: github, jira)"
     check_runnable(made_ready(stage, home, mcp=("github",)))
 
 

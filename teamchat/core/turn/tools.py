@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 
 from teamchat.core.errors import AgentMissing, UsageError
@@ -42,8 +41,8 @@ def need_tools(member: Member, agent: AgentSpec, runner: Runner, env: Mapping[st
 def _need_servers(member: Member, agent: AgentSpec, there: list[str]) -> None:
     unknown = next((name for name in member.mcp or () if name not in there), None)
     if unknown is not None:
+        mends = "change mcp in the team file" if there else "set it up there, or take it out of mcp in the team file"
         known = f"there are: {', '.join(there)}" if there else "there is none"
         raise UsageError(
-            f"{member.name}: mcp: you have set up no server {unknown!r} in {agent.name} ({known})",
-            f"{shlex.join(agent.command)} mcp list",
+            f"{member.name}: mcp: you have set up no server {unknown!r} in {agent.name}; {mends} ({known})"
         )
