@@ -143,7 +143,8 @@ def test_a_server_that_is_not_set_up_is_told_with_those_that_are(stage: Stage) -
     assert (str(error), error.hint) == (f"{said}; {alone}", None)
     servers = {"mcpServers": {"jira": {"command": "x"}, "github": {"command": "y"}}}
     (stage.folder / ".claude.json").write_text(json.dumps(servers))
-    assert str(refusal(made_ready(stage, home, mcp=("githb",)))) == f"{said}; change mcp in the team file (there are: github, jira)"
+    others = "change mcp in the team file (there are: github, jira)"
+    assert str(refusal(made_ready(stage, home, mcp=("githb",)))) == f"{said}; {others}"
     check_runnable(made_ready(stage, home, mcp=("github",)))
 
 
