@@ -117,13 +117,18 @@ def test_a_folder_that_is_gone_stops_its_member_alone(made: Crew, world: Path, p
 GONE = "max, who asked you, is no longer in the team"
 
 
-def test_an_answer_to_an_agent_that_has_left_is_refused_and_kept_to_be_sent(made: Crew) -> None:
-    becomes(made, 'name = "max"', 'name = "maxim"')
+def refuses_the_answer() -> None:
+    """`send` names the command that sends the answer to maxim, and changes nothing."""
     before = rows()
     ran = run_here("send", "I think so", "--trust")
     sentence = f"teamchat: {GONE} (--anyway sends your answer to maxim)\n"
     assert (ran.code, ran.err) == (4, f"{sentence}  try: teamchat send --to maxim 'I think so' --trust\n")
     assert rows() == before
+
+
+def test_an_answer_to_an_agent_that_has_left_is_refused_and_kept_to_be_sent(made: Crew) -> None:
+    becomes(made, 'name = "max"', 'name = "maxim"')
+    refuses_the_answer()
     assert run_here("send", "--to", "maxim", "I think so", "--trust").out == "maxim:\nThanks.\n\nsarah:\nFine.\n\n"
 
 
@@ -150,11 +155,7 @@ def test_who_asked_is_answered_when_only_the_spelling_of_its_name_changes(made: 
 def test_who_was_asked_and_has_another_name_too_is_told_as_well(made: Crew) -> None:
     becomes(made, 'name = "max"', 'name = "maxim"')
     becomes(made, 'name = "kailai"', 'name = "kai"')
-    before = rows()
-    ran = run_here("send", "I think so", "--trust")
-    sentence = f"teamchat: {GONE} (--anyway sends your answer to maxim)\n"
-    assert (ran.code, ran.err) == (4, f"{sentence}  try: teamchat send --to maxim 'I think so' --trust\n")
-    assert rows() == before
+    refuses_the_answer()
 
 
 @pytest.mark.parametrize(("name", "told"), [("maxim", " (max is no longer in the team)"), ("Max", ""), ("max", "")])

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import contextlib
 import json
-import resource
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +16,7 @@ from teamchat.core.errors import UsageError
 from teamchat.core.team.file import load
 from teamchat.runners.recorded import RecordedTurn
 from teamchat.runners.running import Chunk, Exit, Identity
+from tests.core.full_disk import files_of_at_most
 from tests.crew import crew
 
 SECRET = "hunter2-hunter2"  # in variables, prompts and output of these tests
@@ -132,17 +130,6 @@ def test_a_recording_begins_with_a_new_conversation(tmp_path: Path, world: Path)
 def test_what_is_no_cassette_is_said_in_one_line(text: str) -> None:
     with pytest.raises(UsageError, match=r"^x is no cassette of this version: line [12]: [^\n]+$"):
         parse_cassette(text, "x")
-
-
-@contextlib.contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """Every write beyond that many bytes of a file fails, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 class TestWhatCannotBeWritten:

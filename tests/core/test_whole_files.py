@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,17 +13,7 @@ from teamchat.core.errors import StoreError, UsageError
 from teamchat.core.team import Member, Team
 from teamchat.core.team.trust import TrustStore
 from teamchat.core.whole_files import locked_beside, put_in_place, write_private
-
-
-@contextmanager
-def no_more_than(size: int) -> Iterator[None]:
-    """No file gets longer than that; what is written beyond fails, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+from tests.core.full_disk import files_of_at_most
 
 
 def names(folder: Path) -> list[str]:
@@ -58,7 +45,7 @@ def test_what_was_prepared_and_not_put_in_place_goes(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_a_file_that_could_not_be_written_whole(tmp_path: Path) -> None:
-    with no_more_than(100), pytest.raises(OSError, match="File too large"):
+    with files_of_at_most(100), pytest.raises(OSError, match="File too large"):
         write_private(tmp_path / "file", b"x" * 1000)
     assert names(tmp_path) == []
 
@@ -67,7 +54,7 @@ def test_trust_that_could_not_be_written_leaves_the_old_as_it_was(tmp_path: Path
     store = TrustStore(tmp_path / "trust.json")
     store.grant(team(tmp_path, "a"))
     before = store.file.read_bytes()
-    with no_more_than(100), pytest.raises(StoreError, match=r"trust\.json cannot be written: File too large"):
+    with files_of_at_most(100), pytest.raises(StoreError, match=r"trust\.json cannot be written: File too large"):
         store.grant(team(tmp_path, "b"))
     assert store.file.read_bytes() == before
     assert names(tmp_path) == ["trust.json", "trust.json.lock"]
@@ -77,6 +64,6 @@ def test_trust_that_could_not_be_written_leaves_the_old_as_it_was(tmp_path: Path
 
 def test_of_a_cassette_that_could_not_be_begun_there_is_no_file(tmp_path: Path) -> None:
     writer = CassetteWriter(tmp_path / "a.cassette", team(tmp_path, "a"), {}, fence_key="k")
-    with no_more_than(100), pytest.raises(UsageError, match="File too large"):
+    with files_of_at_most(100), pytest.raises(UsageError, match="File too large"):
         writer.begin(standing_of(()))
     assert names(tmp_path) == []
