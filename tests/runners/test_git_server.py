@@ -13,7 +13,7 @@ import pytest
 
 from teamchat.runners import git_server, isolated
 from teamchat.runners.git_server.commands import TOOLS, Blame, Diff, Log, Show, Status, Tool
-from teamchat.runners.git_server.output import GitError, read
+from teamchat.runners.git_server.output import GitError, read, read_whole
 from teamchat.runners.git_server.repository import Git
 from tests.hostile_git import arm, git, make
 
@@ -278,9 +278,26 @@ def test_a_line_of_about_the_longest_size_keeps_its_end(repository: Path, ask: A
     assert lines == ["x" * min(longest, 2_000) + end, "b", "y" * min(longest, 2_000) + end]
 
 
-def test_a_command_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reading", [read, read_whole])
+def test_a_command_that_takes_too_long_is_stopped(tmp_path: Path, reading: Callable[..., object]) -> None:
     with pytest.raises(GitError, match=r"took longer than 0\.1 s and was stopped"):
-        read(["sleep", "60"], tmp_path, dict(os.environ), longest_s=0.1)
+        reading(["sleep", "60"], tmp_path, dict(os.environ), longest_s=0.1)
+
+
+def test_a_failing_command_is_read_whole_and_has_no_input(tmp_path: Path) -> None:
+    printing = "import sys; print(sys.stdin.read() + 'x' * 100_000); sys.exit('no')"
+    assert read_whole([sys.executable, "-c", printing], tmp_path, {}, 30) == b"x" * 100_000 + b"\n"
+
+
+def test_a_configuration_that_is_not_read_in_time_is_said(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("teamchat.runners.git_server.repository.LONGEST_S", 0.1)
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o700)
+    with pytest.raises(GitError, match=r"^the repository's configuration cannot be read$"):
+        Git(repository, tmp_path / "scratch", str(slow))
 
 
 def test_what_the_model_may_ask_is_described() -> None:

@@ -1,13 +1,14 @@
-"""Runs git, and reads a page of what it prints: both its time and its length are limited, and the answer says so."""
+"""Runs git and reads what it prints. Its time is limited, and so is the length of a page; the answer says so."""
 
 from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Timer
+from threading import Timer
 from typing import IO
 
 LONGEST_S = 30.0  # a command may take
@@ -32,36 +33,72 @@ class Page:
     cut: int = 0
 
 
+class _Git:
+    """A git that runs: it is stopped, and `late`, once it took longer than it may. `told` is known after its end."""
+
+    def __init__(self, process: subprocess.Popen[bytes], printed: IO[bytes]) -> None:
+        self._process, self.printed = process, printed
+        self.late = False
+        self.code = 0
+        self.told = b""
+
+    def stop(self) -> None:
+        self._process.kill()
+
+    def time_out(self) -> None:
+        self.late = True
+        self.stop()
+
+
 def read(argv: Sequence[str], cwd: Path, env: Mapping[str, str], first: int = 1, longest_s: float = LONGEST_S) -> Page:
     """What git prints from line `first` on.
 
     Raises `GitError` when git fails or takes too long for that page, and `OSError` when it cannot be started.
     """
-    late = Event()
-    with tempfile.TemporaryFile() as errors:
-        pipe = subprocess.PIPE
-        with subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=errors) as git:
-            clock = Timer(longest_s, _stop, (git, late))
-            clock.start()
-            try:
-                assert git.stdout
-                page = _page(git.stdout, first)
-                if page.more:
-                    git.kill()
-                code = git.wait()
-            finally:
-                clock.cancel()
-        if late.is_set() and not page.more:
-            raise GitError(f"git took longer than {longest_s:g} s and was stopped: name paths, or fewer commits")
-        if code and not page.more:
-            errors.seek(0)
-            raise GitError(_reason(errors.read(_PIECE), code))
+    with _running(argv, cwd, env, longest_s) as git:
+        page = _page(git.printed, first)
+        if page.more:
+            git.stop()
+    if page.more:
+        return page
+    _check_in_time(git, longest_s)
+    if git.code:
+        raise GitError(_reason(git.told, git.code))
     return page
 
 
-def _stop(git: subprocess.Popen[bytes], late: Event) -> None:
-    late.set()
-    git.kill()
+def read_whole(argv: Sequence[str], cwd: Path, env: Mapping[str, str], longest_s: float) -> bytes:
+    """All that git prints, also where it fails. Raises `GitError` when it takes too long, and `OSError` as `read`."""
+    with _running(argv, cwd, env, longest_s) as git:
+        printed = git.printed.read()
+    _check_in_time(git, longest_s)
+    return printed
+
+
+@contextmanager
+def _running(argv: Sequence[str], cwd: Path, env: Mapping[str, str], longest_s: float) -> Iterator[_Git]:
+    """A git that reads no input. The end of the block waits for its end."""
+    pipe = subprocess.PIPE
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=errors) as process,
+    ):
+        assert process.stdout
+        git = _Git(process, process.stdout)
+        clock = Timer(longest_s, git.time_out)
+        clock.start()
+        try:
+            yield git
+            git.code = process.wait()
+        finally:
+            clock.cancel()
+        errors.seek(0)
+        git.told = errors.read(_PIECE)
+
+
+def _check_in_time(git: _Git, longest_s: float) -> None:
+    if git.late:
+        raise GitError(f"git took longer than {longest_s:g} s and was stopped: name paths, or fewer commits")
 
 
 def _page(printed: IO[bytes], first: int) -> Page:

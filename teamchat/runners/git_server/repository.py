@@ -13,13 +13,12 @@ import contextlib
 import hashlib
 import os
 import re
-import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from teamchat.runners.git_server.output import LONGEST_S, GitError, Page, read
+from teamchat.runners.git_server.output import LONGEST_S, GitError, Page, read, read_whole
 from teamchat.runners.regular_files import open_regular
 
 _SMALL = 4096  # bytes of a file that only says where something is
@@ -121,17 +120,10 @@ class Git:
     def _lines(self, *where: str, users_own: bool = False) -> Iterator[str]:
         argv = [self._program, "config", *where, "--no-includes", "--list", "--null"]
         try:
-            done = subprocess.run(
-                argv,
-                cwd="/",
-                env=_environment(users_own=users_own),
-                capture_output=True,
-                timeout=LONGEST_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+            printed = read_whole(argv, Path("/"), _environment(users_own=users_own), LONGEST_S)
+        except GitError:
             raise GitError("the repository's configuration cannot be read") from None
-        for entry in os.fsdecode(done.stdout).split("\0"):
+        for entry in os.fsdecode(printed).split("\0"):
             name, _, value = entry.partition("\n")
             section, _, key = name.lower().partition(".")
             if name.lower() in _SETTINGS and _PLAIN.fullmatch(value):
