@@ -10,6 +10,7 @@ from teamchat.cli.options import JsonOption, NoWaitOption, SessionOption, TeamOp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from teamchat.core.store.database import Database
     from teamchat.core.store.lessons import Lesson
 
 LIST = "teamchat learn"
@@ -40,12 +41,8 @@ def learn(
 ) -> int:
     """Keep a lesson of this workspace, which members are told where it fits."""
     from teamchat.cli.bare_words import text_of
-    from teamchat.cli.output.words import learned, note
     from teamchat.cli.place import find_root, open_store
-    from teamchat.core.errors import UnknownName, UsageError
-    from teamchat.core.store.lessons import add_lesson, delete_lesson, newest_lessons
-    from teamchat.core.store.sessions import last_session, need_session
-    from teamchat.core.typed import LEARN
+    from teamchat.core.errors import UsageError
 
     text = text_of(words, "lesson", forgetting)
     if from_session:
@@ -62,20 +59,45 @@ def learn(
         raise UsageError("--delete takes no text")
     with open_store(find_root(team)) as db:
         if delete is not None:
-            if delete_lesson(db, delete) is None:
-                raise UnknownName(f"there is no lesson {delete}", LIST)
-            note(f"lesson {delete} is forgotten")
+            forget(db, delete)
         elif text is not None:
-            origin = need_session(db, session) if session else last_session(db)
-            lesson, new = add_lesson(db, text, origin.name if origin else None)
-            note(learned(lesson) if new else f"lesson {lesson.number} is there already")
+            keep(db, text, session)
         else:
-            known = newest_lessons(db)
-            if not (known or as_json):
-                note(f"nothing is learned here yet; keep a lesson: {LEARN}")
-            for lesson in known:
-                show(lesson, as_json=as_json)
+            show_all(db, as_json=as_json)
     return 0
+
+
+def forget(db: Database, number: int) -> None:
+    from teamchat.cli.output.words import note
+    from teamchat.core.errors import UnknownName
+    from teamchat.core.store.lessons import delete_lesson
+
+    if delete_lesson(db, number) is None:
+        raise UnknownName(f"there is no lesson {number}", LIST)
+    note(f"lesson {number} is forgotten")
+
+
+def keep(db: Database, text: str, session: str | None) -> None:
+    """Keep a lesson of that session, or of the newest one."""
+    from teamchat.cli.output.words import learned, note
+    from teamchat.core.store.lessons import add_lesson
+    from teamchat.core.store.sessions import last_session, need_session
+
+    origin = need_session(db, session) if session else last_session(db)
+    lesson, new = add_lesson(db, text, origin.name if origin else None)
+    note(learned(lesson) if new else f"lesson {lesson.number} is there already")
+
+
+def show_all(db: Database, *, as_json: bool) -> None:
+    from teamchat.cli.output.words import note
+    from teamchat.core.store.lessons import newest_lessons
+    from teamchat.core.typed import LEARN
+
+    known = newest_lessons(db)
+    if not (known or as_json):
+        note(f"nothing is learned here yet; keep a lesson: {LEARN}")
+    for lesson in known:
+        show(lesson, as_json=as_json)
 
 
 def forgetting(numbers: Sequence[int]) -> str:

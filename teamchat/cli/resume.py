@@ -40,9 +40,10 @@ def resume(
     record: RecordOption = None,
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
-    from teamchat.cli.conversation import Show, choose_output, converse
+    from teamchat.cli.conversation import Show, choose_output
     from teamchat.cli.output.words import note
     from teamchat.cli.place import find_team, need_trust, open_store
+    from teamchat.cli.record_option import check_record, converse_and_record
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session, touch_session
@@ -51,10 +52,7 @@ def resume(
         raise UsageError("--retry, --skip and --drop exclude each other")
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
     show = Show(as_json, stream, quiet)
-    if record is not None:
-        from teamchat.cli.recorder import check_recording
-
-        check_recording(record)
+    check_record(record)
     found = find_team(team, timeout)
     if mode is not ResumeMode.DROP:  # which runs nothing
         need_trust(found, give=trust)
@@ -68,11 +66,7 @@ def resume(
         def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
             return coordinator.resume(mode)
 
-        if record is None:
-            return converse(found, db, chosen, output, work, wait=not no_wait)
-        from teamchat.cli.recorder import converse_recorded
-
-        return converse_recorded(
+        return converse_and_record(
             record,
             found,
             db,

@@ -18,8 +18,13 @@ from teamchat.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from teamchat.cli.conversation import Work
+    from teamchat.cli.piped import Message
     from teamchat.core.coordinator import ConversationCoordinator
     from teamchat.core.events import Conclusion
+    from teamchat.core.store.database import Database
+    from teamchat.core.store.sessions import Session
+    from teamchat.core.team import Team
 
 
 def send(
@@ -79,10 +84,11 @@ def send(
     from contextlib import nullcontext
     from dataclasses import replace
 
-    from teamchat.cli.conversation import Show, choose_output, converse
+    from teamchat.cli.conversation import Show, choose_output
     from teamchat.cli.output.words import note
     from teamchat.cli.piped import read_message
-    from teamchat.cli.place import begun, choose_session, find_team, need_trust, open_store, session_typed
+    from teamchat.cli.place import begun, choose_session, find_team, need_trust, open_store
+    from teamchat.cli.record_option import check_record, converse_and_record
     from teamchat.cli.typed import saying_what_to_type
     from teamchat.core.entry import check_entry
     from teamchat.core.store.sessions import current_session
@@ -90,10 +96,7 @@ def send(
     show = Show(as_json, stream, quiet)
     found = find_team(team, timeout)
     if not dry_run:
-        if record is not None:
-            from teamchat.cli.recorder import check_recording
-
-            check_recording(record)
+        check_record(record)
         need_trust(found, give=trust)
     message = read_message(words or (), None if cut else found.max_bytes, file or ())
     typed = 0 if anyway else message.typed
@@ -113,26 +116,31 @@ def send(
         if not quiet:
             note(f"session {chosen.name} " + ("begins" if begins else "goes on (--new begins another)"))
         output = choose_output(found, chosen.name, show)
-
-        async def work(coordinator: ConversationCoordinator) -> Conclusion:
-            if held := coordinator.state.held:
-                waiting = ", ".join(route.target for route in held)
-                typed = found.typed + session_typed(db, chosen)
-                note(f"still held from before: {waiting} (teamchat resume{typed} goes on with them)")
-            return await coordinator.send(message.text, speaker=as_, to=to, images=message.images, typed=sent.typed)
-
         with begun(db, chosen) if begins else nullcontext():
-            if record is None:
-                return converse(found, db, chosen, output, work, wait=not no_wait)
-            from teamchat.cli.recorder import converse_recorded
-
-            return converse_recorded(
+            return converse_and_record(
                 record,
                 found,
                 db,
                 chosen,
                 output,
-                work,
-                lambda writer, cooling: writer.human(message.text, as_, to, cooling, message.images, sent.typed),
+                sending(found, db, chosen, sent, speaker=as_, to=to),
+                lambda writer, cooling: writer.human(sent.text, as_, to, cooling, sent.images, sent.typed),
                 wait=not no_wait,
             )
+
+
+def sending(
+    team: Team, db: Database, session: Session, message: Message, *, speaker: str | None, to: str | None
+) -> Work:
+    """Sends the message, and says before it what the conversation still holds."""
+    from teamchat.cli.output.words import note
+    from teamchat.cli.place import session_typed
+
+    async def work(coordinator: ConversationCoordinator) -> Conclusion:
+        if held := coordinator.state.held:
+            waiting = ", ".join(route.target for route in held)
+            named = team.typed + session_typed(db, session)
+            note(f"still held from before: {waiting} (teamchat resume{named} goes on with them)")
+        return await coordinator.send(message.text, speaker=speaker, to=to, images=message.images, typed=message.typed)
+
+    return work

@@ -14,6 +14,7 @@ from teamchat.core.names import Directory, Unknown, fold, match
 from teamchat.core.routing.hints import Hint, hints, in_words
 from teamchat.core.routing.markers import Marker, MarkerKind, scan, strip_markers
 from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
+from teamchat.core.routing.targets import Target
 from teamchat.core.team import Member, Team
 from teamchat.core.todos import Wish
 from teamchat.core.typed import reading, saying
@@ -77,9 +78,7 @@ def address(
     if not text.strip():
         raise UsageError("there is nothing to send", saying())
     markers = scan(text, "human")
-    targets = parse_to(to) if to is not None else ()
-    if to is not None and not targets:
-        raise UsageError("--to names nobody", _calling(team))
+    targets = _targets(to, team)
     resolution = resolve(markers, team.members, speaker, "human", targets)
     who = _speaker(team, speaker, resolution)
     calls_self = any(request.target == who.name for request in resolution.requests)
@@ -91,12 +90,8 @@ def address(
     near_misses = _near_misses(text, markers, team, who, resolution, mentions=not named)
     wordless = not strip_markers(text, author="human").strip()
     astray = None
-    if opens and wordless and requests:
-        names = ", ".join(request.target for request in requests)
-        raise UsageError(
-            f"nothing was said yet that {names} could answer, and the message has only markers",
-            reading(requests[0].target),
-        )
+    if opens and wordless:
+        _refuse_unanswerable(requests)
     if not requests and not named and not wordless:
         target = default_target(state, who.name)
         if typed:
@@ -119,6 +114,24 @@ def address(
         ),
         wordless=wordless,
     )
+
+
+def _targets(to: str | None, team: Team) -> tuple[Target, ...]:
+    """Whom `--to` names. Raises `UsageError` for one that names nobody."""
+    targets = parse_to(to) if to is not None else ()
+    if to is not None and not targets:
+        raise UsageError("--to names nobody", _calling(team))
+    return targets
+
+
+def _refuse_unanswerable(requests: Sequence[RouteRequest]) -> None:
+    """Raises `UsageError` where somebody is to answer a message that has only markers, and nothing was said before."""
+    if requests:
+        names = ", ".join(request.target for request in requests)
+        raise UsageError(
+            f"nothing was said yet that {names} could answer, and the message has only markers",
+            reading(requests[0].target),
+        )
 
 
 def _calling(team: Team) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -81,6 +81,7 @@ class _Asked:
     manager: ContextManager
     answers: ConversationMessage
     request: ConversationMessage
+    gathered: Mapping[str, Told]
     contexts: Mapping[str, str]
     quote: Crossing
 
@@ -121,50 +122,78 @@ def build_prompt(
     the turn finds below its `scratch`; `find_slash` knows the custom commands of the member's CLI.
     Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
     """
-    agent = team.agent_of(member)
-    kind = AGENT_TYPES[agent.like]
-    answers = manager.get_current_message(up_to=route.as_of)
-    if answers is None:
-        raise UsageError("there is no message with text for anybody to answer", reading(route.target))
-    request = manager.get_message(route.request)
-    occasion = Occasion(member, answers, text_of(answers), manager.get_team_task(), text_of(request))
-    gathered = (collector or framework_only(team)).gather(occasion)
-    contexts = texts_of(gathered)
-    asked = _Asked(team, member, kind, route, manager, answers, request, contexts, Crossing(team, member))
-    own_text = (member.system_instruction, member.instruction_file_text, contexts.get(FRAMEWORK))
-    key = thread_key(member, agent, "\0".join(text or "" for text in own_text))
-    thread = thread_for(member, route, past, key, manager, answers)
-    built = fresh = _assemble(asked, None)
-    if isinstance(thread, Thread):
-        built = _assemble(asked, thread)
-    assembled = built.output
-    prepared = kind.runner.prepare(assembled.prompt, typed=_typed(assembled, answers), exists=exists(member))
+    asked = _ask(team, member, route, manager, collector or framework_only(team))
+    key = _key(asked)
+    thread = thread_for(member, route, past, key, manager, asked.answers)
+    fresh = _assemble(asked, None)
+    built = _assemble(asked, thread) if isinstance(thread, Thread) else fresh
     shown = _images(asked, thread, images)
-    takes = kind.runner.images
-    if shown and takes and takes.mention:
-        mentions = " ".join(takes.mention(str(path)) for path, _ in files_of(shown, scratch))
-        prepared = replace(prepared, stdin=f"Images of the message: {mentions}\n\n".encode() + prepared.stdin)
-    slash = find_slash(typed) if (typed := _typed_text(answers)).startswith("/") else None
-    if slash and shown:  # Claude would not look for them in front of a command
-        slash = replace(slash, refused="images go with it")
-    if slash and not slash.refused and (rule := kind.runner.slash):
-        prepared = replace(prepared, stdin=rule.add(prepared.stdin, slash))
-    check_limit(member, kind.runner.limit, prepared.stdin)
+    slash = _slash(asked.answers, find_slash, images=bool(shown))
+    prepared = _prepared(asked, built.output, exists(member), [path for path, _ in files_of(shown, scratch)], slash)
+    check_limit(member, asked.kind.runner.limit, prepared.stdin)
+    takes = asked.kind.runner.images
     return BuiltPrompt(
-        assembled,
+        built.output,
         prepared,
-        answers,
+        asked.answers,
         thread,
         key,
         shown_from=built.shown_from,
         fresh_bytes=byte_length(fresh.output.prompt) + byte_length(fresh.output.system_flag or ""),
         redacted=built.redacted,
-        gathered=gathered,
+        gathered=asked.gathered,
         beside=built.beside,
         images=shown if takes else (),
         unseen=() if takes else tuple(image.name for image in shown),
         slash=slash,
     )
+
+
+def _ask(team: Team, member: Member, route: Route, manager: ContextManager, collector: ContextCollector) -> _Asked:
+    """Raises `UsageError` where there is no message to answer."""
+    answers = manager.get_current_message(up_to=route.as_of)
+    if answers is None:
+        raise UsageError("there is no message with text for anybody to answer", reading(route.target))
+    request = manager.get_message(route.request)
+    gathered = collector.gather(Occasion(member, answers, text_of(answers), manager.get_team_task(), text_of(request)))
+    kind = AGENT_TYPES[team.agent_of(member).like]
+    return _Asked(
+        team, member, kind, route, manager, answers, request, gathered, texts_of(gathered), Crossing(team, member)
+    )
+
+
+def _key(asked: _Asked) -> str:
+    """What a vendor session is bound to: the member, what runs it, and all that it is told about itself."""
+    member = asked.member
+    own_text = (member.system_instruction, member.instruction_file_text, asked.contexts.get(FRAMEWORK))
+    return thread_key(member, asked.team.agent_of(member), "\0".join(text or "" for text in own_text))
+
+
+def _slash(answers: ConversationMessage, find: FindSlash, *, images: bool) -> Slash | None:
+    """The custom command that a person typed, refused where `images` go with it."""
+    typed = _typed_text(answers)
+    slash = find(typed) if typed.startswith("/") else None
+    if slash and images:  # Claude would not look for them in front of a command
+        return replace(slash, refused="images go with it")
+    return slash
+
+
+def _prepared(
+    asked: _Asked,
+    assembled: AssemblerOutput,
+    exists: Callable[[str], bool],
+    images: Sequence[Path],
+    slash: Slash | None,
+) -> Prepared:
+    """What the CLI reads: the prompt with its mentions made harmless, the mentions of its images and its command."""
+    runner = asked.kind.runner
+    prepared = runner.prepare(assembled.prompt, typed=_typed(assembled, asked.answers), exists=exists)
+    if images and runner.images and runner.images.mention:
+        mentions = " ".join(map(runner.images.mention, map(str, images)))
+        prepared = replace(prepared, stdin=f"Images of the message: {mentions}\n\n".encode() + prepared.stdin)
+    if slash and not slash.refused and (rule := runner.slash):
+        prepared = replace(prepared, stdin=rule.add(prepared.stdin, slash))
+    return prepared
 
 
 def _images(asked: _Asked, thread: Thread | str, images: ImagesOf) -> tuple[Image, ...]:
