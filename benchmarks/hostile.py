@@ -116,6 +116,8 @@ KINDS: dict[str, Callable[[int], str]] = {
     "combining": repeated("e\u0301\u0302\u0303"),
     "bidi": repeated("\u202ea\u202c"),
     "joined emoji": repeated("\U0001f468\u200d\U0001f469\u200d\U0001f467"),
+    "hidden bytes": repeated("".join(f"{letter}\U000e0172" for letter in "word ")),
+    "half flags": repeated("\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e"),
     "colours": repeated("\x1b[31mx\x1b[0m"),
     "open sequences": repeated("\x1b["),
     "open titles": repeated("\x1b]0;"),

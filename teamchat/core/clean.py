@@ -4,13 +4,15 @@ An agent's text reaches terminals and other agents' prompts. A sequence in it co
 window's title or the clipboard, or hide words from whoever reads along. A control that turns the direction of writing
 could show a person other words than an agent or a compiler reads: people see its code instead, and prompts keep it.
 Characters that nobody sees (zero-width ones, tags) could tell an agent what no person reads: people see their codes,
-and other members are told the text without them. Those that emoji and some scripts are written with stay.
+and other members are told the text without them. Those that writing needs stay (`invisible.py`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+
+from teamchat.core.invisible import CodedPieces, with_codes, without
 
 # The bounds are far above what is in use; because of them no piece of text waits long for its end.
 _CSI = r"(?: \x1b\[ | \x9b ) [0-?]{0,256}+ [ -/]{0,16}+"  # colours, cursor, screen
@@ -23,17 +25,6 @@ _BEGINS_SEQUENCE = re.compile(r"[\x1b\x80-\x9f]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 _BYTES = bytes(code for code in range(128) if _CONTROL.match(chr(code)))
 _COPIED = 2 * 1024 * 1024  # characters that are copied for a look that takes a tenth of the time
-_TURNS = {chr(code): f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-_TURN = re.compile(f"[{''.join(_TURNS)}]")
-# the default-ignorable characters of Unicode 15, without marks of direction, which writing from right to left needs
-INVISIBLE = (
-    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"
-    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-_INVISIBLE_RUN = re.compile(f"[{INVISIBLE}]+")
-_FLAG = re.compile("[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f")  # of England, behind a black flag
-_DIRECTION = frozenset((*_TURNS, "\u061c", "\u200e", "\u200f"))  # not seen either: nothing is written with one before
-_TAGS = frozenset(map(chr, range(0xE0000, 0xE0080)))  # a flag is all that is written with them
 
 
 def clean(text: str) -> str:
@@ -47,38 +38,12 @@ def clean(text: str) -> str:
 
 def told(text: str) -> str:
     """`text` as another member is told it: clean, and without what nobody sees."""
-    text = clean(text)
-    return text if text.isascii() else _INVISIBLE_RUN.sub(_written, text)
+    return without(clean(text))
 
 
 def visible(text: str) -> str:
     """`text` as a person is shown it: clean, and by their codes what nobody sees and what turns writing around."""
-    return codes_shown(clean(text))
-
-
-def codes_shown(text: str) -> str:
-    """`text`, clean already, with the codes of what nobody sees and of what turns the direction of writing."""
-    if text.isascii():
-        return text
-    return _TURN.sub(lambda found: _TURNS[found[0]], _INVISIBLE_RUN.sub(_with_codes, text))
-
-
-def _written(run: re.Match[str]) -> str:
-    """What of invisible characters belongs to the visible one before them, or to a text that went before."""
-    before = run.string[max(run.start() - 1, 0) : run.start()]
-    first, second = run[0][0], run[0][1:2]
-    if first in _TAGS:
-        return run[0] if before == "\U0001f3f4" and _FLAG.fullmatch(run[0]) else ""
-    if before and (before.isascii() or before in _DIRECTION) and not (first == "\ufe0f" and before in "0123456789#*"):
-        return ""
-    return first + second if (first, second) == ("\ufe0f", "\u200d") else first
-
-
-def _with_codes(run: re.Match[str]) -> str:
-    written = _written(run)
-    return written + "".join(
-        f"\\u{ord(c):04x}" if c < "\U00010000" else f"\\U{ord(c):08x}" for c in run[0][len(written) :]
-    )
+    return with_codes(clean(text))
 
 
 def sequences(text: str) -> Iterator[tuple[int, int]]:
@@ -106,6 +71,20 @@ class Cleaner:
     def flush(self) -> str:
         held, self._held = self._held, ""
         return clean(held)
+
+
+class VisibleCleaner:
+    """`visible` of a text that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._cleaner, self._coded = Cleaner(), CodedPieces()
+
+    def push(self, piece: str) -> str:
+        return self._coded.push(self._cleaner.push(piece))
+
+    def flush(self) -> str:
+        """The rest; what is pushed after it is another text."""
+        return self._coded.push(self._cleaner.flush()) + self._coded.flush()
 
 
 def _open(text: str) -> re.Match[str] | None:

@@ -17,7 +17,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from unicodedata import category, normalize
 from unicodedata import name as letter_name
 
-from teamchat.core.clean import INVISIBLE
+from teamchat.core.invisible import INVISIBLE
 
 _INVISIBLE = re.compile(f"[{INVISIBLE}\u061c\u200e\u200f]")
 # NFKC makes U+2010 of the hyphen that does not break, which models like to write

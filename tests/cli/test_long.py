@@ -21,7 +21,11 @@ from tests.cli.test_terminal import at_terminal
 from tests.crew import crew
 from tests.program import run_here
 
-PIECES = st.lists(st.sampled_from(["a", "é", " ", "\n", "\n\n", "\t", "\u2028", "\u202e", "\x1b[31m", "\x1b", "[0m"]))
+PIECES = st.lists(
+    st.sampled_from(
+        ["a", "é", " ", "\n", "\n\n", "\t", "\u2028", "\u202e", "\x1b[31m", "\x1b", "[0m", "❤", "\u200d", "\ufe0f"]
+    )
+)
 TEXT = "word " * (LONGEST // 5)
 REPLY = f"It begins. {TEXT}the end"
 

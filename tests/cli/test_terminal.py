@@ -106,6 +106,12 @@ def test_a_final_text_that_differs_replaces_what_was_streamed() -> None:
     assert "max\nA draft\n  (the text above was replaced:)\nThe text.\nmax · " in shown
 
 
+def test_a_reply_that_was_shown_before_another_text_is_shown_again() -> None:
+    actors({"max": claude("claude-delta First.", "claude-text Second.", "claude-result First.")}, like="claude")
+    shown = at_terminal("send", "Hi").out
+    assert "max\nFirst.\n  (the text above was replaced:)\nSecond.\nFirst.\nmax · " in shown
+
+
 def test_a_program_on_a_pipe_is_shown_line_by_line_and_no_line_is_cut_or_wrapped() -> None:
     long = "word " * 60
     actors({"max": ["reply", f"first\n{long}\n", "+", "say", "no newline"]})

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import re
 from itertools import pairwise
+from unicodedata import category, combining, name
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from rich._emoji_codes import EMOJI
 
-from teamchat.core.clean import Cleaner, clean, told, visible
+from teamchat.core.clean import Cleaner, VisibleCleaner, clean, told, visible
+from teamchat.core.invisible import INVISIBLE
 from tests.core.texts import grows_linearly
 
 SEQUENCES = [
@@ -128,13 +132,27 @@ def test_what_turns_the_direction_of_writing_stays_in_a_prompt_and_is_shown_by_i
         ("a\u200bb", "a\\u200bb", "ab"),
         ("a\u00adb\ufeff", "a\\u00adb\\ufeff", "ab"),
         ("a\u200d\u200cb", "a\\u200d\\u200cb", "ab"),
-        ("水\u200b\u200bb", "水\u200b\\u200bb", "水\u200bb"),  # one may divide words
+        ("水\u200b\u200bb", "水\\u200b\\u200bb", "水b"),
+        ("é\u200bx", "é\\u200bx", "éx"),
+        ("─\U000e0172─", "─\\U000e0172─", "──"),
+        ("д\ufe0fа\u2060", "д\\ufe0fа\\u2060", "да"),
+        ("\u200d\ufe0fx", "\\u200d\\ufe0fx", "x"),
         ("Hi\U000e0048\U000e0069", "Hi\\U000e0048\\U000e0069", "Hi"),
         ("🏴\U000e0048\U000e0069", "🏴\\U000e0048\\U000e0069", "🏴"),
-        ("😀\ufe01\ufe02\ufe03", "😀\ufe01\\ufe02\\ufe03", "😀\ufe01"),
+        ("🏴\U000e0068\U000e0069\U000e007f", "🏴\\U000e0068\\U000e0069\\U000e007f", "🏴"),
+        ("😀\ufe0f\ufe0f\ufe0e", "😀\ufe0f\\ufe0f\\ufe0e", "😀\ufe0f"),
+        ("😀\ufe01", "😀\\ufe01", "😀"),
+        ("😀\u200dx😀\u200d", "😀\\u200dx😀\\u200d", "😀x😀"),
+        ("😀\u200d\u200d😀", "😀\\u200d\\u200d😀", "😀😀"),
+        ("1\ufe0f2", "1\\ufe0f2", "12"),
+        ("م\u200c\u200cخ", "م\\u200c\\u200cخ", "مخ"),
+        ("م\u200c خ\u200cx", "م\\u200c خ\\u200cx", "م خx"),
+        ("م\u200bخ", "م\\u200bخ", "مخ"),
+        ("葛\U000e0100\U000e0101か\U000e0100", "葛\U000e0100\\U000e0101か\\U000e0100", "葛\U000e0100か"),
+        ("x\u180bᠠ\u180b\u180b", "x\\u180bᠠ\u180b\\u180b", "xᠠ\u180b"),
         ("a\ufe0fb", "a\\ufe0fb", "ab"),
         ("a\x1b[1m\u2060b", "a\\u2060b", "ab"),
-        ("\u3164\u3164", "\u3164\\u3164", "\u3164"),
+        ("\u3164\u3164", "\\u3164\\u3164", ""),
     ],
 )
 def test_what_nobody_sees_is_shown_by_its_code_and_told_to_no_member(text: str, shown: str, left: str) -> None:
@@ -142,24 +160,128 @@ def test_what_nobody_sees_is_shown_by_its_code_and_told_to_no_member(text: str, 
     assert told(left) == left
 
 
-@given(st.text(st.sampled_from("ab水😀🏴1#\u200b\u200d\ufe0f\U000e0041\U000e007f\u00ad\u202e\x1b[m")))
+@pytest.mark.parametrize("letter", ["a", "é", "ß", "д", "λ", "ש", "か", "한", "─", "—", "“", "€", "→", "∑", "½", "|"])
+def test_no_invisible_character_goes_with_a_letter_or_sign_that_needs_none(letter: str) -> None:
+    assert told("".join(letter + c for c in ALL_INVISIBLE)) == letter * len(ALL_INVISIBLE)
+    assert len(ALL_INVISIBLE) > 4000
+
+
+ALL_INVISIBLE = re.findall(f"[{INVISIBLE}]", "".join(map(chr, range(0x110000))))
+TURNS = {f"\\u{code:04x}": chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+FLAG = "🏴" + "".join(chr(0xE0000 + ord(c)) for c in "gbeng\x7f")
+VIRAMA = 9  # combining class
+UNJOINED = ("", "LATIN", "GREEK", "CYRILLIC", "HEBREW", "CJK", "HIRAGANA", "THAI", "LAO")
+WRITTEN = "ab水😀❤🏴1#\u20e3مخक्ക്ไท한─é ᠠ"
+UNSEEN = "\u200b\u200c\u200d\ufe0e\ufe0f\u180b\U000e0067\U000e0062\U000e0172\u00ad"
+mixed = st.lists(
+    st.sampled_from([*WRITTEN, *UNSEEN, FLAG, "\u202e", "\x1b[m"]) | st.characters(exclude_categories=["Cs"]),
+    max_size=30,
+).map("".join)
+
+
+@given(mixed)
 def test_of_invisible_characters_few_are_told_and_all_are_shown(text: str) -> None:
     left = told(text)
     assert told(left) == left
-    assert visible(left).replace("\\u202e", "\u202e") == left
+    assert re.sub(r"\\u(?:202[a-e]|206[6-9])", lambda code: TURNS[code[0]], visible(left)) == left
+    assert re.sub(f"[{INVISIBLE}]", "", left) == re.sub(f"[{INVISIBLE}]", "", clean(text))
+
+
+@given(mixed)
+def test_what_is_told_has_invisible_characters_in_the_allowed_places_alone(text: str) -> None:
+    left = told(text).replace(FLAG, "🏴")
+    places = list(re.finditer(f"(.?)([{INVISIBLE}]+)(.?)", left, re.DOTALL))
+    assert all(is_allowed(before, run, after) for before, run, after in (place.groups() for place in places))
+
+
+def is_allowed(before: str, run: str, after: str) -> bool:
+    """By the names and categories of the characters, where the code has their numbers."""
+    script = name(before, "").split(" ", maxsplit=1)[0]
+    between = category(before or " ")[0] + category(after or " ")[0]
+    match run:
+        case "\ufe0e" | "\ufe0f":
+            return is_symbol(before) or (before in [*"0123456789#*"] and after == "\u20e3")
+        case "\ufe0f\u200d":
+            return is_symbol(before) and is_symbol(after)
+        case "\u200d" if is_symbol(before):
+            return is_symbol(after)
+        case "\u200c" | "\u200d":
+            ends = run == "\u200d" and (before == "ه" or combining(before) == VIRAMA)
+            return script not in UNJOINED and (ends or set(between) <= {*"LM"})
+        case "\u200b":
+            return script in ("THAI", "LAO", "KHMER", "MYANMAR") and set(between) <= {*"LM"}
+        case _ if "\u180b" <= run <= "\u180f":
+            return script == "MONGOLIAN"
+        case _:
+            return script == "CJK" and len(run) == 1 and "\U000e0100" <= run <= "\U000e01ef"
+
+
+def is_symbol(character: str) -> bool:
+    return character > "\x7f" and (
+        category(character) in ("So", "Sk", "Sm", "Cn") or character in "‼⁉ℹ〰〽🄀🄁🄂🄃🄄🄅🄆🄇🄈🄉🄊🄋🄌"
+    )
+
+
+@given(mixed, st.lists(st.integers(0, 1000), max_size=8))
+def test_what_is_shown_in_pieces_is_what_is_shown_whole(text: str, cuts: list[int]) -> None:
+    shower = VisibleCleaner()
+    bounds = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
+    shown = [shower.push(text[start:end]) for start, end in pairwise(bounds)]
+    assert "".join([*shown, shower.flush()]) == visible(text)
+    assert shower.push("\u200d❤") + shower.flush() == "\\u200d❤"  # another text
+
+
+def test_every_emoji_stays() -> None:
+    assert [emoji for emoji in EMOJI.values() if not emoji == told(emoji) == visible(emoji)] == []
 
 
 @pytest.mark.parametrize(
     "text",
-    ["❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "🏳\ufe0f\u200d🌈", "👩🏽\u200d🚀", "می\u200cخواهم", "葛\U000e0100", "©\ufe0f"],
+    [
+        "❤\ufe0f\u200d🔥",
+        "1\ufe0f\u20e3",
+        "🏳\ufe0f\u200d🌈",
+        "👩🏽\u200d🚀",
+        "می\u200cخواهم",
+        "۱۴۰۳ ه\u200d.ش",
+        "葛\U000e0100",
+        "©\ufe0f",
+        "क्\u200dष",
+        "അവന്\u200d.",
+        "ᠬᠠᠳ\u180eᠠ",
+        "ภาษา\u200bไทย",
+        "ភាសា\u200bខ្មែរ",
+    ],
 )
 def test_what_emoji_and_scripts_are_written_with_stays(text: str) -> None:
     assert (visible(text), told(text)) == (text, text)
 
 
-def test_a_flag_is_written_with_tags() -> None:
-    flag = "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "é\U000e0172",
+        "\u200b",
+        "🏴\U000e0067\U000e0062\U000e0065",
+        FLAG,
+        "❤\ufe0f\u200d",
+        "م\u200c",
+        "😀\ufe0f",
+        "1\ufe0f",
+    ],
+)
+def test_invisible_characters_take_time_as_their_number(piece: str) -> None:
+    assert grows_linearly(told, piece)
+    assert grows_linearly(visible, piece)
+    assert grows_linearly(VisibleCleaner().push, piece)
+
+
+@pytest.mark.parametrize("nation", ["eng", "sct", "wls"])
+def test_a_flag_is_written_with_tags(nation: str) -> None:
+    flag = "🏴" + "".join(chr(0xE0000 + ord(c)) for c in f"gb{nation}\x7f")
     assert (visible(flag), told(flag)) == (flag, flag)
+    assert told(flag[:-1]) == told(flag[1:] + flag[0]) == "🏴"
+    assert told(flag * 2 + flag[1:]) == flag * 2
 
 
 @pytest.mark.parametrize("text", ["שלום, world", "مرحبا", "\u200e\u200f\u061c", "👩\u200d👩\u200d👧", "水"])

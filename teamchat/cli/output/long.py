@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.clean import Cleaner, codes_shown
+from teamchat.core.clean import VisibleCleaner
 
 PIECE = 1024 * 1024  # characters
 LONGEST = 64 * 1024  # characters of one text that a terminal is given; a person reads a few thousand
@@ -36,15 +36,15 @@ def as_shown(pieces: Iterable[str], size: Callable[[], int], whole: str) -> Iter
 
     `whole` is the command that prints all of it.
     """
-    cleaner, shown = Cleaner(), 0
+    cleaner, shown = VisibleCleaner(), 0
     for piece in pieces:
         if sys.stdout.isatty() and shown + len(piece) > LONGEST:
-            yield codes_shown(cleaner.push(piece[: LONGEST - shown]))
+            yield cleaner.push(piece[: LONGEST - shown])
             yield f"\n… ({size():,} bytes in all: {whole})"
             return
         shown += len(piece)
-        yield codes_shown(cleaner.push(piece))
-    yield codes_shown(cleaner.flush())
+        yield cleaner.push(piece)
+    yield cleaner.flush()
 
 
 def whole(pieces: Iterable[str]) -> Iterator[str]:
@@ -58,9 +58,9 @@ def whole(pieces: Iterable[str]) -> Iterator[str]:
 
 def all_shown(pieces: Iterable[str]) -> Iterator[str]:
     """All of a text, visible."""
-    cleaner = Cleaner()
-    yield from (codes_shown(cleaner.push(piece)) for piece in pieces)
-    yield codes_shown(cleaner.flush())
+    cleaner = VisibleCleaner()
+    yield from (cleaner.push(piece) for piece in pieces)
+    yield cleaner.flush()
 
 
 def stripped(pieces: Iterable[str]) -> Iterator[str]:

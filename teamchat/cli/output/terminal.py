@@ -23,7 +23,7 @@ from teamchat.cli.output.words import (
     todo_line,
     turn_line,
 )
-from teamchat.core.clean import Cleaner, visible
+from teamchat.core.clean import VisibleCleaner, visible
 from teamchat.core.engine.route import Route
 from teamchat.core.events import (
     AgentSpoke,
@@ -53,10 +53,16 @@ class Voice:
 
     member: str
     colour: str
-    cleaner: Cleaner = field(default_factory=Cleaner)
+    cleaner: VisibleCleaner = field(default_factory=VisibleCleaner)
     block: list[str] = field(default_factory=list)
     last: str = ""
     pending: list[str] = field(default_factory=list)  # the beginning of a line that is not shown yet
+    said: list[str] = field(default_factory=list)  # the agent's own text that `block` shows
+    last_said: str = ""  # and `last`
+
+    def has_said(self, text: str) -> bool:
+        """Whether that was said word for word, which is known without making it visible again."""
+        return text.strip() in ("".join(self.said).strip(), self.last_said)
 
     def has_shown(self, text: str) -> bool:
         return text.strip() in ("".join(self.block).strip(), self.last)
@@ -64,7 +70,9 @@ class Voice:
     def end_block(self) -> None:
         """What follows is another text; this one may still come again as the reply."""
         self.last = "".join(self.block).strip() or self.last
+        self.last_said = "".join(self.said).strip() or self.last_said
         self.block.clear()
+        self.said.clear()
         self.pending.clear()
 
     def whole_lines(self, text: str) -> list[str]:
@@ -158,6 +166,7 @@ class TerminalOutput:
     def _agent(self, voice: Voice, event: AgentEvent) -> None:
         match event:
             case TextDelta(text=text):
+                voice.said.append(text)
                 self._text(voice, voice.cleaner.push(text))
             case Text(text=text):
                 self._whole(voice, text)
@@ -174,9 +183,9 @@ class TerminalOutput:
                 pass
 
     def _text(self, voice: Voice, text: str) -> None:
+        """Show `text`, which is made visible already."""
         if not text:
             return
-        text = visible(text)
         voice.block.append(text)
         if self.together:
             for line in voice.whole_lines(text):
@@ -192,16 +201,16 @@ class TerminalOutput:
     def _whole(self, voice: Voice, text: str) -> None:
         """Show a finished text unless it is what was shown; a different one replaces what was streamed."""
         self._text(voice, voice.cleaner.flush())
+        if voice.has_said(text):
+            return
         final = visible(text)
         if voice.has_shown(final):
             return
-        if more := voice.more_of(final):
-            self._text(voice, f"\n{more}")
-            self._end_block(voice)
-            return
-        if "".join(voice.block).strip():
+        more = voice.more_of(final)
+        if not more and "".join(voice.block).strip():
             self._aside(voice, "(the text above was replaced:)", "dim")
-        self._text(voice, final)
+        self._text(voice, f"\n{more}" if more else final)
+        voice.said[:] = [text]
         self._end_block(voice)
 
     def _end_block(self, voice: Voice) -> None:
