@@ -7,6 +7,7 @@ import contextlib
 import errno
 import math
 import os
+import select
 import shlex
 import signal
 import sys
@@ -16,12 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.cli.output import Output
-from teamchat.cli.output.words import note
+from teamchat.cli.output.words import ending, note
 from teamchat.cli.place import session_typed, store_file, trust_store
 from teamchat.cli.report import output_lost
 from teamchat.cli.retyped import placed
 from teamchat.cli.second_signal import ends_at_second
 from teamchat.cli.streams import silence
+from teamchat.core.clean import visible
 from teamchat.core.cooldowns import Cooldowns
 from teamchat.core.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode, UsageError
@@ -105,15 +107,13 @@ def converse(
     """
     outside = outside or live(team)
 
-    async def typed(coordinator: ConversationCoordinator) -> Conclusion:
-        done = await work(coordinator)
-        named = team.typed + session_typed(db, session)
-        return replace(done, hint=done.hint and placed(done.hint, shlex.split(named)))
+    def place(hint: str) -> str:
+        return placed(hint, shlex.split(team.typed + session_typed(db, session)))
 
     with held(team.root, db, session, wait=wait):
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")
         folder = store_file(team.root).parent
-        return run_conversation(team, db, session, output, typed, folder, outside, cooldowns, listen)
+        return run_conversation(team, db, session, output, work, folder, outside, cooldowns, listen, place)
 
 
 def live(team: Team) -> Outside:
@@ -145,13 +145,14 @@ def run_conversation(
     outside: Outside,
     cooldowns: Cooldowns | None = None,
     listen: Listen | None = None,
+    place: Callable[[str], str] | None = None,
 ) -> ExitCode:
-    """Let `work` run the conversation; the exit code.
+    """Let `work` run the conversation; the exit code. `place` makes commands ones for it, where commands can go on.
 
     Ctrl-C stops the turn, a second one kills it at once; while a reply is read or stored it ends the program.
     """
     _need_descriptors()
-    run = _Run(output, listen)
+    run = _Run(output, listen, place)
 
     def begin() -> ConversationCoordinator:
         return ConversationCoordinator(
@@ -176,8 +177,8 @@ def _need_descriptors() -> None:
 
 
 class _Run:
-    def __init__(self, output: Output, listen: Listen | None) -> None:
-        self.output, self.listen = output, listen
+    def __init__(self, output: Output, listen: Listen | None, place: Callable[[str], str] | None) -> None:
+        self.output, self.listen, self.place = output, listen, place
         self.stopper = Stopper()
         self.stopped_by: signal.Signals | None = None
         self.deaf = False
@@ -196,8 +197,24 @@ class _Run:
             await coordinator.close()
         if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by in TERMINATED_BY:
             conclusion = replace(conclusion, code=TERMINATED_BY[self.stopped_by])
+        if self.place and conclusion.hint:
+            conclusion = replace(conclusion, hint=self.place(conclusion.hint))
         self._show(lambda: self.output.finish(conclusion))
-        return ExitCode.STORE if self.lost else conclusion.code
+        return self._not_shown(conclusion) if self.deaf else conclusion.code
+
+    def _not_shown(self, conclusion: Conclusion) -> ExitCode:
+        """The exit code of a run whose output nobody has all of; says what waits, and what prints it.
+
+        Nothing is said where nobody asked for it, as behind `head`, or reads stderr any more.
+        """
+        if (self.lost or self.stopped_by) and self.place and select.select([], [sys.stderr], [], 0)[1]:
+            for line in (*ending(conclusion), f"what was said is in: {self.place('teamchat log')}"):
+                note(visible(line))
+        if self.lost:
+            return ExitCode.STORE
+        if self.stopped_by and conclusion.code is ExitCode.DONE:
+            return TERMINATED_BY.get(self.stopped_by, ExitCode.INTERRUPTED)
+        return conclusion.code
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:

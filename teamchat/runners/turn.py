@@ -260,7 +260,7 @@ class _Turn:
             if self.stopper.asked > self.stops_sent:
                 self.stops_sent = self.stopper.asked
                 self._end_process(Failure(FailureKind.INTERRUPTED, "was interrupted"), hard=self.stopper.asked > 1)
-            elif self.cut is None and now - before < LATE_S:
+            elif self.cut is None and self.process.exit is None and now - before < LATE_S:
                 self._look(now)
 
     def _look(self, now: float) -> None:
@@ -289,6 +289,13 @@ class _Turn:
         return None
 
     def _end_process(self, why: Failure, *, hard: bool = False) -> None:
+        """End it for that reason.
+
+        A process that has ended by itself is judged by its own end: all that it wrote is still read, however long
+        telling it takes. A hard stop leaves the rest unread.
+        """
+        if self.process.exit and not hard and why.kind is not FailureKind.GONE:
+            return
         self._was_cut(why)
         self.process.stop(why, hard=hard)
 

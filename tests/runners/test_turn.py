@@ -19,12 +19,12 @@ from teamchat.runners.claude_events import ClaudeEvents
 from teamchat.runners.codex_events import CodexEvents
 from teamchat.runners.gemini_events import GeminiEvents
 from teamchat.runners.pipe import PipeOutput
-from teamchat.runners.process import launch
+from teamchat.runners.process import Process, launch
 from teamchat.runners.running import Launch, Running
 from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
 from tests.fakes.scripted import spoken
 from tests.leftovers import marked
-from tests.runners.processes import PATIENCE_S, Pids, agent, children
+from tests.runners.processes import PATIENCE_S, Pids, agent, children, eventually
 from tests.runners.scripted import HANG, WORDS, Err, HurriedLoop, ScriptedProcess, WordParser, loop_time
 
 SHORT = 0.2
@@ -471,6 +471,30 @@ def test_a_program_that_dies_politely_has_not_answered(real: Real) -> None:
 def test_a_claude_whose_login_is_refused_is_told_to_log_in(real: Real) -> None:
     taken = take(real("claude-init", "+", "claude-retry", "401", "+", "hang"), ClaudeEvents())
     assert (taken.failure.kind, taken.failure.hint) == (FailureKind.LOGIN, "claude auth login")
+
+
+def ended(process: Process) -> bool:
+    process.poll()
+    return process.exit is not None
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_who_has_ended_by_itself_is_judged_by_that_while_its_output_is_told(real: Real, code: int) -> None:
+    """A terminal may take minutes for it. Ctrl-C stores the reply, and does not throw it away."""
+    process = real("again", "All of it. ", "2", "+", "exit-with", str(code))()
+    assert isinstance(process, Process)
+    stopper, told = Stopper(), 0
+
+    def emit(event: AgentEvent) -> None:
+        nonlocal told
+        told += len(event.text) if isinstance(event, TextDelta) else 0
+        stopper.asked = stopper.asked or int(eventually(lambda: ended(process)))
+
+    end = asyncio.run(run_turn(process, PipeOutput(), LONG, stopper, emit))
+    assert (end.exit_code, end.interrupted, stopper.asked) == (code, False, 1)
+    assert (end.failure and end.failure.kind) == (FailureKind.AGENT if code else None)
+    assert told >= 2_000_000
+    assert end.text.count("All of it. ") * len("All of it. ") == told
 
 
 def test_an_endless_writer_can_be_interrupted(real: Real) -> None:
