@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from teamchat.runners.base import Job
-from teamchat.runners.claude_root import folders
+from teamchat.runners.claude_root import folders, noted_at
 from teamchat.runners.claude_version import version_of
 from teamchat.runners.foreign import decode
 from teamchat.runners.front_matter import harmless
@@ -48,12 +48,15 @@ def shows(job: Job) -> bool:
 
 
 def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
-    """Whether the user has trusted the folder in Claude, or one above it up to the repository's root."""
+    """Whether the user has trusted the folder in Claude, or one above it up to the repository's root.
+
+    A further work tree of a repository is trusted with its main one.
+    """
     projects = _table(claude_record(env)).get("projects")
     if not isinstance(projects, dict) or env.get("CLAUDE_CODE_IGNORE_PERSISTED_TRUST"):
         return False
     own = Path(os.path.realpath(user_home(env)))
-    records = (projects.get(str(folder)) for folder in folders(cwd) if folder != own)
+    records = (projects.get(str(folder)) for folder in (*folders(cwd), noted_at(cwd)) if folder != own)
     return any(isinstance(record, dict) and record.get("hasTrustDialogAccepted") is True for record in records)
 
 

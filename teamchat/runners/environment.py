@@ -21,6 +21,10 @@ KEYS: Mapping[str, frozenset[str]] = MappingProxyType(
 USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # of what a command asks for
 BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # with the member's own value in what is asked for
 
+HOMES = frozenset({"CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"})
+"""Where a CLI keeps what is the user's own. With an empty CLAUDE_CONFIG_DIR, Claude (2.1.330) takes the folder that it
+works in for the user's, and runs the hooks of a repository's settings.json."""
+
 HIDDEN = "(hidden)"
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|(?<!ASK)PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
 """The name of a variable whose value is taken for a secret; that of `GIT_ASKPASS` is a program."""
@@ -39,16 +43,16 @@ def environment(
     """What an agent of `vendor` is started with; None is a pipe agent, which loses no key.
 
     `keep` names keys of other vendors that it may see. `add` is the team file's, and rules over all but what a command
-    has built on it and `CLAUDECODE`, which always goes: with it an agent takes itself for the child of another one. No
-    `tmpdir`: the user's own stays.
+    has built on it and `CLAUDECODE`, which always goes: with it an agent takes itself for the child of another one. An
+    empty one of `HOMES` goes, too. No `tmpdir`: the user's own stays.
     """
     others = frozenset().union(*(keys for name, keys in KEYS.items() if name != vendor)) if vendor else frozenset()
     result = {name: value for name, value in inherited.items() if name not in others or name in keep}
     result |= {name: value for name, value in command_env.items() if name not in USERS_OWN_WINS or name not in result}
     result |= {**({"TMPDIR": str(tmpdir)} if tmpdir else {}), **add}
     result |= {name: value for name, value in command_env.items() if name in BUILT_ON_THE_MEMBERS}
-    result.pop("CLAUDECODE", None)
-    return result
+    empty = {name for name in HOMES if not result.get(name)}
+    return {name: value for name, value in result.items() if name not in {"CLAUDECODE", *empty}}
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:

@@ -12,6 +12,7 @@ import pytest
 from teamchat.runners.base import Job
 from teamchat.runners.claude import ClaudeRunner
 from teamchat.runners.claude_project import MOST_FILES, shows, trusts
+from tests.runners.test_claude_root import git
 
 AS_BEFORE = ("--setting-sources", "user")
 
@@ -159,6 +160,19 @@ def test_without_a_repository_it_reaches_all_the_way_but_not_from_home(job: Job)
 def test_a_record_of_another_form_trusts_nothing(job: Job, values: object) -> None:
     record(job, json.loads(json.dumps(values).replace("CWD", str(job.cwd))))
     assert not trusts(job.cwd, job.env)
+
+
+def test_a_work_tree_is_trusted_with_its_repository(job: Job, tmp_path: Path) -> None:
+    git("init", main := tmp_path / "main")
+    git("-C", main, "commit", "--allow-empty", "-m", "x")
+    git("-C", main, "worktree", "add", tree := tmp_path / "tree")
+    (tree / "sub").mkdir()
+    assert not trusts(tree / "sub", job.env)
+    trust(job, main)
+    assert trusts(tree / "sub", job.env)
+    (thief := tmp_path / "thief").mkdir()
+    (thief / ".git").write_bytes((tree / ".git").read_bytes())
+    assert not trusts(thief, job.env)
 
 
 def test_trust_that_the_user_takes_back_for_a_run_is_none(job: Job) -> None:

@@ -62,6 +62,14 @@ def test_the_sign_of_a_parent_agent_always_goes(vendor: str | None) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"])
+@pytest.mark.parametrize("vendor", ["claude", "codex", "gemini", None])
+def test_an_empty_name_of_a_settings_folder_does_not_make_the_project_one(vendor: str | None, name: str) -> None:
+    assert given(vendor, {name: "/mine"})[name] == "/mine"
+    assert name not in given(vendor, {name: ""})
+    assert name not in given(vendor, {name: "/mine"}, add={name: ""})
+
+
 def test_the_turn_has_a_temporary_folder_of_its_own() -> None:
     assert given("claude", {"TMPDIR": "/tmp"})["TMPDIR"] == "/turn/tmp"
 
