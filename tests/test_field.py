@@ -1,4 +1,4 @@
-"""Every test that a page of docs names is there, and every row of such a table names one or says why not."""
+"""Every test that a page of docs/contributing names is there; a row names one or says why not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMED = re.compile(r"`(tests/[\w/]+\.py)::([\w:]+)`")
 def rows(page: str) -> list[list[str]]:
     """The rows of the tables whose last column is called `test`."""
     found, inside = [], False
-    for line in (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines():
+    for line in (ROOT / "docs" / "contributing" / page).read_text(encoding="utf-8").splitlines():
         inside = line.startswith("|") and (inside or line.endswith("| test |"))
         if inside and not line.endswith(("| test |", "---|")):
             found.append([cell.strip() for cell in line.strip("|").split("|")])
