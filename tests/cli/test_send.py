@@ -394,6 +394,7 @@ class TestNearMisses:
             ("Hi\n@srah, @mxa look", "@srah, @mxa", "[NEXT: sarah, max]",
              "--to 'sarah, max' 'Hi\n@srah, @mxa look'"),
             ("NEXT: sarha", "NEXT: sarha", "[NEXT: sarah]", "--to sarah 'NEXT: sarha'"),
+            ("[NE\u200bXT: sarah] hi", "[NE\u200bXT: sarah]", "[NEXT: sarah]", None),
             ("[NEXT: sarha", "[NEXT: sarha", "[NEXT: sarah]", "--to sarah '[NEXT: sarha'"),
             ("[NEXT: sarha, max", "[NEXT: sarha, max", "[NEXT: sarah, max]", "--to 'sarah, max' '[NEXT: sarha, max'"),
             ("[NEXT sarha] hi", "[NEXT sarha", "[NEXT: sarah]", "--to sarah '[NEXT sarha] hi'"),

@@ -32,6 +32,11 @@ def noticed(text: str) -> tuple[Hint, ...]:
         ("[FROM: kailai", Hint(0, "[FROM: kailai", "[FROM: ...]")),
         ("［NEXT：max］", Hint(0, "［NEXT：max］", "[NEXT: max]")),
         ("【drop: all】", Hint(0, "【drop: all】", "[DROP: all]")),
+        ("[NE\u200bXT: max] Hi", Hint(0, "[NE\u200bXT: max]", "[NEXT: max]")),
+        ("[\ufeffnext\u2060 : m\u00adax]", Hint(0, "[\ufeffnext\u2060 : m\u00adax]", "[NEXT: max]")),
+        ("[NEXT\u202e: max]", Hint(0, "[NEXT\u202e: max]", "[NEXT: max]")),
+        ("[N\x00EXT: max]", Hint(0, "[N\x00EXT: max]", "[NEXT: max]")),
+        ("［T\U000e0041ODO: look］", Hint(0, "［T\U000e0041ODO: look］", "[TODO: look]")),
     ],
 )
 def test_a_near_miss_is_noticed_with_what_to_write(text: str, hint: Hint) -> None:
@@ -53,6 +58,7 @@ def test_a_near_miss_is_noticed_at_any_place_of_a_long_text(near_miss: str) -> N
     [
         "[NEXT: max] [ next : sarah ]",
         "\\[NEXT: max] \\[NEXT max] \\[NEXT: max",
+        "\\[NE\u200bXT: max] `[NE\u200bXT: max]` 👩\u200d🚀 [NEXT: max]",
         "ask @max about it",
         "max@example.org",
         "@nobody hello",

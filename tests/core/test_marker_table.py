@@ -47,6 +47,7 @@ TABLE = [
     ("[NEXT: maxpower2] Hi", NOBODY, "Hi", NO_HINT),
     ("[NEXT: mаx] Hi", NOBODY, "Hi", NO_HINT),  # with a Cyrillic а
     ("[NEXT: m\u200bax] Hi", NOBODY, SAME, NO_HINT),  # a zero-width space: nobody sees it
+    ("[NE\u200bXT: max] Hi", LEAD, SAME, MAX),
     ("\x1b]0;[NEXT: max]\x07 Hi", NOBODY, SAME, NO_HINT),  # a terminal shows it as its title
     ("\x1b[NEXT: max] Hi", NOBODY, SAME, NO_HINT),  # it shows `EXT: max] Hi`
     ("[NEXT: max\U000e0020] Hi", NOBODY, SAME, NO_HINT),

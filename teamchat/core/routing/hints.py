@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 
+from teamchat.core.invisible import INVISIBLE, TURNS
 from teamchat.core.names import fold
-from teamchat.core.routing.markdown import places_of
+from teamchat.core.routing.markdown import is_escaped, places_of
 from teamchat.core.routing.markers import HUMANS_ONLY, SPACE, Author, Marker, MarkerKind, WhyNot
 from teamchat.core.routing.requests import few, quoted, shortened
 
@@ -18,13 +19,17 @@ _NAME = r"@?+[^\s,，、+＋!！#＃@:：()\[\]{}［］【】<>*`'\"]++"
 _NAMES = rf"(?P<names>{_NAME}(?:{SPACE}*+[,，、+＋]{SPACE}*+{_NAME}){{0,9}}+)"
 _ONE_NAME = re.compile(_NAME)
 _PUNCTUATION = ".;?…。"
-_FULL_WIDTH = re.compile(
-    rf"[［【]{SPACE}*+(?P<kind>NEXT|FROM|TEAM_TASK|DROP|TODO|DONE){SPACE}*+[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]",
+_UNSEEN = rf"{INVISIBLE}{TURNS}\u061c\u200e\u200f\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+_ANY_UNSEEN = re.compile(f"[{_UNSEEN}]")
+_GAP = rf"(?:{SPACE}|[{_UNSEEN}])*+"
+_KINDS = "|".join(f"[{_UNSEEN}]*+".join(kind) for kind in MarkerKind)
+_ODD = re.compile(  # the brackets, or something unseen in front of the body
+    rf"[\[［【]{_GAP}(?P<kind>{_KINDS}){_GAP}[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]",
     re.IGNORECASE | re.ASCII,
 )
 _NEXT = re.compile("NEXT", re.IGNORECASE)  # many times as fast as what follows, and most pieces have none
 _AT = re.compile("@")
-_FULL_WIDTH_BRACKET = re.compile("[［【]")
+_ODD_CHARACTER = re.compile(f"[［【{_UNSEEN}]")
 _NO_COLON = re.compile(rf"(?<!\\)(?P<hit>\[{SPACE}*+NEXT{SPACE}++{_NAMES})", re.IGNORECASE)
 _NO_BRACKETS = re.compile(
     rf"(?P<bracket>[\[［【]{SPACE}*+)?(?<!\w)(?P<hit>NEXT{SPACE}*+[:：]\*{{0,2}}+{SPACE}*+{_NAMES})", re.IGNORECASE
@@ -85,7 +90,7 @@ def hints(
     first: dict[tuple[str, str], Hint] = {}
     for hint in chain(
         _not_closed(markers, names),
-        _full_width(text, author, names),
+        _odd(text, author, names),
         *(_naming(near_miss, text, with_next, names) for near_miss in (_NO_COLON, _NO_BRACKETS)),
         _naming(_MENTION, text, _pieces_with(_AT, text), names) if mentions else (),
     ):
@@ -149,14 +154,21 @@ def _not_closed(markers: Iterable[Marker], names: _Names) -> Iterator[Hint]:
             yield Hint(marker.start, marker.raw, f"[{marker.kind}: {known or '...'}]", calls)
 
 
-def _full_width(text: str, author: Author, names: _Names) -> Iterator[Hint]:
-    for found in _found(_FULL_WIDTH, text, _pieces_with(_FULL_WIDTH_BRACKET, text)):
-        kind = found["kind"].upper()
+def _odd(text: str, author: Author, names: _Names) -> Iterator[Hint]:
+    """Markers in full-width brackets, and those with something in front of their body that people do not see."""
+    for found in _found(_ODD, text, _pieces_with(_ODD_CHARACTER, text)):
+        if found[0][0] == "[" and (is_escaped(text, found.start()) or not _hides(found)):
+            continue
+        kind = _ANY_UNSEEN.sub("", found["kind"]).upper()
         if author == "human" or kind not in HUMANS_ONLY:
-            body = found["body"].strip()
+            body = _ANY_UNSEEN.sub("", found["body"]).strip()
             calls = names.known(body) if kind == MarkerKind.NEXT else None
             exact = not calls or body.replace("@", "").startswith(calls)
             yield Hint(found.start(), found[0], f"[{kind}: {body if exact else calls}]", calls)
+
+
+def _hides(marker: re.Match[str]) -> bool:
+    return bool(_ANY_UNSEEN.search(marker.string, marker.start(), marker.start("body")))
 
 
 def _naming(near_miss: re.Pattern[str], text: str, pieces: Iterable[_Piece], names: _Names) -> Iterator[Hint]:
