@@ -292,8 +292,10 @@ class Answering:
 
 
 def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) -> Iterator[str]:
-    """What a turn is not told of the message that it answers, and of the one that it serves."""
+    """What a turn is not told of the message that it answers, and of the one that it serves; a command that is text."""
     trimmed = turn.setup.trimmed
+    if prompt.slash and prompt.slash.refused:
+        yield f"{turn.member} gets it as text: {turn.setup.slash}"
     if prompt.unseen:
         yield f"{turn.member}'s CLI takes no images: it is told the name of {', '.join(prompt.unseen)} alone"
     for message, gone in ((prompt.answers, trimmed.message_bytes), (request, trimmed.request_bytes)):

@@ -173,7 +173,7 @@ def _slash(answers: ConversationMessage, find: FindSlash, *, images: bool) -> Sl
     """The custom command that a person typed, refused where `images` go with it."""
     typed = _typed_text(answers)
     slash = find(typed) if typed.startswith("/") else None
-    if slash and images:  # Claude would not look for them in front of a command
+    if slash and images and not slash.refused:  # Claude would not look for them in front of a command
         return replace(slash, refused="images go with it")
     return slash
 

@@ -90,7 +90,7 @@ class Images:
 
 @dataclass(frozen=True, slots=True)
 class Slash:
-    """A custom command that a person `typed`, arguments included, and the `file` that defines it.
+    """A custom command that a person `typed`, arguments included, and the `file` that defines it ("" for none).
 
     `text` is what it expands to, where the CLI leaves that to teamchat. A `refused` one stays as typed; it says why.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -44,6 +45,7 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     }
 )
 SYSTEM_POLICIES = (Path("/etc/gemini-cli/policies"), Path("/Library/Application Support/GeminiCli/policies"))
+_ENDS_A_PATH = re.compile(r"[\s\\,;!?()\[\]{}]")  # where no backslash stands before it
 _NEVER_A_PATH = frozenset(",;!?()[]{}")  # an `@` right before one of these was seen to stay text
 READS = "GEMINI.md of its folder and of the user, the user's "
 
@@ -58,7 +60,7 @@ class GeminiRunner:
     stop = StopRule()  # the parent process ignores every soft signal; the group does not
     stall_s: float = 300.0
     reports_denials: bool = True
-    images: Images | None = Images(lambda path: "@" + path.replace(" ", "\\ "))
+    images: Images | None = Images(lambda path: "@" + _ENDS_A_PATH.sub(r"\\\g<0>", path))
     slash: SlashRule | None = SlashRule(find, with_command)
     sessions: Sessions | None = Sessions(
         system_each_time=False,
@@ -92,8 +94,12 @@ class GeminiRunner:
         files |= modules
         if job.model:
             argv += ("-m", job.model)
-        if job.images:
-            argv += ("--include-directories", str(job.images[0].parent))  # it reads nothing outside of its workspace
+        if job.images:  # it reads nothing outside of its workspace
+            folder = str(job.images[0].parent)
+            if "," in folder:  # the option is split there, and an editor's folders at ":"
+                env["GEMINI_CLI_IDE_WORKSPACE_PATH"] = folder
+            else:
+                argv += ("--include-directories", folder)
         if job.resumes:
             argv += ("--resume", job.resumes)
         return Command((*argv, *job.args), env, files)
@@ -104,9 +110,11 @@ class GeminiRunner:
     def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
         """Where `--admin-policy`, which bounds `read` and `edit`, would not be obeyed: a machine's policies replace it.
 
-        That option and `--include-directories`, which images need, are split at commas, also where they are repeated.
+        That option is split at commas, also where it is repeated. For images, which `full` may have as well, there are
+        two ways to name a folder: one is split at commas, the other at colons.
         """
-        if "," in env.get("TMPDIR", ""):
+        folder = env.get("TMPDIR", "")
+        if "," in folder and (access != "full" or ":" in folder):
             return "Gemini splits a folder's name at a comma, and TMPDIR has one: set another TMPDIR"
         there = next((folder for folder in SYSTEM_POLICIES if access != "full" and any(folder.glob("*.toml"))), None)
         return f"the policies in {there} switch off --admin-policy, which bounds its tools" if there else None

@@ -1,13 +1,17 @@
 """A `/command` that a person typed: which file defines it, as far as it is a custom command or a skill.
 
-What names no such file stays text: a CLI's own commands (`/clear`, `/config`) are for a person at its terminal.
+What names no such file stays text, which the person is told: a CLI's own commands (`/clear`, `/config`) are for a
+person at its terminal.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+
+from teamchat.runners.base import Slash, Vendor
 
 LARGEST = 1 << 20  # bytes of a command's file
 _COMMAND = re.compile(r"/([\w-][\w.-]*(?::[\w-][\w.-]*)*)(?=\s|$)", re.ASCII)
@@ -17,6 +21,14 @@ def command_name(typed: str) -> str | None:
     """The name of the command that begins this text, `git:commit` of `/git:commit all`; None where none does."""
     found = _COMMAND.match(typed)
     return found[1] if found else None
+
+
+def unknown(typed: str, vendor: Vendor) -> Slash | None:
+    """A command that no file defines; None for text that begins with none, or with a path of this machine (`/tmp`)."""
+    name = command_name(typed)
+    if name is None or os.path.lexists(f"/{name}"):
+        return None
+    return Slash(typed, "", refused=f"{vendor} has no custom command of that name, and its own are for its own screen")
 
 
 def first_file(paths: Iterable[Path]) -> Path | None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import objects
+from tests.cli.scene import notes, objects
 from tests.crew import Crew, crew
 from tests.images import png
-from tests.program import run_here
+from tests.program import Result, run_here
 
 SAYS = "\n\nThe command /review says:\n\nReview src now."
 
@@ -79,6 +79,33 @@ def test_a_dry_run_and_a_replay_have_it_too(made: Crew, home: Path, tmp_path: Pa
     assert sent.code == 0
     assert run_here("replay", "--quiet", str(file)).out == sent.out
     assert made.prompts("gem")[0].endswith(SAYS)
+
+
+UNKNOWN = "has no custom command of that name, and its own are for its own screen"
+
+
+@pytest.mark.parametrize("typed", ["/clear", "/model opus", "/nosuch"])
+def test_a_command_that_nobody_has_defined_is_text_and_the_person_is_told(made: Crew, typed: str) -> None:
+    ran = run_here("send", "--quiet", "--to", "ann", typed)
+    name = typed.partition(" ")[0]
+    assert ran == Result(0, "Me.\n", notes(f"ann gets it as text: {name} stays as typed: claude {UNKNOWN}"))
+    assert made.prompts("ann")[0].endswith(f"[MESSAGE]\n{typed}")
+    assert f"  command   {name} stays as typed: claude {UNKNOWN}\n" in run_here("show").out
+    assert f"{name} stays as typed: gemini {UNKNOWN}" in run_here("send", "--quiet", "--to", "gem", typed).err
+
+
+@pytest.mark.parametrize(
+    "text", ["/etc/hosts is broken", "/tmp is full", "/ is the root", "/usr/bin: not found", "What is /clear?", "//x"]
+)
+def test_a_path_is_no_command(made: Crew, text: str) -> None:
+    assert run_here("send", "--quiet", "--to", "ann", text) == Result(0, "Me.\n", "")
+    assert made.prompts("ann")[0].endswith(f"[MESSAGE]\n{text}")
+    assert "command" not in run_here("show").out
+
+
+def test_a_program_of_the_team_file_has_no_commands_to_be_told_of(made: Crew) -> None:
+    assert run_here("send", "--quiet", "--to", "max", "/clear") == Result(0, "One.\n", "")
+    assert "/clear" in made.prompts("max")[0]
 
 
 @pytest.mark.usefixtures("made")

@@ -49,6 +49,17 @@ def test_an_image_below_a_folder_with_spaces_reaches_the_model(user: World, vend
     assert carried(user, vendor, png(30))
 
 
+def test_an_image_below_a_folder_with_a_comma_reaches_a_gemini_with_full_access(user: World) -> None:
+    folder = user.cwd.parent / "a,b (c)"
+    folder.mkdir()
+    user.env = {**user.env, "TMPDIR": str(folder)}
+    name = user.member("gemini", 'access = "full"')
+    (user.cwd / "shot.png").write_bytes(png(30))
+    ran = user("send", "--trust", "What is it?", "--to", name, "--file", "shot.png")
+    assert ran.code == 0, ran.err
+    assert carried(user, "gemini", png(30))
+
+
 def test_an_image_reaches_a_process_that_stays(user: World) -> None:
     name = user.member("claude", 'memory = "live"\naccess = "edit"')
     (user.cwd / "shot.png").write_bytes(png(40))

@@ -295,13 +295,31 @@ class TestGemini:
         assert [path.name for path in command.files] == ["users-own-env.cjs"]
         assert "--admin-policy" not in command.argv
 
-    @pytest.mark.parametrize("access", ["read", "edit", "full"])
-    def test_a_temporary_folder_with_a_comma_is_refused(self, access: Access) -> None:
-        runner = GeminiRunner()
-        assert runner.refusal(access, {"TMPDIR": "/tmp/a,b/teamchat-0"}) == (
-            "Gemini splits a folder's name at a comma, and TMPDIR has one: set another TMPDIR"
-        )
-        assert runner.refusal(access, {"TMPDIR": "/tmp/a-b/teamchat-0"}) is None
+    @pytest.mark.parametrize(
+        ("access", "folder", "refused"),
+        [
+            ("read", "a,b", True),
+            ("edit", "a,b", True),
+            ("full", "a,b", False),
+            ("full", "a,b:c", True),
+            *((access, folder, False) for access in ("read", "edit", "full") for folder in ("a-b", "a:b")),
+        ],
+    )
+    def test_a_temporary_folder_with_a_comma_is_refused_where_a_policy_is_in_it(
+        self, access: Access, folder: str, *, refused: bool
+    ) -> None:
+        why = "Gemini splits a folder's name at a comma, and TMPDIR has one: set another TMPDIR"
+        assert GeminiRunner().refusal(access, {"TMPDIR": f"/tmp/{folder}/teamchat-0"}) == (why if refused else None)
+
+    def test_images_below_a_folder_with_a_comma_come_the_way_that_is_not_split(self) -> None:
+        job = replace(JOB, access="full", images=(Path("/tmp/a,b (c)/images/1.png"),))
+        command = GeminiRunner().command(job)
+        assert "--include-directories" not in command.argv
+        assert command.env["GEMINI_CLI_IDE_WORKSPACE_PATH"] == "/tmp/a,b (c)/images"
+        images = GeminiRunner().images
+        assert images
+        assert images.mention
+        assert images.mention("/tmp/a,b (c)/images/1.png") == r"@/tmp/a\,b\ \(c\)/images/1.png"
 
     @pytest.mark.parametrize(("access", "refused"), [("read", True), ("edit", True), ("full", False)])
     def test_policies_of_the_machine_switch_off_those_of_the_member(

@@ -22,6 +22,7 @@ from teamchat.core.turn.tools import need_tools
 from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.process import launch
 from teamchat.runners.running import Launcher
+from teamchat.runners.slash import unknown
 from teamchat.runners.turn import Stopper
 
 
@@ -70,8 +71,9 @@ def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:
 
 
 def find_slash(_member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
-    """The custom command that a typed text begins with; None where it begins with none."""
-    return runner.slash.find(typed, job) if runner.slash else None
+    """The custom command that a typed text begins with, or what is called like one; None where it begins with none."""
+    found = runner.slash.find(typed, job) if runner.slash else None
+    return found or (unknown(typed, runner.vendor) if runner.vendor else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,7 +187,9 @@ def _setup(
 def _expansion(slash: Slash) -> str:
     """What a receipt says of a command: the file that it expands to, or why it stays as typed."""
     name = slash.typed.split()[0]
-    return f"{name} stays as typed: {slash.file}: {slash.refused}" if slash.refused else f"{name} by {slash.file}"
+    if slash.refused:
+        return ": ".join(filter(None, (f"{name} stays as typed", slash.file, slash.refused)))
+    return f"{name} by {slash.file}"
 
 
 def why(route: Route, member: Member) -> str:

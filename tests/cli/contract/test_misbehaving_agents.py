@@ -46,7 +46,7 @@ class Scene:
         assert [path for path in self.folder.rglob("turns/*") if path.is_dir()] == []
         return ran
 
-    def answered(self, ran: Result, text: str, *, note: str | None = None) -> None:
+    def assert_answered(self, ran: Result, text: str, *, note: str | None = None) -> None:
         """The whole text was stored as the reply, and shown."""
         assert ran.code == 0, ran.err
         assert [words for name, words in said() if name == "max"] == [text]
@@ -54,7 +54,7 @@ class Scene:
         assert (note or "") in run_here("show").out
         assert objects(run_here("show", "--json"))[0]["partial"] == ""
 
-    def failed(
+    def assert_failed(
         self, ran: Result, voice: Voice, code: int, reason: str, partial_text: str = "", *, tries: int = 1
     ) -> None:
         """It is told, with the code and in words, and nothing of it is a message; the partial text is kept."""
@@ -69,9 +69,9 @@ class Scene:
         assert f"  failed    {reason} " in shown
         assert f"[exit code {code}]\n" in shown
         assert ("partial text (never a message, never in a prompt):" in shown) == bool(partial_text.strip())
-        self._tried_again(voice, tries)
+        self._assert_tried_again(voice, tries)
 
-    def _tried_again(self, voice: Voice, tries: int) -> None:
+    def _assert_tried_again(self, voice: Voice, tries: int) -> None:
         before = select(TURNS)
         assert len(before) == tries
         actors({"max": raw(voice.whole())}, like=voice.like)
@@ -99,21 +99,21 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_until_it_hangs")
 def test_it_hangs_before_its_first_byte(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, "tool", "+", "daemon", "+", "hang", first_byte="0.3s")
-    scene.failed(ran, voice, 3, "wrote nothing in its first 0.3 s (first_byte)")
+    scene.assert_failed(ran, voice, 3, "wrote nothing in its first 0.3 s (first_byte)")
 
 
 @every
 @pytest.mark.usefixtures("_until_it_hangs")
 def test_it_hangs_in_the_middle_of_its_answer(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half), "+", "hang", stall="0.3s")
-    scene.failed(ran, voice, 3, "gave no sign of life for 0.3 s (stall)", HALF)
+    scene.assert_failed(ran, voice, 3, "gave no sign of life for 0.3 s (stall)", HALF)
 
 
 @eventful
 @pytest.mark.usefixtures("_soon", "_until_it_hangs")
 def test_it_hangs_after_its_result(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.whole()), "+", "hang")
-    scene.failed(ran, voice, 3, "did not exit within 0.3 s after its result", ANSWER)
+    scene.assert_failed(ran, voice, 3, "did not exit within 0.3 s after its result", ANSWER)
 
 
 @every
@@ -122,7 +122,7 @@ def test_it_ignores_every_polite_signal(scene: Scene, voice: Voice) -> None:
     steps = ("tool", "+", "daemon", "+", *raw(voice.half, b"\n"), "+", "deaf", "+", "hang")
     ran = scene.send(voice, *steps, timeout="0.3s")
     heard = HALF if voice.eventful else f"{HALF}\ndeaf"
-    scene.failed(ran, voice, 3, "was still running after 0.3 s (its timeout)", heard)
+    scene.assert_failed(ran, voice, 3, "was still running after 0.3 s (its timeout)", heard)
 
 
 # --- it leaves something behind
@@ -132,21 +132,21 @@ def test_it_ignores_every_polite_signal(scene: Scene, voice: Voice) -> None:
 @pytest.mark.parametrize("child", ["child", "daemon", "tool"])
 def test_it_leaves_a_child_behind(scene: Scene, voice: Voice, child: str) -> None:
     ran = scene.send(voice, child, "+", *raw(voice.whole()))
-    scene.answered(ran, ANSWER, note="ended what it left behind: s")
+    scene.assert_answered(ran, ANSWER, note="ended what it left behind: s")
 
 
 @eventful
 @pytest.mark.parametrize("child", ["grandchild", "chatterer"])
 def test_it_leaves_a_child_behind_that_holds_its_output(scene: Scene, voice: Voice, child: str) -> None:
     ran = scene.send(voice, child, "+", *raw(voice.whole()))
-    scene.answered(ran, ANSWER, note="ended what it left behind: s")
+    scene.assert_answered(ran, ANSWER, note="ended what it left behind: s")
 
 
 @pytest.mark.parametrize("then", [("hang",), ("exit-with", "3")], ids=lambda then: then[0])
 def test_one_that_stays_has_answered_with_its_result_and_ends_with_the_run(scene: Scene, then: tuple[str, ...]) -> None:
     """Whatever it does afterwards: its turn was over."""
     children = ("tool", "+", "daemon", "+", "grandchild", "+", "deaf", "+")
-    scene.answered(scene.send(LIVE, *children, *raw(LIVE.whole()), "+", *then), ANSWER)
+    scene.assert_answered(scene.send(LIVE, *children, *raw(LIVE.whole()), "+", *then), ANSWER)
 
 
 # --- it exits without an answer
@@ -161,14 +161,14 @@ def tries_of(voice: Voice) -> int:
 def test_it_says_nothing_and_exits_with_0(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, "exit-with", "0")
     early = "ended with exit code 0 before it had finished its answer"
-    scene.failed(ran, voice, 1, early if voice.eventful else "finished without an answer", tries=tries_of(voice))
+    scene.assert_failed(ran, voice, 1, early if voice.eventful else "finished without an answer", tries=tries_of(voice))
 
 
 @each_once
 @pytest.mark.parametrize("text", ["", " \n\t\n"])
 def test_its_answer_is_blank(scene: Scene, voice: Voice, text: str) -> None:
     ran = scene.send(voice, *raw(voice.whole(text)))
-    scene.failed(
+    scene.assert_failed(
         ran, voice, 1, "finished without an answer", voice.heard(voice.whole(text)) if not voice.eventful else ""
     )
 
@@ -176,7 +176,9 @@ def test_its_answer_is_blank(scene: Scene, voice: Voice, text: str) -> None:
 @pytest.mark.parametrize("voice", [*EVENTFUL, LIVE], ids=lambda voice: voice.name)
 def test_it_exits_with_0_in_the_middle_of_its_answer(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half))
-    scene.failed(ran, voice, 1, "ended with exit code 0 before it had finished its answer", HALF, tries=tries_of(voice))
+    scene.assert_failed(
+        ran, voice, 1, "ended with exit code 0 before it had finished its answer", HALF, tries=tries_of(voice)
+    )
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_it_exits_with_0_in_the_middle_of_its_answer(scene: Scene, voice: Voice)
 @pytest.mark.parametrize("code", [0, 1])
 def test_it_says_itself_that_it_failed(scene: Scene, voice: Voice, events: tuple[dict[str, object]], code: int) -> None:
     ran = scene.send(voice, *raw(voice.half, lines(events)), "+", "exit-with", str(code))
-    scene.failed(ran, voice, 1, f"reported an error: {GONE}", HALF)
+    scene.assert_failed(ran, voice, 1, f"reported an error: {GONE}", HALF)
 
 
 @pytest.mark.parametrize(
@@ -200,32 +202,34 @@ def test_it_says_itself_that_it_failed(scene: Scene, voice: Voice, events: tuple
         ("cannot be used with root", 5, "cannot run with this access: cannot be used with root"),
     ],
 )
-def test_every_kind_of_failure_has_its_code_and_can_be_tried_again(
+def test_every_kind_of_failure_has_its_code_and_can_be_assert_tried_again(
     scene: Scene, said_so: str, code: int, reason: str
 ) -> None:
     claude = EVENTFUL[0]
     end = lines([{"type": "result", "subtype": "success", "is_error": True, "result": said_so}])
-    scene.failed(scene.send(claude, *raw(claude.half, end), "+", "exit-with", "1"), claude, code, reason, HALF)
+    scene.assert_failed(scene.send(claude, *raw(claude.half, end), "+", "exit-with", "1"), claude, code, reason, HALF)
 
 
 @every
 def test_it_dies_by_a_signal(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half), "+", "die", "SIGSEGV")
     when = " before it had finished its answer" if voice.eventful else ""
-    scene.failed(ran, voice, 1, f"was ended by SIGSEGV{when}", HALF, tries=tries_of(voice))
+    scene.assert_failed(ran, voice, 1, f"was ended by SIGSEGV{when}", HALF, tries=tries_of(voice))
 
 
 @every
 def test_it_fails_with_its_reason_on_stderr(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half), "+", "err", "error: no such model", "+", "exit-with", "3")
     reason = "reported an error: no such model" if voice.eventful else "ended with exit code 3: error: no such model"
-    scene.failed(ran, voice, 1, reason, HALF, tries=tries_of(voice))
+    scene.assert_failed(ran, voice, 1, reason, HALF, tries=tries_of(voice))
 
 
 @each_once
 def test_it_answers_and_fails_then(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.whole()), "+", "exit-with", "3")
-    scene.failed(ran, voice, 1, "ended with exit code 3" + (" after it had answered" if voice.eventful else ""), ANSWER)
+    scene.assert_failed(
+        ran, voice, 1, "ended with exit code 3" + (" after it had answered" if voice.eventful else ""), ANSWER
+    )
 
 
 # --- it says odd things, and answers
@@ -243,18 +247,18 @@ NOVEL = lines([{"type": "never.heard.of", "text": "no"}, {"type": 7}, {"type": "
 )
 def test_it_prints_more_than_its_events(scene: Scene, voice: Voice, before: bytes, after: bytes) -> None:
     ran = scene.send(voice, *raw(before, voice.whole(), after))
-    scene.answered(ran, voice.heard(before, voice.whole(), after))
+    scene.assert_answered(ran, voice.heard(before, voice.whole(), after))
     assert "\x1b" not in ran.out + ran.err
 
 
 @every
 def test_its_last_line_has_no_end(scene: Scene, voice: Voice) -> None:
-    scene.answered(scene.send(voice, *raw(voice.whole().removesuffix(b"\n"))), ANSWER)
+    scene.assert_answered(scene.send(voice, *raw(voice.whole().removesuffix(b"\n"))), ANSWER)
 
 
 @every
 def test_its_output_comes_byte_by_byte(scene: Scene, voice: Voice) -> None:
-    scene.answered(scene.send(voice, "trickle", voice.whole().hex()), ANSWER)
+    scene.assert_answered(scene.send(voice, "trickle", voice.whole().hex()), ANSWER)
 
 
 @each_once
@@ -269,14 +273,14 @@ def test_its_output_comes_byte_by_byte(scene: Scene, voice: Voice) -> None:
 )
 def test_its_answer_has_odd_bytes(scene: Scene, voice: Voice, odd: bytes, kept: str) -> None:
     ran = scene.send(voice, *raw(voice.whole("@@").replace(b"@@", odd)))
-    scene.answered(ran, kept)
+    scene.assert_answered(ran, kept)
 
 
 @every
 def test_what_could_act_on_a_terminal_is_stored_and_not_shown(scene: Scene, voice: Voice) -> None:
     text = "a\x00b \x1b[31mred\x1b[0m \x1b]0;title\x07\x1b]52;c;aGk=\x1b\\ \x9b2J end"
     ran = scene.send(voice, *raw(voice.whole(text)))
-    scene.answered(ran, text)
+    scene.assert_answered(ran, text)
     assert ran.out == "max:\nab red   end\n\n"
 
 
@@ -287,12 +291,12 @@ def test_what_could_act_on_a_terminal_is_stored_and_not_shown(scene: Scene, voic
 @pytest.mark.parametrize("steps", ["", "close-stdin +", "read-slowly 0.02 +"])
 def test_it_does_not_read_its_prompt_as_it_should(scene: Scene, voice: Voice, steps: str) -> None:
     ran = scene.send(voice, *steps.split(), *raw(voice.whole()), message="long " * 60_000)
-    scene.answered(ran, ANSWER)
+    scene.assert_answered(ran, ANSWER)
 
 
 @pytest.mark.parametrize("steps", [(), ("close-stdin", "+")], ids=["never", "closed"])
 def test_one_that_stays_does_not_read_its_prompt(scene: Scene, steps: tuple[str, ...]) -> None:
-    scene.answered(scene.send(LIVE, *steps, *raw(LIVE.whole()), message="long " * 60_000), ANSWER)
+    scene.assert_answered(scene.send(LIVE, *steps, *raw(LIVE.whole()), message="long " * 60_000), ANSWER)
 
 
 # --- it says too much
@@ -304,14 +308,14 @@ def test_it_writes_without_end(scene: Scene, voice: Voice, monkeypatch: pytest.M
     ran = scene.send(voice, *raw(voice.half), "+", "endless")
     (receipt,) = objects(run_here("show", "--json"))
     assert str(receipt["partial"]).startswith(HALF)
-    scene.failed(ran, voice, 1, "wrote more than 1 MiB and was stopped", str(receipt["partial"]))
+    scene.assert_failed(ran, voice, 1, "wrote more than 1 MiB and was stopped", str(receipt["partial"]))
 
 
 @pytest.mark.parametrize("voice", [*VOICES[:2], LIVE], ids=lambda voice: voice.name)
 def test_it_floods_stderr(scene: Scene, voice: Voice) -> None:
-    scene.answered(scene.send(voice, "flood-err", "20", "+", *raw(voice.whole())), ANSWER)
+    scene.assert_answered(scene.send(voice, "flood-err", "20", "+", *raw(voice.whole())), ANSWER)
 
 
 @pytest.mark.parametrize("voice", [*VOICES[:2], LIVE], ids=lambda voice: voice.name)
 def test_its_answer_is_one_line_of_5_megabytes(scene: Scene, voice: Voice) -> None:
-    scene.answered(scene.send(voice, "inflated", voice.whole("@@").hex(), "5"), "x" * 5_000_000)
+    scene.assert_answered(scene.send(voice, "inflated", voice.whole("@@").hex(), "5"), "x" * 5_000_000)
