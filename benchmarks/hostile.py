@@ -92,6 +92,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     "done": counted("[DONE: {0}]\n"),
     "drops": counted("[DROP: m{0}] "),
     "full-width markers": repeated("［NEXT：sarah］"),
+    "markers with hidden keywords": repeated("[NE\u200bXT: sarah] "),
     "near misses": repeated("NEXT: sarah "),
     "unlike backticks": unlike_runs("`"),
     "unlike backtick lines": unlike_runs("`", "\n"),

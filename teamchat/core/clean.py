@@ -24,16 +24,26 @@ _OPEN = re.compile(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CS
 _BEGINS_SEQUENCE = re.compile(r"[\x1b\x80-\x9f]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 _BYTES = bytes(code for code in range(128) if _CONTROL.match(chr(code)))
-_COPIED = 2 * 1024 * 1024  # characters that are copied for a look that takes a tenth of the time
+_PIECE = 1024 * 1024  # characters that one call looks at: meanwhile Ctrl-C waits
 
 
 def clean(text: str) -> str:
     """`text` without escape sequences and control characters; line ends and tabs stay."""
-    if len(text) <= _COPIED and text.isascii() and len(data := text.encode()) == len(data.translate(None, _BYTES)):
+    if text.isascii() and not any(map(_has_controls, _pieces(text))):
         return text
     if _BEGINS_SEQUENCE.search(text):  # most texts have none, and a look for one character costs little
         text = _SEQUENCE.sub("", text)
-    return _CONTROL.sub("", text)
+    return "".join([_CONTROL.sub("", piece) for piece in _pieces(text)])
+
+
+def _pieces(text: str) -> Iterator[str]:
+    return (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
+
+
+def _has_controls(ascii_text: str) -> bool:
+    """The same that `_CONTROL` finds, in a tenth of the time."""
+    data = ascii_text.encode()
+    return len(data) != len(data.translate(None, _BYTES))
 
 
 def told(text: str) -> str:

@@ -284,6 +284,14 @@ def test_a_flag_is_written_with_tags(nation: str) -> None:
     assert told(flag * 2 + flag[1:]) == flag * 2
 
 
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_a_control_is_found_at_any_place_of_a_long_text(letter: str) -> None:
+    many = 3 * 1024 * 1024
+    for before in (0, 1024 * 1024 - 1, 1024 * 1024, many):
+        assert clean(f"{letter * before}\0{letter * (many - before)}\b") == letter * many
+    assert clean(letter * many) == letter * many
+
+
 @pytest.mark.parametrize("text", ["שלום, world", "مرحبا", "\u200e\u200f\u061c", "👩\u200d👩\u200d👧", "水"])
 def test_writing_that_needs_no_turning_is_shown_as_it_is(text: str) -> None:
     assert visible(text) == text

@@ -34,6 +34,8 @@ PATHOLOGICAL = [
     "NEXT: max ",
     "@max\n",
     "［NEXT:",
+    "[\u200b",
+    "[NE\u200bXT: a] ",
     "[NEXT max",
     "@sarah, ",
     "# x\n",
