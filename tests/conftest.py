@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from teamchat.runners.environment import KEYS
+from tests import forks
 from tests.program import ROOT
 
 for number in (signal.SIGINT, signal.SIGHUP):
@@ -32,6 +33,12 @@ pytest_plugins = ["tests.leftovers"]
 AGENTS = ("claude", "codex", "gemini")
 USERS_OWN = ("TEAMCHAT_SESSION", "TEAMCHAT_HOME", "CLAUDECODE", "GOOGLE_GEMINI_BASE_URL", "FORCE_COLOR")
 XDG = ("CONFIG_HOME", "STATE_HOME", "DATA_HOME", "CACHE_HOME", "RUNTIME_DIR")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_server_is_left() -> Iterator[None]:
+    yield
+    forks.close()
 
 
 @pytest.fixture(scope="session")

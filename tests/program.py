@@ -1,4 +1,7 @@
-"""The program under test, run as users run it: `cli` in a process of its own, `run_here` in this one."""
+"""The program under test, run as users run it: `cli` in a process of its own, `run_here` in this one.
+
+A process of its own is forked from one that has imported the program (`forks.py`). `cli_exec` starts an interpreter.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import IO
+
+from tests.forks import RUN, Program
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 60.0
@@ -32,7 +38,7 @@ class Result:
 
 
 def argv(*args: str | os.PathLike[str]) -> list[str]:
-    return [sys.executable, "-m", "teamchat", *(os.fspath(arg) for arg in args)]
+    return [*RUN, *(os.fspath(arg) for arg in args)]
 
 
 def cli(
@@ -42,20 +48,25 @@ def cli(
     cwd: Path | None = None,
 ) -> Result:
     """Run the real program to its end. Without `stdin` its standard input is /dev/null; `env` is added."""
-    done = subprocess.run(
+    process = Started(
         argv(*args),
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        input=stdin.encode() if isinstance(stdin, str) else stdin,
-        capture_output=True,
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env={**os.environ, **(env or {})},
         cwd=cwd,
-        timeout=TIMEOUT_S,
-        check=False,
     )
+    with process:
+        return ended(process, stdin.encode() if isinstance(stdin, str) else stdin)
+
+
+def cli_exec(*args: str | os.PathLike[str]) -> Result:
+    """Run the real program to its end in an interpreter of its own, which imports what it needs."""
+    done = subprocess.run(argv(*args), stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False)
     return Result(done.returncode, _text(done.stdout), _text(done.stderr))
 
 
-class Started(subprocess.Popen[bytes]):
+class Started(Program):
     """A program that runs. A test that fails inside its `with` kills it instead of waiting for its end."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -68,23 +79,24 @@ def start(
     *args: str | os.PathLike[str],
     env: Mapping[str, str] | None = None,
     program: Path | None = None,
-    stderr: int = subprocess.PIPE,
+    stdout: int | IO[bytes] = subprocess.PIPE,
+    stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> Started:
     """Start the real program, or another one of Python, in a session of its own; the caller ends it."""
     return Started(
-        argv(*args) if program is None else [sys.executable, str(program), *argv(*args)[3:]],
+        argv(*args) if program is None else [sys.executable, str(program), *argv(*args)[len(RUN) :]],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=stderr,
         env={**os.environ, **(env or {})},
         start_new_session=True,
     )
 
 
-def ended(process: subprocess.Popen[bytes]) -> Result:
+def ended(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Result:
     """Wait for a program that was started."""
-    out, err = process.communicate(timeout=TIMEOUT_S)
-    return Result(process.returncode, _text(out), _text(err or b""))
+    out, err = process.communicate(stdin, timeout=TIMEOUT_S)
+    return Result(process.returncode, _text(out or b""), _text(err or b""))
 
 
 def run_here(*args: str | os.PathLike[str], stdin: str | bytes | None = None) -> Result:

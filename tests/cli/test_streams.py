@@ -14,7 +14,7 @@ import termios
 import time
 from array import array
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 import pytest
 
@@ -26,6 +26,12 @@ from tests.runners.processes import Pids, eventually
 BEGINS = "session s1 begins"
 LIKE_A_USER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
 """What takes from root the right to write where nobody may."""
+
+
+def full(*args: str, stream: Literal["stdout", "stderr"] = "stdout") -> Result:
+    """Run the program with a full disk behind one of its streams."""
+    with Path("/dev/full").open("wb") as disk:
+        return ended(start(*args, stdout=disk) if stream == "stdout" else start(*args, stderr=disk))
 
 
 def shell(redirect: str, *args: str) -> Result:
@@ -153,7 +159,7 @@ def test_a_reader_that_takes_nothing_does_not_keep_it_from_being_stopped(pids: P
 PAGE = 4096  # the least that a pipe holds
 
 
-def full(pipe: IO[bytes]) -> bool:
+def is_full(pipe: IO[bytes]) -> bool:
     """Whether the next line has no room in it."""
     unread = array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, unread)
@@ -168,7 +174,7 @@ def test_the_second_ctrl_c_ends_what_nobody_reads(pids: Pids, args: list[str]) -
     pipe = process.stdout if "--json" in args else process.stderr
     assert pipe
     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PAGE)
-    assert eventually(lambda: full(pipe))
+    assert eventually(lambda: is_full(pipe))
     process.send_signal(signal.SIGINT)
     time.sleep(0.2)  # two at once are one to the system
     process.send_signal(signal.SIGINT)
@@ -185,7 +191,7 @@ def test_ctrl_c_ends_a_list_that_nobody_reads(world: Path) -> None:
     pipe = process.stdout
     assert pipe
     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 2 * PAGE)  # the line above the message takes a page of its own
-    assert eventually(lambda: full(pipe))
+    assert eventually(lambda: is_full(pipe))
     process.send_signal(signal.SIGINT)
     assert process.wait(TIMEOUT_S) == 130
     assert ended(process).err == ""
@@ -227,7 +233,7 @@ LOST = "teamchat: the output cannot be written: No space left on device\n"
 @pair
 @pytest.mark.parametrize("option", [[], ["--json"], ["--quiet"], ["--json", "--stream"]])
 def test_a_full_disk_behind_the_output_is_one_line_and_the_turn_is_stored_or_held(option: list[str]) -> None:
-    ran = shell(">/dev/full", "send", *option, "--to", "max,sarah", "Go")
+    ran = full("send", *option, "--to", "max,sarah", "Go")
     assert (ran.code, ran.err.count("\nteamchat: ") + ran.err.startswith("teamchat: ")) == (13, 1), ran.err
     assert LOST in ran.err
     assert "Traceback" not in ran.err
@@ -257,7 +263,7 @@ def test_a_full_disk_behind_a_run_elsewhere_names_its_session(monkeypatch: pytes
 @pair
 @pytest.mark.parametrize("option", [[], ["--json"], ["--quiet"]])
 def test_a_full_disk_behind_the_last_words_of_a_run_is_no_success(option: list[str]) -> None:
-    assert shell(">/dev/full", "send", *option, "Go").code == 13
+    assert full("send", *option, "Go").code == 13
     assert run_here("resume", "--quiet").code in {0, 2}  # of JSON no line was written, so the turn did not begin
     assert said() == [("kailai", "Go"), ("max", "Hi.")]
 
@@ -274,7 +280,7 @@ FULL = [
 def test_a_full_disk_behind_what_is_shown_is_one_line() -> None:
     run_here("send", "Go")
     for command in FULL:
-        ran = shell(">/dev/full", *command)
+        ran = full(*command)
         told = "".join(line for line in ran.err.splitlines(keepends=True) if line[0] != "·")
         assert (command, ran.code, told) == (command, 13, LOST)
 
@@ -293,8 +299,8 @@ def test_output_that_another_program_has_made_non_blocking_is_written_whole() ->
 
 @pair
 def test_a_full_disk_behind_the_notes_stops_nothing() -> None:
-    assert shell("2>/dev/full", "send", "Go") == Result(0, "max:\nHi.\n\n", "")
-    assert shell("2>/dev/full", "nonsense").code == 2
+    assert full("send", "Go", stream="stderr") == Result(0, "max:\nHi.\n\n", "")
+    assert full("nonsense", stream="stderr").code == 2
 
 
 @pair

@@ -1,0 +1,187 @@
+"""Starts the program under test in milliseconds: a server that has imported it forks a process for each start.
+
+A start of Python and the imports of `teamchat send` take ten times as long as what most tests do with the program. Each
+process is a child of the one that asks (CLONE_PARENT), with the streams, folder, environment and session that
+`subprocess` gives a new one. From there on it runs `python -m teamchat`, and it ends as any interpreter does.
+
+What an interpreter reads before it runs anything cannot be forked: `Program` starts another interpreter for that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import platform
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+RUN = (sys.executable, "-m", "teamchat")
+CLONE = {"x86_64": 56, "aarch64": 220}  # the number of the system call
+CLONE_PARENT = 0x8000
+PRELOADED = ("asyncio", "sqlite3", "teamchat.cli.app", "teamchat.cli.conversation", "teamchat.cli.send")
+READ_AT_START = ("PYTHON", "LANG", "LC_", "TZ", "LD_", "MALLOC_", "GLIBC_")  # variables that begin like this
+SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP)
+SIZE = 8  # bytes of a number
+
+
+class Server:
+    """The process that forks, as the process that asks sees it."""
+
+    def __init__(self) -> None:
+        self.began_with = read_at_start(os.environ)
+        self.control, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", __file__, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+
+    def fork(self, request: Mapping[str, object], streams: Sequence[int]) -> int:
+        """Start a process with these standard streams; its pid."""
+        data = json.dumps(request).encode()
+        socket.send_fds(self.control, [len(data).to_bytes(SIZE, "big")], streams)
+        self.control.sendall(data)
+        return int.from_bytes(received(self.control, SIZE), "big")
+
+    def close(self) -> None:
+        self.control.close()
+        self.process.wait()
+
+
+@cache
+def server() -> Server:
+    """The one of this process, started when it is first needed."""
+    return Server()
+
+
+def close() -> None:
+    """End the server, if there is one."""
+    if server.cache_info().currsize:
+        server().close()
+        server.cache_clear()
+
+
+def read_at_start(env: Mapping[str, str]) -> dict[str, str]:
+    """What an interpreter and its libraries read once, when they start."""
+    return {name: value for name, value in env.items() if name.startswith(READ_AT_START)}
+
+
+def can_fork(env: Mapping[str, str]) -> bool:
+    """Whether a process with this environment behaves the same when it is forked."""
+    known = sys.platform == "linux" and platform.machine() in CLONE
+    ignored = any(signal.getsignal(number) is signal.SIG_IGN for number in SIGNALS)
+    return known and not ignored and read_at_start(env) == server().began_with
+
+
+class Program(subprocess.Popen[bytes]):
+    """A `Popen` that forks `python -m teamchat` where that makes no difference but time."""
+
+    def _execute_child(self, args: Sequence[str], *rest: Any) -> None:
+        code = subprocess.Popen._execute_child.__code__  # type: ignore[attr-defined]
+        given = dict(zip(code.co_varnames[2 : code.co_argcount], rest, strict=True))
+        env = os.environ if given["env"] is None else given["env"]
+        simple = not (given["preexec_fn"] or given["pass_fds"] or given["shell"])
+        if not (simple and tuple(args[: len(RUN)]) == RUN and can_fork(env)):
+            super()._execute_child(args, *rest)  # type: ignore[misc]
+            return
+        streams = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
+        request = {
+            "args": args[len(RUN) :],
+            "env": dict(env),
+            "cwd": os.path.abspath(given["cwd"] or os.curdir),  # noqa: PTH100 (bytes that are no UTF-8 stay)
+            "session": given["start_new_session"],
+            "umask": umask(),
+        }
+        self.pid = server().fork(request, [own if stream == -1 else stream for own, stream in enumerate(streams)])
+        self._child_created = True
+        pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+        self._close_pipe_fds(*(given[name] for name in pipes))  # type: ignore[attr-defined]
+
+
+def umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+# --- in the server
+
+
+def received(control: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        if not (more := control.recv(size - len(data))):
+            raise EOFError
+        data += more
+    return data
+
+
+def fork_beside() -> int:
+    """As `os.fork`, but the child is a child of this process's parent."""
+    ctypes.pythonapi.PyOS_BeforeFork()
+    pid = int(ctypes.PyDLL(None).syscall(CLONE[platform.machine()], CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0))
+    (ctypes.pythonapi.PyOS_AfterFork_Parent if pid else ctypes.pythonapi.PyOS_AfterFork_Child)()
+    return pid
+
+
+def requested(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Fork for each request. Returns in the children alone: what each is to be, and its standard streams."""
+    while True:
+        size, streams, _, _ = socket.recv_fds(control, SIZE, 3)
+        if not size:
+            sys.exit()
+        request = json.loads(received(control, int.from_bytes(size, "big")))
+        pid = fork_beside()
+        if not pid:
+            control.close()
+            return request, streams
+        control.sendall(pid.to_bytes(SIZE, "big"))
+        for stream in streams:
+            os.close(stream)
+
+
+def become(request: Mapping[str, Any], streams: Sequence[int]) -> None:
+    """Make this process what `subprocess` makes of a new one."""
+    if request["session"]:
+        os.setsid()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        old = getattr(sys, name)
+        new = os.fdopen(number, "w" if number else "r", encoding=old.encoding, errors=old.errors, closefd=False)
+        setattr(sys, name, new)
+        setattr(sys, f"__{name}__", new)
+    os.umask(request["umask"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109 (as `python -m` does)
+    sys.argv[1:] = request["args"]
+
+
+def main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
+    for name in PRELOADED:
+        importlib.import_module(name)
+    gc.freeze()  # a collection in a child would copy every page
+    become(*requested(control))
+    runpy.run_module("teamchat", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""A program that the tests fork is what one of an interpreter of its own is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from teamchat.cli.app import COMMANDS
+from tests.cli.scene import actors
+from tests.crew import crew
+from tests.forks import can_fork
+from tests.program import Started, argv, cli, cli_exec, ended, run_here, start
+from tests.runners.processes import Pids, ignoring
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
+STATUS = ("PPid", "Umask", "SigQ", "SigBlk", "SigIgn", "SigCgt", "CapEff", "NoNewPrivs", "Threads")
+
+
+@pytest.fixture
+def pids(world: Path, monkeypatch: pytest.MonkeyPatch) -> Pids:
+    monkeypatch.setenv("AGENT_PIDS", str(world / "pids"))
+    return Pids(world / "pids")
+
+
+def facts(process: subprocess.Popen[bytes]) -> dict[str, object]:
+    """What the system knows of a process, but for its number, its memory and how it was started."""
+    folder = Path(f"/proc/{process.pid}")
+    lines = dict(line.split(":\t", 1) for line in (folder / "status").read_text().splitlines())
+    told: dict[str, object] = {name: lines[name] for name in STATUS}
+    told |= {"own session": os.getsid(process.pid) == process.pid, "group": os.getpgid(process.pid) == process.pid}
+    told |= {"cwd": (folder / "cwd").readlink(), "limits": (folder / "limits").read_text()}
+    kinds = {link.name: str(link.readlink()).partition(":[")[0] for link in (folder / "fd").iterdir()}
+    return told | {"files": {number: kinds[number] for number in ("0", "1", "2")}, "open": len(kinds)}
+
+
+@pytest.mark.parametrize("session", [True, False])
+def test_the_system_sees_the_same_process(pids: Pids, session: bool) -> None:
+    actors({"max": ["hang"]})
+    pipe = subprocess.PIPE
+    seen = []
+    for kind in (Started, subprocess.Popen):
+        args = argv("send", "--new", "Go")
+        process = kind(args, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=session)
+        pids.await_count(len(seen) + 1)
+        seen.append(facts(process))
+        process.send_signal(signal.SIGTERM)
+        assert ended(process).code == 143
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("args", [["log"], ["show", "--json"], ["send", "--to", "nobody", "Go"], ["nonsense"], []])
+def test_it_says_the_same_and_ends_the_same(world: Path, args: list[str]) -> None:
+    crew(world, {"max": ["Hi."]})
+    run_here("send", "Go")
+    assert cli(*args) == cli_exec(*args)
+
+
+def test_it_is_killed_by_its_number(pids: Pids) -> None:
+    actors({"max": ["hang"]})
+    process = start("send", "Go")
+    pids.await_count(1)
+    os.kill(process.pid, signal.SIGKILL)
+    assert ended(process).code == -signal.SIGKILL
+
+
+def test_what_an_interpreter_reads_when_it_starts_is_no_fork() -> None:
+    assert can_fork(os.environ)
+    assert can_fork({**os.environ, "HOME": "/", "COLUMNS": "20"})
+    assert not any(can_fork({**os.environ, name: "C"}) for name in ("PYTHONUTF8", "LC_ALL", "LANG", "TZ"))
+    with ignoring(signal.SIGHUP):
+        assert not can_fork(os.environ)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_runs_in_an_interpreter_of_its_own(command: str) -> None:
+    ran = cli_exec(command)
+    assert "Traceback" not in ran.err
+    assert ran.code in range(14)
