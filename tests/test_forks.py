@@ -42,7 +42,7 @@ def facts(process: subprocess.Popen[bytes]) -> dict[str, object]:
 def test_the_system_sees_the_same_process(pids: Pids, session: bool) -> None:
     actors({"max": ["hang"]})
     pipe = subprocess.PIPE
-    seen = []
+    seen: list[dict[str, object]] = []
     for kind in (Started, subprocess.Popen):
         args = argv("send", "--new", "Go")
         process = kind(args, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=session)

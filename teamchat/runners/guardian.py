@@ -1,11 +1,12 @@
 """The guardian: one small process per agent that is its parent, its subreaper and, when need be, its end.
 
-It runs as a script of its own (`python -I -S guardian.py FD FOLDER`) and imports only the standard library, so it
-starts in milliseconds. FD is a socket to teamchat, FOLDER the open folder that the agent is to start in. The first
-line it reads says what to run; it answers `{"pid": N}` and, when everything is over, `{"exit": code, "left": [names]}`.
-Lines it then obeys: `stop` (the CLI's own soft signal, SIGKILL after its grace) and `kill`. A closed socket also means
-`stop`: that is how agents die when teamchat is killed. With `done` as the last line teamchat removes the turn's private
-folder itself; without it the guardian does.
+It runs as a script of its own (`python -I -S guardian.py FD FOLDER`) and imports built-in modules alone, so it starts
+in milliseconds: `json` and what `signal`, `socket` and `ctypes` add to them would take twice as long. FD is a socket to
+teamchat, FOLDER the open folder that the agent is to start in. The first line it reads says what to run, in `marshal`'s
+format and hexadecimal. It answers in JSON, for an agent could write there: `{"pid": N}` and, when everything is over,
+`{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own soft signal, SIGKILL after its grace) and
+`kill`. A closed socket also means `stop`: that is how agents die when teamchat is killed. With `done` as the last line
+teamchat removes the turn's private folder itself; without it the guardian does.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
 guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
@@ -14,12 +15,11 @@ looks at the tree before it ends anything, and remembers.
 
 from __future__ import annotations
 
-import contextlib
-import json
+import _signal as signal  # type: ignore[import-not-found]  # what `signal` is made of, without its enums
+import _socket as socket
+import marshal
 import os
 import select
-import signal
-import socket
 import sys
 import time
 
@@ -36,9 +36,11 @@ ABANDONED_GRACE_S = 1.0  # with teamchat gone nobody reads the rest: the tree mu
 
 def become_subreaper() -> None:
     if sys.platform == "linux":
-        import ctypes
+        import _ctypes
 
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+        program = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # this one, which may be None as in C
+        prctl = _ctypes.dlsym(program, "prctl")
+        _ctypes.call_function(prctl, (36, 1, 0, 0, 0))  # PR_SET_CHILD_SUBREAPER
 
 
 def wake_at_child_end() -> socket.socket:
@@ -90,8 +92,10 @@ def mark(scratch: bytes) -> None:
     if sys.platform == "linux":
         import resource
 
-        with contextlib.suppress(OSError, ValueError):  # a lower limit is set: then the environment tells
+        try:
             resource.setrlimit(resource.RLIMIT_RTTIME, (limit_of(scratch), limit_of(scratch)))
+        except (OSError, ValueError):
+            return  # a lower limit is set: then the environment tells
 
 
 def marked(scratch: bytes) -> list[int]:
@@ -127,9 +131,10 @@ def below(root: int, table: dict[int, tuple[int, str]]) -> dict[int, str]:
 
 
 def send_signal(pid: int, number: int, *, group: bool = False) -> None:
-    # it may have ended since, or changed its user: then nothing more can be done
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    try:
         (os.killpg if group else os.kill)(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return  # it has ended since, or changed its user: then nothing more can be done
 
 
 def remove(folder: bytes) -> None:
@@ -152,11 +157,11 @@ class Guardian:
         self.pid = 0
         self.seen: dict[int, str] = {}
         self.wake = wake_at_child_end()
-        self.stop_signal, self.stop_group, self.grace = signal.SIGTERM.value, True, 2.0
+        self.stop_signal, self.stop_group, self.grace = signal.SIGTERM, True, 2.0
 
     def report(self, **message: object) -> None:
         try:
-            self.control.sendall(json.dumps(message).encode() + b"\n")
+            self.control.sendall(in_json(message).encode() + b"\n")
         except OSError:
             self.abandoned = True
 
@@ -178,12 +183,12 @@ class Guardian:
 
     def start(self, order: dict[str, Any], folders: list[int]) -> bool:
         self.stop_signal, self.stop_group, self.grace = order["signal"], order["group"], order["grace"]
-        argv = [raw(argument) for argument in order["argv"]]
-        env = {raw(name): raw(value) for name, value in order["env"].items()}
+        argv = order["argv"]
         try:
             for folder in folders:
                 os.fchdir(folder)
-            self.pid = os.posix_spawn(argv[0], argv, env, setsid=True, setsigmask=[], setsigdef=signal.valid_signals())
+            defaults = signal.valid_signals()
+            self.pid = os.posix_spawn(argv[0], argv, order["env"], setsid=True, setsigmask=[], setsigdef=defaults)
         except (OSError, ValueError) as error:
             self.report(failed=getattr(error, "strerror", None) or str(error))
             return False
@@ -267,9 +272,23 @@ class Guardian:
         return sorted(left.values())
 
 
-def raw(text: str) -> bytes:
-    """The bytes of an argument or variable: orders carry each byte as one character, whatever the locale."""
-    return text.encode("latin-1")
+def in_json(message: dict[str, Any]) -> str:
+    """Most reports have numbers and an empty list, which need no import."""
+    if all(isinstance(value, int) or value == [] for value in message.values()):
+        return str(message).replace("'", '"')
+    import json
+
+    return json.dumps(message)
+
+
+def order_of(line: bytes) -> dict[str, Any]:
+    """What a first line says. It comes from teamchat alone, which has this interpreter's `marshal`."""
+    return dict(marshal.loads(bytes.fromhex(line.decode())))  # noqa: S302
+
+
+def order_line(order: dict[str, Any]) -> bytes:
+    """What teamchat writes first; an argument or variable is its bytes, whatever the locale."""
+    return marshal.dumps(order).hex().encode() + b"\n"
 
 
 def main() -> None:
@@ -285,14 +304,14 @@ def main() -> None:
     line = guardian.read_line(None)
     if not line:
         return
-    order = json.loads(line)
+    order = order_of(line)
     if order["remove"]:
-        mark(raw(order["remove"]))
+        mark(order["remove"])
     if guardian.start(order, folders):
         guardian.watch()
         guardian.report(exit=guardian.status, left=guardian.end_leftovers())
     if order["remove"] and guardian.is_alone():
-        remove(raw(order["remove"]))
+        remove(order["remove"])
 
 
 if __name__ == "__main__":

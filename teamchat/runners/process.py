@@ -107,18 +107,18 @@ class Process:
         return os.fdopen(descriptor, "ab")
 
     def _order(self) -> None:
-        """Tell the guardian what to run, each byte of a name or value as one character."""
+        """Tell the guardian what to run, byte for byte."""
         launch = self._launch
         order = {
-            "argv": [_raw(argument) for argument in (*launch.through, *launch.argv)],
-            "env": {_raw(name): _raw(value) for name, value in launch.env.items()},
+            "argv": [os.fsencode(argument) for argument in (*launch.through, *launch.argv)],
+            "env": {os.fsencode(name): os.fsencode(value) for name, value in launch.env.items()},
             "signal": launch.stop.signal.value,
             "group": launch.stop.group,
             "grace": launch.stop.grace_s,
-            "remove": _raw(launch.scratch) if launch.scratch else None,
+            "remove": os.fsencode(launch.scratch) if launch.scratch else None,
         }
         self._control.settimeout(START_S)
-        self._control.sendall(json.dumps(order).encode() + b"\n")
+        self._control.sendall(guardian.order_line(order))
 
     def _first_report(self) -> int:
         """Wait for the guardian to say that the agent runs: a few milliseconds, so this blocks."""
@@ -265,10 +265,6 @@ def make_private(folder: Path) -> None:
     with contextlib.suppress(FileExistsError):
         folder.parent.mkdir(mode=0o700, parents=True)  # by itself: a parent that is made with it does not get the mode
     folder.mkdir(mode=0o700, exist_ok=True)
-
-
-def _raw(text: str | Path) -> str:
-    return os.fsencode(text).decode("latin-1")
 
 
 def _read(reader: BinaryIO, most: int) -> bytes:

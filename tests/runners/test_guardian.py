@@ -55,8 +55,8 @@ Guard = Callable[..., Guarded]
 
 def order(argv: tuple[str, ...], pids: Pids, *, grace: float = 10 * PATIENCE_S, remove: Path | None = None) -> bytes:
     env = marked({"AGENT_PIDS": str(pids.file), "PATH": os.environ["PATH"]})
-    fields = {"argv": argv, "env": env, "signal": 15, "group": True, "grace": grace, "remove": remove and str(remove)}
-    return json.dumps(fields).encode() + b"\n"
+    fields = {"argv": argv, "env": env, "signal": 15, "group": True, "grace": grace, "remove": remove and bytes(remove)}
+    return guardian.order_line(fields)
 
 
 @pytest.fixture
