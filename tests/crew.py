@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class Crew:
 
     def say(self, member: str, *replies: Reply) -> None:
         """What the member says turn by turn; turns that it had count."""
-        (self.scripts / f"{member}.json").write_text(json.dumps(replies))
+        (self.scripts / f"{member}.replies").write_bytes(marshal.dumps(replies))
 
     def prompts(self, member: str) -> list[str]:
         """Every prompt that the member got, in order."""

@@ -257,7 +257,7 @@ def await_(condition: Callable[[], bool]) -> None:
 def sleeps(pid: int) -> bool:
     """Whether the child has become `sleep`: before, it is a copy of its parent."""
     try:
-        with open(f"/proc/{pid}/comm", "rb") as comm:  # noqa: PTH123 (pathlib takes its time to import)
+        with open(f"/proc/{pid}/comm", "rb") as comm:
             return comm.read() == b"sleep\n"
     except OSError:
         return False

@@ -58,7 +58,7 @@ def main() -> None:
             case "meet":
                 (Path(text) / str(os.getpid())).touch()
                 until = time.monotonic() + FOREVER_S
-                while len(os.listdir(text)) < 2 and time.monotonic() < until:  # noqa: PTH208
+                while len(os.listdir(text)) < 2 and time.monotonic() < until:
                     time.sleep(0.01)
                 result(turn, str(os.getpid()))
             case "unsaid" | "unsaid-late" | "unsaid-deaf":

@@ -29,7 +29,7 @@ def talk() -> None:
         order, _, word = line.strip().partition(" ")
         match order:
             case "cwd":
-                say(f"in {os.getcwd()}")  # noqa: PTH109 (as it is, not resolved)
+                say(f"in {os.getcwd()}")
             case "env":
                 say(f"{word} is {os.environ.get(word)}")
             case "exit":
