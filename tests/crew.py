@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from teamchat.core.folders import state_dir
 from teamchat.core.team.file import load
@@ -27,7 +28,8 @@ class Crew:
 
     def say(self, member: str, *replies: Reply) -> None:
         """What the member says turn by turn; turns that it had count."""
-        (self.scripts / f"{member}.replies").write_bytes(marshal.dumps(replies))
+        written: list[Any] = list(replies)
+        (self.scripts / f"{member}.replies").write_bytes(marshal.dumps(written))
 
     def prompts(self, member: str) -> list[str]:
         """Every prompt that the member got, in order."""

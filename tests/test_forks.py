@@ -18,7 +18,7 @@ from tests.program import Started, argv, cli, cli_exec, ended, run_here, start
 from tests.runners.processes import Pids, ignoring
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
-STATUS = ("PPid", "Umask", "SigQ", "SigBlk", "SigIgn", "SigCgt", "CapEff", "NoNewPrivs", "Threads")
+STATUS = ("PPid", "Umask", "SigBlk", "SigIgn", "SigCgt", "CapEff", "NoNewPrivs", "Threads")
 
 
 @pytest.fixture
