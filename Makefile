@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test crash torture lint format real newest ledger parity fuzz bench record-demo schema clean
+.PHONY: default demo test crash torture lint format real newest ledger parity fuzz bench record-demo pages clean
 
 default: test lint
 
@@ -78,9 +78,9 @@ bench: $(VENV)/ready
 record-demo: $(VENV)/ready
 	$(BIN)/python -m tests.real.record_demo teamchat/cli/demo.cassette
 
-# What docs/ holds of the code: a test compares it.
-schema: $(VENV)/ready
-	$(BIN)/python -c 'from teamchat.core.cassette.schema import schema; print(schema(), end="")' > docs/cassette.schema.json
+# What docs/ holds of the program: its commands, the keys of the team file, the schemas. A test compares them.
+pages: $(VENV)/ready
+	$(BIN)/python -m generators
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .

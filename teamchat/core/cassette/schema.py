@@ -10,7 +10,7 @@ from teamchat.core.cassette import Entry, Header
 
 
 def schema() -> str:
-    """The text of the file, for any line of a cassette. `make schema` writes it."""
+    """The text of the file, for any line of a cassette. `make pages` writes it."""
     lines: TypeAdapter[Header | Entry] = TypeAdapter(Header | Entry)
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a teamchat cassette"}
     return json.dumps({**about, **lines.json_schema()}, indent=1, ensure_ascii=False) + "\n"

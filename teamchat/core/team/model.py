@@ -1,5 +1,7 @@
 """The shape of `teamchat.toml`: its keys, their types, and the values that each key may have.
 
+The docstring below a key is its description in docs/team-file.md and in editors (`make pages`).
+
 `build.py` checks what takes more than one key to judge. `mistakes.py` words the errors.
 """
 
@@ -123,7 +125,7 @@ Word = Annotated[str, AfterValidator(_word)]
 Name = Annotated[str, AfterValidator(_name)]
 Variable = Annotated[str, AfterValidator(_variable)]
 Server = Annotated[str, AfterValidator(_server)]
-Seconds = Annotated[float, BeforeValidator(_seconds)]
+Seconds = Annotated[float, BeforeValidator(_seconds, json_schema_input_type=str | float)]
 
 
 Amount = Annotated[int, Field(le=MOST)]
@@ -139,124 +141,124 @@ class LimitsTable(Table):
     turns: Amount = Field(default=12, ge=1)
     """AI turns per human message."""
     minutes: float = Field(default=60.0, gt=0)
-    """Per human message."""
+    """Minutes per human message."""
     tokens: Amount = Field(default=2_000_000, ge=1)
-    """Per session."""
+    """Tokens per session, as the CLIs report them."""
     cost_usd: float | None = Field(default=None, gt=0)
-    """Per session; refused when a member reports no cost."""
+    """Dollars per session. Every member has to report its cost; only Claude Code does."""
     similarity: float = Field(default=0.9, ge=0, le=1)
-    """How alike replies must be to say nothing new; 0 switches this guard off."""
+    """How alike two replies are that say nothing new, from 0 to 1. 0 switches this guard off."""
     rounds: Amount = Field(default=2, ge=1)
     """How many rounds may say nothing new."""
 
 
 class TeamTable(Table):
     name: Heading | None = None
-    """The folder's name when not given."""
+    """The team's name. Without it the folder's name is used."""
     task: Annotated[str, AfterValidator(_task)] | None = None
-    """Copied into a session when that is created."""
+    """What the team works on. Every member is told. Copied into a session when the session begins. At most 5 KiB."""
     lead: str | None = None
-    """The AI member that answers a human message which names nobody."""
+    """The AI member that answers when your message names nobody."""
     compactor: str | None = None
-    """The AI member that sums the conversation up when it has grown long."""
+    """The AI member that summarises a long conversation. Without it only `teamchat compact` does."""
     compact_at_tokens: Amount = Field(default=40_000, ge=1)
-    """How long, estimated, of what is not summed up yet."""
+    """Tokens (bytes / 4) of history without a summary at which the compactor is asked for one."""
     context_window: Amount = Field(default=30, ge=0)
     """Messages of history in a prompt."""
     max_bytes: Amount = Field(default=768 * 1024, ge=1)
-    """Hard ceiling of prompt and system text together."""
+    """Bytes of a prompt with its system text, at most. A message that does not fit is refused."""
     max_prompt_tokens: Amount = Field(default=50_000, ge=1)
-    """What a prompt may cost, estimated."""
+    """Tokens (bytes / 4) of a prompt. Above this, old history is left out."""
     max_message_tokens: Amount = Field(default=10_000, ge=10)
-    """What one message of the history may cost, estimated; a longer one loses its middle."""
+    """Tokens (bytes / 4) of one message of the history. A longer one loses its middle."""
     share_context: bool = True
-    """Whether members see the shared layers."""
+    """Tell members the shared layers: lessons, knowledge, todo list and summary."""
     fence: bool = False
-    """Whether what was said stands between fences in a prompt."""
+    """Quote every message between fences, so that no text can pass for another speaker."""
     redact: bool = True
-    """Whether secrets are taken out of what crosses from one vendor to another."""
+    """Take well-known secrets out of what one vendor said before another vendor is told it."""
     limits: LimitsTable = LimitsTable()
-    """The guards."""
+    """What pauses the conversation."""
 
 
 class MemberTable(Table):
     name: Name
-    """Unique when folded."""
+    """What markers call the member. Up to 40 letters and digits of any script, `_`, `.` and `-`."""
     type: Literal["ai", "human"] = "ai"
-    """A human has a name and a title, nothing else."""
+    """`human` for a person, who has a name and a title and nothing else."""
     title: Heading | None = None
-    """Shown to teammates; markers may use it."""
+    """A role such as "Architect", shown to the others. Markers may use it as a name."""
     agent: str | None = None
-    """A built-in agent or a name under `[agents]`."""
+    """`claude`, `codex`, `gemini`, or a name under `[agents]`."""
     model: Annotated[str, AfterValidator(_model)] | None = None
-    """Handed to the CLI, which gives it a meaning."""
-    system_instruction: Annotated[str, BeforeValidator(_joined)] | None = None
-    """Text, or lines of text."""
+    """A model name for the CLI. teamchat passes it on as it is."""
+    system_instruction: Annotated[str, BeforeValidator(_joined, json_schema_input_type=str | list[str])] | None = None
+    """Instructions for this member only. A list is joined into lines."""
     instruction_file: Word | None = None
-    """Relative to the team file."""
+    """A file with the instructions, relative to the team file."""
     access: Access = "read"
-    """What the agent may do to files and commands."""
+    """What the member may do to files and commands."""
     allow: list[Line] = []
-    """Commands that `edit` may also run."""
+    """Commands that `edit` may also run, where the CLI can bound them."""
     cwd: Word = "."
-    """Relative to the team file."""
+    """The folder it works in, relative to the team file."""
     timeout: Seconds = 1800.0
-    """Of a whole turn."""
+    """The most a turn may take, in seconds or as "90s", "30m" or "1h30m"."""
     stall: Seconds | None = None
-    """Without an event while no tool call is open; the runner knows its CLI's default."""
+    """The longest silence while no tool runs. Without it the CLI's own value: 15m for codex, 5m for the others."""
     first_byte: Seconds = 60.0
-    """Until anything is heard of the CLI."""
+    """The longest wait for the first output."""
     args: list[Value] = []
     """Extra arguments for the CLI."""
     env: dict[Variable, Value] = {}
-    """Added to the inherited environment."""
+    """Variables that are added to the environment."""
     env_keep: list[Variable] = []
-    """Other vendors' keys that this agent may see."""
+    """Other vendors' key variables that this member keeps."""
     project_settings: bool = False
-    """Lets the CLI run the project's own hooks and MCP commands."""
+    """Let the CLI run the project's own hooks and MCP commands."""
     web: bool = False
-    """The CLI's own web search and fetch; without it only `full` has them."""
+    """The CLI's own web search and fetch. Without it only `full` has them."""
     mcp: list[Server] | None = None
-    """The MCP servers of the user's own configuration that start, and whose tools may be called."""
+    """Names of your MCP servers that start, and whose tools need no question. Without it the access decides."""
     git: bool = False
-    """teamchat's own read-only git."""
+    """teamchat's own read-only git: log, diff, show, blame and status."""
     memory: Memory | None = None
-    """Whether its turns go on with the CLI's own session; `resume` by default where it may edit, else `fresh`."""
+    """Whether a turn continues the CLI's own session. Without it `resume` with `edit` and `full`, else `fresh`."""
     retries: int = Field(default=0, ge=0, le=10)
-    """Further tries after what the CLI reports as rate limit, overload or network."""
+    """How often to try again after a rate limit, an overload or a network error that the CLI reports."""
     fallback: list[Name] = []
-    """Members that answer in its place, in order, on quota, rate limit, missing login or missing CLI."""
+    """Members that answer instead, in order, on quota, rate limit, overload, missing login or missing CLI."""
     knowledge: list[Word] = []
-    """Files and folders that it is told of besides the team's."""
+    """Files and folders for this member, besides the team's."""
 
 
 class KnowledgeTable(Table):
     paths: list[Word] = []
-    """Files and folders that every member is told of, relative to the team file."""
+    """Files and folders for every member, relative to the team file."""
     max_tokens: Amount = Field(default=4000, ge=100)
-    """Of a prompt, estimated; what is more is searched for what fits."""
+    """Tokens (bytes / 4) of a prompt. What does not fit whole is searched for the best pieces."""
 
 
 class ExperienceTable(Table):
     enabled: bool = True
-    """Whether members are told what `teamchat learn` has stored."""
+    """Tell members the lessons that `teamchat learn` stored."""
     max_tokens: Amount = Field(default=500, ge=50)
-    """Of a prompt, estimated."""
+    """Tokens (bytes / 4) of a prompt."""
 
 
 class AgentTable(Table):
     command: Annotated[list[Value], AfterValidator(_program)]
-    """Reads the prompt on stdin and answers on stdout."""
+    """The program and its arguments. It reads the prompt on stdin and answers on stdout."""
     like: Literal["plain", "claude", "codex", "gemini"] | None = None
-    """Whose prompt format and events it has; a built-in agent's own, else plain."""
+    """Whose prompt format and output the program has. Without it the built-in agent's own, else `plain`."""
     transport: Literal["pipe", "pty"] = "pipe"
-    """How it is talked to: "pty" is for a program that has nothing but a terminal."""
+    """`pty` for a program that has only a terminal."""
     prompt_pattern: Annotated[str, AfterValidator(_pattern)] | None = None
-    """With "pty": the whole line in which its prompt stands."""
+    """With `pty`: a regular expression that matches the whole line of its prompt."""
     submit: Word | None = None
-    """With "pty": the key that ends what is typed, Enter if not given."""
+    """With `pty`: the key that ends what is typed. Without it Enter."""
     exit: Word | None = None
-    """With "pty": what is typed to end the program, the end of file if not given."""
+    """With `pty`: what is typed to end the program. Without it the end of file (Ctrl-D)."""
 
 
 class TeamFile(Table):
