@@ -48,12 +48,12 @@ real: $(VENV)/ready
 newest: $(VENV)/ready
 	$(BIN)/python -m tests.real.newest
 
-# Makes teamchat/core/ledger.json and the tables of docs/clis.md: minutes, on a quiet machine. VERSIONS="claude=2.1.300"
+# Makes teamchat/core/doctor/ledger.json and the tables of docs/clis.md: minutes, on a quiet machine. VERSIONS="claude=2.1.300"
 # adds versions to those that are pinned, newest or in the ledger already.
 ledger: $(VENV)/ready
 	$(BIN)/python -m tests.real.ledger $(VERSIONS)
 
-# Makes teamchat/core/parity.json and the table of docs/parity.md from runs of the pinned CLIs: minutes.
+# Makes teamchat/core/doctor/parity.json and the table of docs/parity.md from runs of the pinned CLIs: minutes.
 parity: $(VENV)/ready
 	$(BIN)/python -m tests.real.parity
 

@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.scripted.home import MODELS
-from teamchat.core.scripted.protocol import Request
-from teamchat.core.scripted.reply import Reply, ToolUse
-from teamchat.core.scripted.server import ModelServer
-from teamchat.runners.agent_events import VendorSession
+from teamchat.core.doctor.scripted.home import MODELS
+from teamchat.core.doctor.scripted.server import ModelServer
 from teamchat.runners.base import Job, Vendor
+from teamchat.runners.events import VendorSession
+from teamchat.runners.scripted import Reply, Request, ToolUse
 from tests.real import clis
 
 TURNS = 10

@@ -29,22 +29,22 @@ from teamchat.cli.output import Output
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput, QuietOutput
 from teamchat.cli.output.terminal import TerminalOutput
-from teamchat.core.engine.route import Route
+from teamchat.core.context.build import build_prompt
+from teamchat.core.context.context_manager import manager_of
+from teamchat.core.context.layers.sources import collector_of
+from teamchat.core.conversation.loop_detection import says_nothing_new
+from teamchat.core.conversation.posting import Heard, Saying
+from teamchat.core.engine.state import Route
 from teamchat.core.errors import ExitCode, PromptTooLarge
-from teamchat.core.events import AgentSpoke, Conclusion, Replied, TurnStarted
-from teamchat.core.layers.sources import collector_of
 from teamchat.core.messages import NewMessage, Routing, Speaker
-from teamchat.core.novelty import says_nothing_new
-from teamchat.core.prompting import build_prompt
 from teamchat.core.receipt import Setup
-from teamchat.core.saying import Heard, Saying
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, begin_turn
-from teamchat.core.stored_context import manager_of
-from teamchat.core.team import Member, Team
-from teamchat.runners.agent_events import TextDelta
+from teamchat.core.team.team import Member, Team
+from teamchat.core.turn.events import AgentSpoke, Conclusion, Replied, TurnStarted
+from teamchat.runners.events import TextDelta
 
 SIZES = (128, 1024)  # KB
 MOST = 45  # times the floor: 3 s of a machine that takes 65 ms for the floor of 1 MB; most kinds take a third of that

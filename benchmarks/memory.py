@@ -59,11 +59,11 @@ def peak(like: str, write: str) -> int:
 
 def turn(like: str, write: str) -> None:
     sys.path.insert(0, str(ROOT))
-    from teamchat.runners.claude_events import ClaudeEvents
+    from teamchat.runners.claude.events import ClaudeEvents
     from teamchat.runners.pipe import PipeOutput
-    from teamchat.runners.process import launch
-    from teamchat.runners.running import Launch
-    from teamchat.runners.turn import Clocks, Stopper, run_turn
+    from teamchat.runners.process.process import launch
+    from teamchat.runners.process.running import Launch
+    from teamchat.runners.process.supervisor import Clocks, Stopper, run_turn
 
     async def follow(folder: Path) -> None:
         what = Launch((sys.executable, "-c", write), folder, {}, b"", folder / "turn")

@@ -14,11 +14,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from teamchat.core.engine.route import Route
-from teamchat.core.layers.sources import collector_of
+from teamchat.core.context.build import BuiltPrompt, build_prompt, exists
+from teamchat.core.context.context_manager import manager_of
+from teamchat.core.context.layers.sources import collector_of
+from teamchat.core.engine.state import Route
 from teamchat.core.messages import NewMessage, Routing, Speaker
-from teamchat.core.prompting import BuiltPrompt, build_prompt, exists
 from teamchat.core.receipt import Setup
+from teamchat.core.routing.todos import MOST_OPEN, Add
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import add_lesson
 from teamchat.core.store.messages import SqliteLog
@@ -27,9 +29,7 @@ from teamchat.core.store.summaries import Summary, add_summary
 from teamchat.core.store.texts import pack
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import NewTurn, begin_turn
-from teamchat.core.stored_context import manager_of
-from teamchat.core.team import Member, Team
-from teamchat.core.todos import MOST_OPEN, Add
+from teamchat.core.team.team import Member, Team
 
 COUNTS = (2_500, 5_000, 10_000)
 RUNS = 5

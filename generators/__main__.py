@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from generators import cli_page, team_file
-from teamchat.core.cassette.schema import schema as cassette_schema
+from teamchat.core.cassette.format import schema as cassette_schema
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- made by `make pages` -->", "<!-- end of what is made -->"

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from teamchat.core.team import model
+from teamchat.core.team import schema as model
 
 TABLES = {  # how a reader knows a table, by the model that reads it
     "TeamTable": "[team]",

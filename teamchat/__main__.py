@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teamchat.cli.interrupts import end_at_once
+from teamchat.cli.shared.interrupts import end_at_once
 
 end_at_once()
 

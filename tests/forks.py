@@ -27,7 +27,7 @@ from typing import Any
 RUN = (sys.executable, "-m", "teamchat")
 CLONE = {"x86_64": 56, "aarch64": 220}  # the number of the system call
 CLONE_PARENT = 0x8000
-PRELOADED = ("asyncio", "sqlite3", "teamchat.cli.app", "teamchat.cli.conversation", "teamchat.cli.send")
+PRELOADED = ("asyncio", "sqlite3", "teamchat.cli.app", "teamchat.cli.shared.conversation", "teamchat.cli.send")
 READ_AT_START = ("PYTHON", "LANG", "LC_", "TZ", "LD_", "MALLOC_", "GLIBC_")  # variables that begin like this
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP)
 SIZE = 8  # bytes of a number

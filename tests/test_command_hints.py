@@ -16,8 +16,8 @@ import pytest
 
 import teamchat
 from teamchat.cli.app import COMMANDS, LazyGroup
-from teamchat.cli.retyped import TAKERS, placed
-from teamchat.cli.typed import TYPED
+from teamchat.cli.shared.retyped import TAKERS, placed
+from teamchat.cli.shared.typed import TYPED
 from teamchat.core import errors
 
 SOURCE = Path(teamchat.__file__).parent

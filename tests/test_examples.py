@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.team.file import load
+from teamchat.core.team.find import load
 from tests.installed import kills_in_time
 from tests.program import ROOT, cli
 

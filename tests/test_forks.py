@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.app import COMMANDS
-from tests.cli.scene import actors
-from tests.crew import crew
+from tests.cli.helpers import actors
 from tests.forks import can_fork
 from tests.program import Started, argv, cli, cli_exec, ended, run_here, start
 from tests.runners.processes import Pids, ignoring
+from tests.scripted_team import crew
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
 STATUS = ("PPid", "Umask", "SigBlk", "SigIgn", "SigCgt", "CapEff", "NoNewPrivs", "Threads")

@@ -13,7 +13,7 @@ import pytest
 from generators.__main__ import files
 from generators.team_file import schema, without_nulls
 from teamchat.cli.app import COMMANDS
-from teamchat.core.team.model import TeamFile
+from teamchat.core.team.schema import TeamFile
 from tests.program import ROOT
 
 DOCS = ROOT / "docs"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from teamchat.assemblers.base import (
+from teamchat.assemblers.parts import (
     COMPRESSION,
     EXPERIENCE,
     FRAMEWORK,

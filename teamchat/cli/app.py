@@ -16,11 +16,10 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from teamchat.cli.habits import meant
-from teamchat.cli.interrupts import end_at_once
-from teamchat.cli.report import report
-from teamchat.cli.streams import prepare
-from teamchat.cli.typed import TYPED
+from teamchat.cli.shared.habits import meant
+from teamchat.cli.shared.interrupts import end_at_once
+from teamchat.cli.shared.report import prepare, report
+from teamchat.cli.shared.typed import TYPED
 from teamchat.core.errors import UsageError
 
 COMPLETES = "_TEAMCHAT_COMPLETE"  # how a shell asks for what completes a line

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.complete import members
-from teamchat.cli.options import (
+from teamchat.cli.shared.complete import members
+from teamchat.cli.shared.options import (
     JsonOption,
     NoWaitOption,
     QuietOption,
@@ -37,9 +37,9 @@ def compact(
 
     Nothing is lost: the log has every message, and what people said last is still quoted.
     """
-    from teamchat.cli.conversation import Show, choose_output, converse
-    from teamchat.cli.place import find_team, need_trust, open_store
-    from teamchat.core.compacting import compactor_of
+    from teamchat.cli.shared.conversation import Show, choose_output, converse
+    from teamchat.cli.shared.workspace import find_team, need_trust, open_store
+    from teamchat.core.conversation.summary import compactor_of
     from teamchat.core.store.sessions import need_session, touch_session
 
     show = Show(as_json, stream, quiet)

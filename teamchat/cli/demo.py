@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from teamchat.cli.options import JsonOption, SpeedOption
+from teamchat.cli.shared.options import JsonOption, SpeedOption
 
 NEXT = """
 That was a recording: no agent ran, and nothing left this machine. To go on:
@@ -17,9 +17,9 @@ def demo(
     """Play a recorded session: three members plan, write and review a piece of code, and ask a person."""
     from importlib.resources import files
 
-    from teamchat.cli.conversation import Show
-    from teamchat.cli.playback import play
-    from teamchat.core.cassette import parse_cassette
+    from teamchat.cli.shared.conversation import Show
+    from teamchat.cli.shared.playback import play
+    from teamchat.core.cassette.format import parse_cassette
     from teamchat.core.errors import ExitCode
 
     text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.options import JsonOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, TeamOption
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
@@ -35,7 +35,7 @@ def doctor(
     as_json: JsonOption = False,
 ) -> int:
     """Check what the team needs: programs, versions, logins, folders, the store. Only --live calls a model."""
-    from teamchat.cli.interrupts import raise_again
+    from teamchat.cli.shared.interrupts import raise_again
     from teamchat.core.errors import UsageError
 
     if offline and live:
@@ -93,16 +93,16 @@ def look(team: str | None, report: Report) -> ExitCode:
     import os
     from pathlib import Path
 
-    from teamchat.core.doctor import examine
-    from teamchat.core.folders import config_dir
-    from teamchat.runners.process import capture
+    from teamchat.core.doctor.examine import examine
+    from teamchat.core.files.folders import config_dir
+    from teamchat.runners.process.process import capture
 
     report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture))
     return report.end()
 
 
 def look_at_store(team: str | None, report: Report) -> ExitCode:
-    from teamchat.cli.place import find_root
+    from teamchat.cli.shared.workspace import find_root
     from teamchat.core.doctor.stored import examine_store
 
     report.all(examine_store(find_root(team)))
@@ -113,9 +113,9 @@ async def prove(report: Report) -> None:
     import os
 
     from teamchat.cli.output.progress import Progress
-    from teamchat.core.doctor.proof.prove import prove
-    from teamchat.core.team import BUILTIN_AGENTS
-    from teamchat.runners.process import capture
+    from teamchat.core.doctor.selftest.prove import prove
+    from teamchat.core.team.team import BUILTIN_AGENTS
+    from teamchat.runners.process.process import capture
 
     width = max(len(spec.name) for spec in BUILTIN_AGENTS.values())
     progress = Progress()
@@ -131,9 +131,9 @@ async def prove(report: Report) -> None:
 async def ask(option: str | None, report: Report) -> None:
     import os
 
-    from teamchat.cli.output.words import note
-    from teamchat.cli.place import find_team, need_trust, trust_store
-    from teamchat.core.doctor.proof.live import QUESTION, ask_members
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.workspace import find_team, need_trust, trust_store
+    from teamchat.core.doctor.selftest.ask import QUESTION, ask_members
     from teamchat.core.errors import UsageError
     from teamchat.core.team.trust import require
 
@@ -180,7 +180,7 @@ def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
 
 def line(check: Check, width: int) -> str:
     """A finding as a person reads it, and what to type on lines of their own; `width` is that of the longest name."""
-    from teamchat.core.printable import printable
+    from teamchat.core.text.clean import printable
 
     found = printable(f"{MARKS[check.state]} {check.member or '':<{width}} {check.what:<7} {check.text}")
     return "\n".join([found, *(f"  try: {printable(command)}" for command in (check.hint or "").splitlines())])

@@ -31,12 +31,12 @@ def init(
     import os
     import shlex
 
-    from teamchat.cli.place import trust_store
-    from teamchat.core.init.team import check_free, plan, write
-    from teamchat.core.printable import printable
-    from teamchat.core.team import login_name
-    from teamchat.core.team.file import FILE_NAME, load
+    from teamchat.cli.shared.workspace import trust_store
+    from teamchat.core.team.find import FILE_NAME, load
+    from teamchat.core.team.init import check_free, plan, write
+    from teamchat.core.team.team import login_name
     from teamchat.core.team.trust import needs
+    from teamchat.core.text.clean import printable
     from teamchat.runners import git_server
 
     path, trusted = Path.cwd() / file, trust_store()

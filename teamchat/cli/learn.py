@@ -1,17 +1,73 @@
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.complete import members
-from teamchat.cli.options import JsonOption, NoWaitOption, SessionOption, TeamOption, TimeoutOption, TrustOption
+from teamchat.cli.output.lines import learned, note, plural
+from teamchat.cli.shared.complete import members
+from teamchat.cli.shared.conversation import Show, choose_output, converse
+from teamchat.cli.shared.options import JsonOption, NoWaitOption, SessionOption, TeamOption, TimeoutOption, TrustOption
+from teamchat.cli.shared.workspace import find_team, need_trust, open_store
+from teamchat.core.conversation.lessons import keep_lessons, learner_of
+from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.store.sessions import need_session
+from teamchat.core.turn.events import ConversationEvent, LessonsFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from teamchat.core.store.database import Database
     from teamchat.core.store.lessons import Lesson
+
+
+def learn_from_session(
+    team: str | None,
+    session: str | None,
+    member: str | None,
+    *,
+    as_json: bool,
+    yes: bool,
+    timeout: str | None,
+    trust: bool,
+    wait: bool,
+) -> ExitCode:
+    """The exit code of the turn. Raises `UsageError`, before anybody is asked, where nobody could say yes."""
+    if not yes and (as_json or not (sys.stdin.isatty() and sys.stderr.isatty())):
+        raise UsageError(
+            "lessons are kept after a yes, and there is nobody to ask for it", "teamchat learn --from-session --yes"
+        )
+    found = find_team(team, timeout)
+    learner_of(found, member)  # before anything begins
+    need_trust(found, give=trust)
+    lessons: list[str] = []
+
+    def listen(event: ConversationEvent) -> None:
+        if isinstance(event, LessonsFound):
+            lessons.extend(event.found)
+
+    with open_store(found.root) as db:
+        chosen = need_session(db, session)
+        keep_as = chosen.name if yes else None
+        output = choose_output(found, chosen.name, Show(as_json))
+        code = converse(
+            found, db, chosen, output, lambda coordinator: coordinator.learn(member, keep_as), wait=wait, listen=listen
+        )
+        if lessons and not yes and code is ExitCode.DONE:
+            if confirmed(len(lessons)):
+                for lesson in keep_lessons(db, lessons, chosen.name):
+                    note(learned(lesson))
+            else:
+                note("nothing is kept")
+    return code
+
+
+def confirmed(count: int) -> bool:
+    """Whether the person at the terminal says so."""
+    print(f"Keep {plural(count, 'lesson')}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
 
 LIST = "teamchat learn"
 
@@ -40,14 +96,12 @@ def learn(
     no_wait: NoWaitOption = False,
 ) -> int:
     """Keep a lesson of this workspace, which members are told where it fits."""
-    from teamchat.cli.bare_words import text_of
-    from teamchat.cli.place import find_root, open_store
+    from teamchat.cli.shared.bare_words import text_of
+    from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
 
     text = text_of(words, "lesson", forgetting)
     if from_session:
-        from teamchat.cli.learning import learn_from_session
-
         if text is not None or delete is not None:
             raise UsageError("--from-session takes neither a text nor --delete")
         return learn_from_session(
@@ -68,7 +122,7 @@ def learn(
 
 
 def forget(db: Database, number: int) -> None:
-    from teamchat.cli.output.words import note
+    from teamchat.cli.output.lines import note
     from teamchat.core.errors import UnknownName
     from teamchat.core.store.lessons import delete_lesson
 
@@ -79,7 +133,7 @@ def forget(db: Database, number: int) -> None:
 
 def keep(db: Database, text: str, session: str | None) -> None:
     """Keep a lesson of that session, or of the newest one."""
-    from teamchat.cli.output.words import learned, note
+    from teamchat.cli.output.lines import learned, note
     from teamchat.core.store.lessons import add_lesson
     from teamchat.core.store.sessions import last_session, need_session
 
@@ -89,9 +143,9 @@ def keep(db: Database, text: str, session: str | None) -> None:
 
 
 def show_all(db: Database, *, as_json: bool) -> None:
-    from teamchat.cli.output.words import note
+    from teamchat.cli.output.lines import note
     from teamchat.core.store.lessons import newest_lessons
-    from teamchat.core.typed import LEARN
+    from teamchat.core.text.commands import LEARN
 
     known = newest_lessons(db)
     if not (known or as_json):
@@ -107,8 +161,8 @@ def forgetting(numbers: Sequence[int]) -> str:
 
 def show(lesson: Lesson, *, as_json: bool) -> None:
     from teamchat.cli.output.jsonl import lesson_fields, write
-    from teamchat.cli.output.words import moment
-    from teamchat.core.printable import printable
+    from teamchat.cli.output.lines import moment
+    from teamchat.core.text.clean import printable
 
     if as_json:
         write("lesson", **lesson_fields(lesson))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,13 +25,13 @@ def log(
 ) -> None:
     """Print the conversation, and what is waiting or paused."""
     from teamchat.cli.output.jsonl import message_fields, write
+    from teamchat.cli.output.lines import note
     from teamchat.cli.output.long import whole, write_block
     from teamchat.cli.output.long import write as write_pieces
-    from teamchat.cli.output.words import note
-    from teamchat.cli.place import find_root, open_store
-    from teamchat.cli.typed import placed_here
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.context.history import name_of
     from teamchat.core.errors import UsageError
-    from teamchat.core.history import name_of
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import turn_numbers
@@ -68,11 +68,11 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
 
     Of what was left by a teamchat that was killed, that and what to type.
     """
-    from teamchat.cli.abandoned import abandoned
-    from teamchat.cli.output.words import called
-    from teamchat.cli.typed import placed_here
-    from teamchat.core.engine.route import Route, Status
-    from teamchat.core.recovery import REASON
+    from teamchat.cli.output.lines import called
+    from teamchat.cli.shared.abandoned import abandoned
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.core.conversation.recovery import REASON
+    from teamchat.core.engine.state import Route, Status
     from teamchat.core.store.routes import open_routes
 
     def running() -> list[Route]:
@@ -90,9 +90,9 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
 
 def who_left(names: set[str], session: Session, team: str | None) -> set[str]:
     """Those of the names that no member has; none where the team file cannot be read, or is not that of the session."""
-    from teamchat.cli.place import find_team
+    from teamchat.cli.shared.workspace import find_team
     from teamchat.core.errors import TeamchatError
-    from teamchat.core.names import fold
+    from teamchat.core.routing.names import fold
 
     try:
         found = find_team(team) if names else None

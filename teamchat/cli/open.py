@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.complete import members
-from teamchat.cli.options import NoWaitOption, SessionOption, TeamOption, TrustOption
+from teamchat.cli.shared.complete import members
+from teamchat.cli.shared.options import NoWaitOption, SessionOption, TeamOption, TrustOption
 
 
 def open(  # noqa: A001 (the command's name)
@@ -19,19 +19,19 @@ def open(  # noqa: A001 (the command's name)
     import os
     import sys
 
-    from teamchat.cli.conversation import held
-    from teamchat.cli.output.words import note
-    from teamchat.cli.place import find_team, need_trust, open_store, trust_store
-    from teamchat.cli.terminal_state import put_back
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.conversation import held
+    from teamchat.cli.shared.terminal_state import put_back
+    from teamchat.cli.shared.workspace import find_team, need_trust, open_store, trust_store
+    from teamchat.core.conversation.opening import opening
     from teamchat.core.errors import AgentMissing, UsageError
-    from teamchat.core.opening import opening
-    from teamchat.core.printable import printable
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import mark_opened
     from teamchat.core.team.trust import require
-    from teamchat.core.typed import saying
-    from teamchat.runners.process import foreground
-    from teamchat.runners.running import SpawnFailed
+    from teamchat.core.text.clean import printable
+    from teamchat.core.text.commands import saying
+    from teamchat.runners.process.process import foreground
+    from teamchat.runners.process.running import SpawnFailed
 
     found = find_team(team)
     with open_store(found.root) as db:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from teamchat.cli.conversation import Work, converse
+from teamchat.cli.shared.conversation import Work, converse
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from teamchat.cli.output import Output
-    from teamchat.cli.recorder import Begins
+    from teamchat.cli.shared.recorder import Begins
     from teamchat.core.errors import ExitCode
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
-    from teamchat.core.team import Team
+    from teamchat.core.team.team import Team
 
 
 def check_record(file: Path | None) -> None:
     """Raises `UsageError` where a recording is asked for that cannot be written."""
     if file is not None:
-        from teamchat.cli.recorder import check_recording
+        from teamchat.cli.shared.recorder import check_recording
 
         check_recording(file)
 
@@ -39,6 +39,6 @@ def converse_and_record(
     """`converse`, with a recording in `file` where one is asked for."""
     if file is None:
         return converse(team, db, session, output, work, wait=wait)
-    from teamchat.cli.recorder import converse_recorded
+    from teamchat.cli.shared.recorder import converse_recorded
 
     return converse_recorded(file, team, db, session, output, work, begins, wait=wait)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.options import JsonOption, QuietOption, SpeedOption, StreamOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, QuietOption, SpeedOption, StreamOption, TeamOption
 
 
 def replay(
@@ -21,10 +21,10 @@ def replay(
 
     A turn that was not recorded is an error (10) that shows the difference to the nearest recorded prompt.
     """
-    from teamchat.cli.conversation import Show
-    from teamchat.cli.place import find_team
-    from teamchat.cli.playback import play
-    from teamchat.core.cassette import read_cassette
+    from teamchat.cli.shared.conversation import Show
+    from teamchat.cli.shared.playback import play
+    from teamchat.cli.shared.workspace import find_team
+    from teamchat.core.cassette.format import read_cassette
 
     cassette = read_cassette(file)
     other = find_team(team) if team is not None else None

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.options import (
+from teamchat.cli.shared.options import (
     JsonOption,
     NoWaitOption,
     QuietOption,
@@ -19,8 +19,8 @@ from teamchat.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from teamchat.core.coordinator import ConversationCoordinator
-    from teamchat.core.events import Conclusion
+    from teamchat.core.conversation.coordinator import ConversationCoordinator
+    from teamchat.core.turn.events import Conclusion
 
 
 def resume(
@@ -40,10 +40,10 @@ def resume(
     record: RecordOption = None,
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
-    from teamchat.cli.conversation import Show, choose_output
-    from teamchat.cli.output.words import note
-    from teamchat.cli.place import find_team, need_trust, open_store
+    from teamchat.cli.output.lines import note
     from teamchat.cli.record_option import check_record, converse_and_record
+    from teamchat.cli.shared.conversation import Show, choose_output
+    from teamchat.cli.shared.workspace import find_team, need_trust, open_store
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session, touch_session

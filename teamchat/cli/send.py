@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.complete import members, people
-from teamchat.cli.options import (
+from teamchat.cli.shared.complete import members, people
+from teamchat.cli.shared.options import (
     JsonOption,
     NoWaitOption,
     QuietOption,
@@ -18,13 +18,13 @@ from teamchat.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from teamchat.cli.conversation import Work
-    from teamchat.cli.piped import Message
-    from teamchat.core.coordinator import ConversationCoordinator
-    from teamchat.core.events import Conclusion
+    from teamchat.cli.shared.conversation import Work
+    from teamchat.cli.shared.piped import Message
+    from teamchat.core.conversation.coordinator import ConversationCoordinator
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
-    from teamchat.core.team import Team
+    from teamchat.core.team.team import Team
+    from teamchat.core.turn.events import Conclusion
 
 
 def send(
@@ -84,13 +84,13 @@ def send(
     from contextlib import nullcontext
     from dataclasses import replace
 
-    from teamchat.cli.conversation import Show, choose_output
-    from teamchat.cli.output.words import note
-    from teamchat.cli.piped import read_message
-    from teamchat.cli.place import begun, choose_session, find_team, need_trust, open_store
+    from teamchat.cli.output.lines import note
     from teamchat.cli.record_option import check_record, converse_and_record
-    from teamchat.cli.typed import saying_what_to_type
-    from teamchat.core.entry import check_entry
+    from teamchat.cli.shared.conversation import Show, choose_output
+    from teamchat.cli.shared.piped import read_message
+    from teamchat.cli.shared.typed import saying_what_to_type
+    from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_trust, open_store
+    from teamchat.core.conversation.entry import check_entry
     from teamchat.core.store.sessions import current_session
 
     show = Show(as_json, stream, quiet)
@@ -103,7 +103,7 @@ def send(
     sent = replace(message, typed=len(message.text)) if expand else message
     with open_store(found.root) as db:
         if dry_run:
-            from teamchat.cli.dry_run import explain
+            from teamchat.cli.shared.dry_run import explain
 
             with saying_what_to_type(message):
                 return explain(found, db, session, sent, new=new, speaker=as_, to=to, typed=typed, cut=cut)
@@ -133,8 +133,8 @@ def sending(
     team: Team, db: Database, session: Session, message: Message, *, speaker: str | None, to: str | None
 ) -> Work:
     """Sends the message, and says before it what the conversation still holds."""
-    from teamchat.cli.output.words import note
-    from teamchat.cli.place import session_typed
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.workspace import session_typed
 
     async def work(coordinator: ConversationCoordinator) -> Conclusion:
         if held := coordinator.state.held:

@@ -1,16 +1,39 @@
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+from teamchat.core.store.database import Database
+from teamchat.core.store.turns import Turn, previous_turn, prompt_of, system_of
+from teamchat.core.text.clean import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from teamchat.core.store.database import Database
     from teamchat.core.store.turns import Turn
+
+
+def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:
+    """A unified diff of system text and prompt, against the member's previous turn; all is new in a first one."""
+    before = previous_turn(db, turn)
+    name = f"turn {before.number}" if before else "nothing before"
+    old = _given(db, before) if before else []
+    changed = False
+    for line in difflib.unified_diff(old, _given(db, turn), name, f"turn {turn.number}", lineterm="", n=2):
+        changed = True
+        yield visible(line)
+    if not changed:
+        yield f"turn {turn.number} was given the same as {name}"
+
+
+def _given(db: Database, turn: Turn) -> list[str]:
+    return f"{system_of(db, turn) or ''}\n{prompt_of(db, turn).decode(errors='replace')}".split("\n")
+
 
 INVISIBLE = "(only invisible characters)"
 
@@ -32,14 +55,13 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show the receipt of a turn: what went in, under which permissions, and what came of it."""
-    from teamchat.cli.abandoned import abandoned
     from teamchat.cli.output.jsonl import write
     from teamchat.cli.output.long import whole
     from teamchat.cli.output.long import write as write_pieces
-    from teamchat.cli.output.prompt_diff import prompt_diff
     from teamchat.cli.output.receipt import receipt_fields
-    from teamchat.cli.place import find_root, open_store
-    from teamchat.cli.turn_called import check_name, turn_called
+    from teamchat.cli.shared.abandoned import abandoned
+    from teamchat.cli.shared.turn_called import check_name, turn_called
+    from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.summaries import summary_of
@@ -72,8 +94,8 @@ def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
     """The exact prompt, with what its parts are on stderr, or the exact system text."""
     import sys
 
+    from teamchat.cli.output.lines import exact, note
     from teamchat.cli.output.receipt import block_lines
-    from teamchat.cli.output.words import exact, note
     from teamchat.core.store.turns import prompt_of, system_of
 
     sys.stdout.flush()
@@ -90,7 +112,7 @@ def print_receipt(db: Database, turn: Turn, *, abandoned: bool) -> None:
 
     from teamchat.cli.output.long import quoted, write
     from teamchat.cli.output.receipt import receipt_lines
-    from teamchat.cli.typed import placed_here
+    from teamchat.cli.shared.typed import placed_here
     from teamchat.core.store.turns import events_of
 
     resume = placed_here("teamchat resume") if abandoned else None
@@ -105,7 +127,7 @@ def left_text(db: Database, turn: Turn, key: str) -> Iterator[str]:
     from functools import partial
 
     from teamchat.cli.output.long import as_shown
-    from teamchat.cli.typed import placed_here
+    from teamchat.cli.shared.typed import placed_here
     from teamchat.core.store.texts import pieces_of, size_of
     from teamchat.runners.blank import is_blank
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from teamchat.cli.options import SessionOption, TeamOption
+from teamchat.cli.shared.options import SessionOption, TeamOption
 
 PATIENCE_S = 15.0
 
@@ -12,13 +12,13 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     import signal
     import time
 
-    from teamchat.cli.abandoned import abandoned
-    from teamchat.cli.conversation import lock_file
-    from teamchat.cli.output.words import note
-    from teamchat.cli.place import find_root, open_store, session_typed
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.abandoned import abandoned
+    from teamchat.cli.shared.conversation import lock_file
+    from teamchat.cli.shared.workspace import find_root, open_store, session_typed
+    from teamchat.core.conversation.recovery import REASON
     from teamchat.core.errors import TeamchatError
-    from teamchat.core.lock import holder_of
-    from teamchat.core.recovery import REASON
+    from teamchat.core.files.session_lock import holder_of
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import running_turns
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.options import SessionOption, TeamOption
+from teamchat.cli.shared.options import SessionOption, TeamOption
 
 CLEAR = "teamchat task --clear"
 
@@ -19,14 +19,14 @@ def task(
     session: SessionOption = None,
 ) -> None:
     """Show or set the task that every member is told."""
-    from teamchat.cli.bare_words import text_of
-    from teamchat.cli.output.words import note
-    from teamchat.cli.place import find_root, open_store
-    from teamchat.core.clean import visible
-    from teamchat.core.context_manager import TASK_CUT, ContextManager
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.bare_words import text_of
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.context.context_manager import TASK_CUT, ContextManager
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import check_there, need_session
+    from teamchat.core.text.clean import visible
 
     text = text_of(words, "task", lambda _: CLEAR)
     if text is not None and clear:

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from teamchat.cli.options import JsonOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, TeamOption
 
 if TYPE_CHECKING:
-    from teamchat.core.team import Member, Team
+    from teamchat.core.team.team import Member, Team
 
 
 def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     """Show the members: what each reads, may do, and by which flags of its CLI."""
     from teamchat.cli.output.jsonl import write
-    from teamchat.cli.place import find_team, trust_store
-    from teamchat.core.printable import printable
+    from teamchat.cli.shared.workspace import find_team, trust_store
     from teamchat.core.team.trust import trust_command
+    from teamchat.core.text.clean import printable
 
     found = find_team(team)
     standing = trust_store().standing(found)
@@ -40,10 +40,10 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     from dataclasses import asdict
 
     from teamchat.core.agents import AGENT_TYPES
-    from teamchat.core.parity import without
-    from teamchat.core.programs import Unusable, find_program
-    from teamchat.core.turn.settle import job_of
-    from teamchat.core.turn.tools import may
+    from teamchat.core.doctor.parity import without
+    from teamchat.core.team.programs import Unusable, find_program
+    from teamchat.core.team.tools import may
+    from teamchat.core.turn.plan import job_of
 
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
@@ -87,7 +87,7 @@ def lines(row: dict[str, Any]) -> list[str]:
     """A member in a few lines for a person."""
     import shlex
 
-    from teamchat.cli.output.words import without_line
+    from teamchat.cli.output.lines import without_line
 
     title = f" · {row['title']}" if row["title"] else ""
     if row["type"] == "human":

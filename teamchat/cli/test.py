@@ -5,7 +5,70 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.options import JsonOption, TeamOption
+from teamchat.cli.output.jsonl import write
+from teamchat.cli.output.lines import plural
+from teamchat.cli.shared.options import JsonOption, TeamOption
+from teamchat.cli.shared.prompt_check import Checked
+from teamchat.core.errors import ExitCode
+from teamchat.core.text.clean import printable, visible
+
+
+class _Count:
+    def __init__(self) -> None:
+        self.cassettes = self.changed = 0
+
+    def add(self, checked: Checked) -> None:
+        self.cassettes += 1
+        self.changed += not checked.same
+
+    @property
+    def code(self) -> int:
+        return ExitCode.MEMBER_FAILED if self.changed else ExitCode.DONE
+
+
+class CheckedText(_Count):
+    def __call__(self, checked: Checked) -> None:
+        self.add(checked)
+        print(f"{printable(str(checked.file))}: {_word(checked)}")
+        for (member, what, lines), turns in checked.changes.items():
+            where = ", ".join(map(str, turns))
+            print(f"  {member}, {what} of turn{'s' if len(turns) > 1 else ''} {where}")
+            for line in lines:
+                print(f"    {visible(line)}")
+
+    def finish(self) -> int:
+        print(f"{plural(self.cassettes, 'cassette')}, {self.changed} changed")
+        return self.code
+
+
+def _word(checked: Checked) -> str:
+    if checked.problem:
+        return f"cannot be played: {visible(checked.problem)}"
+    if checked.updated:
+        return f"updated ({plural(checked.turns, 'turn')})"
+    return "changed" if checked.changes else f"as recorded ({plural(checked.turns, 'turn')})"
+
+
+class CheckedJson(_Count):
+    def __call__(self, checked: Checked) -> None:
+        self.add(checked)
+        changes = [
+            {"member": member, "what": what, "turns": turns, "diff": list(lines)}
+            for (member, what, lines), turns in checked.changes.items()
+        ]
+        write(
+            "cassette",
+            file=str(checked.file),
+            ok=checked.same,
+            turns=checked.turns,
+            changes=changes,
+            problem=checked.problem,
+            updated=checked.updated,
+        )
+
+    def finish(self) -> int:
+        write("result", code=int(self.code), cassettes=self.cassettes, changed=self.changed)
+        return self.code
 
 
 def test(
@@ -18,9 +81,8 @@ def test(
 
     Exits with 1 when one has. With --team the team as it is now is held against the recordings.
     """
-    from teamchat.cli.output.checked import CheckedJson, CheckedText
-    from teamchat.cli.place import find_team
-    from teamchat.cli.prompt_check import cassettes_in, check
+    from teamchat.cli.shared.prompt_check import cassettes_in, check
+    from teamchat.cli.shared.workspace import find_team
 
     output = CheckedJson() if as_json else CheckedText()
     other = find_team(team) if team is not None else None

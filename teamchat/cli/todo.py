@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.complete import people
-from teamchat.cli.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.complete import people
+from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
 
 if TYPE_CHECKING:
+    from teamchat.core.routing.todos import Change, Todo, Wish
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
-    from teamchat.core.todos import Change, Todo, Wish
 
 
 LIST = "teamchat todo"
@@ -55,8 +55,8 @@ def todo(
     as_json: JsonOption = False,
 ) -> None:
     """Keep a conversation's todo list, which every member is told."""
-    from teamchat.cli.place import find_root, find_team, open_store
-    from teamchat.core.addressing import person
+    from teamchat.cli.shared.workspace import find_root, find_team, open_store
+    from teamchat.core.conversation.addressing import person
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
 
@@ -86,8 +86,8 @@ def action_of(word: str, words: list[str]) -> Action:
     """The action of that name. Raises `UsageError` with the command for what was probably meant."""
     from difflib import get_close_matches
 
-    from teamchat.cli.bare_words import READS, numbers_of
-    from teamchat.cli.retyped import line_of
+    from teamchat.cli.shared.bare_words import READS, numbers_of
+    from teamchat.cli.shared.retyped import line_of
     from teamchat.core.errors import UsageError
     from teamchat.core.routing.requests import quoted
 
@@ -107,7 +107,7 @@ def action_of(word: str, words: list[str]) -> Action:
 def change(db: Database, session: Session, action: Action, words: list[str], by: str, *, as_json: bool) -> None:
     """What can be done of it. Raises `UnknownName` for a number that is not there, and `UsageError` for nothing."""
     from teamchat.cli.output.jsonl import todo_fields, write
-    from teamchat.cli.output.words import note, todo_line
+    from teamchat.cli.output.lines import note, todo_line
     from teamchat.core.errors import UnknownName, UsageError
     from teamchat.core.store.sessions import check_there
     from teamchat.core.store.todos import note_todos
@@ -133,7 +133,7 @@ def change(db: Database, session: Session, action: Action, words: list[str], by:
 def adding(words: list[str]) -> tuple[Wish, ...]:
     from teamchat.core.errors import UsageError
     from teamchat.core.messages import well_formed
-    from teamchat.core.todos import Add, todo_text
+    from teamchat.core.routing.todos import Add, todo_text
 
     text = todo_text(well_formed(" ".join(words)))
     if not text:
@@ -143,10 +143,10 @@ def adding(words: list[str]) -> tuple[Wish, ...]:
 
 def finishing(words: list[str]) -> tuple[Wish, ...]:
     """What `3 4`, `3,4` and `#3` mean."""
-    from teamchat.cli.bare_words import numbers_of
+    from teamchat.cli.shared.bare_words import numbers_of
     from teamchat.core.errors import UsageError
     from teamchat.core.routing.requests import quoted
-    from teamchat.core.todos import Finish
+    from teamchat.core.routing.todos import Finish
 
     numbers = numbers_of(words)
     wrong = [part for part, number in numbers.items() if number is None]
@@ -157,7 +157,7 @@ def finishing(words: list[str]) -> tuple[Wish, ...]:
 
 def clear(db: Database, session: Session, by: str, *, as_json: bool) -> None:
     from teamchat.cli.output.jsonl import todo_fields, write
-    from teamchat.cli.output.words import note, plural
+    from teamchat.cli.output.lines import note, plural
     from teamchat.core.store.sessions import check_there
     from teamchat.core.store.todos import clear_todos
 
@@ -173,9 +173,9 @@ def clear(db: Database, session: Session, by: str, *, as_json: bool) -> None:
 
 def show(db: Database, session: Session, *, everything: bool, history: bool, as_json: bool) -> None:
     from teamchat.cli.output.jsonl import write
-    from teamchat.cli.output.words import note
+    from teamchat.cli.output.lines import note
+    from teamchat.core.routing.todos import read
     from teamchat.core.store.todos import changes_of
-    from teamchat.core.todos import read
 
     changes = changes_of(db, session.id)
     if history:
@@ -199,14 +199,14 @@ def show(db: Database, session: Session, *, everything: bool, history: bool, as_
 
 
 def item_line(item: Todo) -> str:
-    from teamchat.core.printable import printable
+    from teamchat.core.text.clean import printable
 
     done = f", done by {item.done.by}" if item.done else ""
     return f"[{'x' if item.done else ' '}] {item.number}  {printable(item.added.text)}  ({item.added.by}{done})"
 
 
 def change_line(made: Change) -> str:
-    from teamchat.cli.output.words import moment, todo_line
+    from teamchat.cli.output.lines import moment, todo_line
 
     where = f" in {made.message}" if made.message else ""
     back = ", taken back" if made.hidden else ""

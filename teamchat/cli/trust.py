@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from teamchat.cli.options import TeamOption
+from teamchat.cli.shared.options import TeamOption
 
 
 def trust(team: TeamOption = None) -> None:
     """Trust the team file as it is now: its commands, its access, what lies outside its folder."""
-    from teamchat.cli.output.words import note
-    from teamchat.cli.place import find_team, trust_store
-    from teamchat.core.printable import printable
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.workspace import find_team, trust_store
     from teamchat.core.team.trust import needs
+    from teamchat.core.text.clean import printable
 
     found = find_team(team)
     wanted, store = needs(found), trust_store()

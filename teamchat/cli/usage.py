@@ -1,15 +1,29 @@
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.cells import cell_len
 
-from teamchat.cli.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from teamchat.core.usage import Sum, Used
+    from teamchat.core.store.usage import Sum, Used
+
+
+def table(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
+    """The rows as lines, each column as wide as its widest cell; the first `left` are text, the others numbers."""
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        pads = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        cells = [cell + pad if at < left else pad + cell for at, (cell, pad) in enumerate(zip(row, pads, strict=True))]
+        yield "  ".join(cells).rstrip()
+
 
 TEXTS = 3  # the columns that are no numbers
 HEAD = ("member", "model", "memory", "turns", "input", "cached", "output", "cost", "sent", "fresh", "saved")
@@ -26,10 +40,10 @@ def usage(
     import shutil
 
     from teamchat.cli.output.jsonl import write
-    from teamchat.cli.place import find_root, open_store
+    from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.usage import total, used
+    from teamchat.core.store.usage import total, used
 
     source = ctx.get_parameter_source("session")
     if everything and source and source.name == "COMMANDLINE":  # TEAMCHAT_SESSION is set for other commands, too
@@ -52,8 +66,7 @@ def layout(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """The rows under their heads, as a table; where that is wider than `width` columns, names stand above numbers."""
     from rich.cells import cell_len, set_cell_size
 
-    from teamchat.cli.output.table import table
-    from teamchat.core.printable import printable
+    from teamchat.core.text.clean import printable
 
     wide = list(table([HEAD, *rows], left=TEXTS))
     if all(cell_len(line) <= width for line in wide):
@@ -69,7 +82,7 @@ def layout(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
 
 def cells(used: Used) -> list[str]:
     """Tokens and US dollars, then bytes: those sent, those that fresh turns would have been sent, what that saved."""
-    from teamchat.cli.output.words import amount, size
+    from teamchat.cli.output.lines import amount, size
 
     def shown(part: Sum, words: Callable[[float], str]) -> str:
         if part.known is None and part.unknown:
@@ -82,7 +95,7 @@ def cells(used: Used) -> list[str]:
 
 
 def fields(used: Used) -> dict[str, object]:
-    from teamchat.core.usage import QUANTITIES
+    from teamchat.core.store.usage import QUANTITIES
 
     sums: dict[str, Sum] = {name: getattr(used, name) for name in QUANTITIES}
     return {

@@ -8,19 +8,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
-from teamchat.assemblers.base import Assembler
-from teamchat.assemblers.claude import ClaudeContextAssembler
-from teamchat.assemblers.codex import CodexContextAssembler
-from teamchat.assemblers.gemini import GeminiContextAssembler
-from teamchat.assemblers.plain import PlainTextAssembler
-from teamchat.core.agent_types import Like
+from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, PLAIN_TEXT
+from teamchat.assemblers.parts import Assembler
 from teamchat.runners.base import Runner
-from teamchat.runners.claude import ClaudeRunner
-from teamchat.runners.codex import CodexRunner
-from teamchat.runners.gemini import GeminiRunner
+from teamchat.runners.claude.runner import ClaudeRunner
+from teamchat.runners.codex.runner import CodexRunner
+from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
-from teamchat.runners.terminal import TerminalRunner
+from teamchat.runners.terminal.runner import TerminalRunner
+
+Like = Literal["plain", "claude", "codex", "gemini", "terminal"]
+"""What a program's prompts and output are like; a team file writes it as `like`."""
+
+_FULL_NAMES = {
+    "claude": "claude-code",
+    "claude-code": "claude-code",
+    "codex": "openai-codex",
+    "openai-codex": "openai-codex",
+    "gemini": "google-gemini",
+    "google-gemini": "google-gemini",
+}
+
+
+def normalize_agent_type(name: str) -> str:
+    """The full name of a known agent type, whatever its case; any other name as it was written."""
+    return _FULL_NAMES.get(name.lower(), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +52,11 @@ class AgentType:
 
 AGENT_TYPES: Mapping[Like, AgentType] = MappingProxyType(
     {
-        "claude": AgentType(ClaudeContextAssembler(), ClaudeRunner()),
-        "codex": AgentType(CodexContextAssembler(), CodexRunner()),
-        "gemini": AgentType(GeminiContextAssembler(), GeminiRunner()),
-        "plain": AgentType(PlainTextAssembler(), PipeRunner()),
-        "terminal": AgentType(PlainTextAssembler(), TerminalRunner()),
+        "claude": AgentType(CLAUDE, ClaudeRunner()),
+        "codex": AgentType(CODEX, CodexRunner()),
+        "gemini": AgentType(GEMINI, GeminiRunner()),
+        "plain": AgentType(PLAIN_TEXT, PipeRunner()),
+        "terminal": AgentType(PLAIN_TEXT, TerminalRunner()),
     }
 )
 ASSEMBLERS: Mapping[str, Assembler] = MappingProxyType({row.name: row.assembler for row in AGENT_TYPES.values()})

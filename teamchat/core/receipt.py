@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from teamchat.assemblers.base import Block, Trimmed
+from teamchat.assemblers.parts import Block, Trimmed
 from teamchat.core.errors import ExitCode
-from teamchat.core.printable import printable
-from teamchat.runners.agent_events import Denied, Failure, FailureKind, Usage
+from teamchat.core.text.clean import printable
 from teamchat.runners.base import Access, Memory
+from teamchat.runners.events import Denied, Failure, FailureKind, Usage
 
 Purpose = Literal["reply", "summary", "lessons"]
 """What a turn is to give: a message of the conversation, or something that is made of it."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from signal import Signals
 from typing import Literal, Protocol
 
-from teamchat.runners.agent_events import AgentEvent, Failure, Usage
+from teamchat.runners.events import AgentEvent, Failure, Usage
 
 Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]

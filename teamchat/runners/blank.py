@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from teamchat.runners.agent_events import Failure, FailureKind
+from teamchat.runners.events import Failure, FailureKind
 
 # The bounds of sequences need no care here: whatever is matched is passed over once, and nothing is tried again.
 _SEQUENCE = (

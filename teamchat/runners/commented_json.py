@@ -6,8 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from teamchat.runners.foreign import one_line
 from teamchat.runners.regular_files import LARGEST, read_regular_text
+from teamchat.runners.untrusted_json import one_line
 
 _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
 

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from signal import Signals
 
-from teamchat.runners.agent_events import Failure, FailureKind
-from teamchat.runners.foreign import one_line
+from teamchat.runners.events import Failure, FailureKind
+from teamchat.runners.untrusted_json import one_line
 
 _REASON = 500  # characters
 _Words = tuple[tuple[FailureKind, re.Pattern[str]], ...]

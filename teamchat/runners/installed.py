@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from teamchat.runners.foreign import decode, one_line
 from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted_json import decode, one_line
 
 LARGEST = 1 << 20  # bytes; those of the three CLIs have at most 1,500
 

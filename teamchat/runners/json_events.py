@@ -11,7 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from io import StringIO
 
-from teamchat.runners.agent_events import (
+from teamchat.runners.base import Verdict
+from teamchat.runners.blank import NO_ANSWER, is_blank
+from teamchat.runners.events import (
     AgentEvent,
     Error,
     Failure,
@@ -25,10 +27,8 @@ from teamchat.runners.agent_events import (
     ToolCall,
     Usage,
 )
-from teamchat.runners.base import Verdict
-from teamchat.runners.blank import NO_ANSWER, is_blank
 from teamchat.runners.failures import Voice, classify, ending, failure, last_words
-from teamchat.runners.foreign import decode, one_line
+from teamchat.runners.untrusted_json import decode, one_line
 
 _JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not drown the record
 

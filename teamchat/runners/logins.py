@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Login, Runner
-from teamchat.runners.codex_config import home as codex_home
-from teamchat.runners.codex_config import misunderstood, users_settings
+from teamchat.runners.codex.configuration import home as codex_home
+from teamchat.runners.codex.configuration import misunderstood, users_settings
+from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.homes import claude_folder, claude_record, gemini_folder
 
 CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")  # it sends both (observed at 2.1.197 and 2.1.330)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from teamchat.runners.base import Prepared
-from teamchat.runners.foreign import scalar
+from teamchat.runners.untrusted_json import scalar
 
 Escape = tuple[int, str]
 """Where in the prompt something is put, and what."""

@@ -6,7 +6,6 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
-from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, TextDelta
 from teamchat.runners.base import (
     Access,
     Command,
@@ -23,9 +22,10 @@ from teamchat.runners.base import (
     Verdict,
 )
 from teamchat.runners.blank import NO_ANSWER, is_blank
+from teamchat.runners.events import AgentEvent, Failure, FailureKind, TextDelta
 from teamchat.runners.failures import Voice, ending, last_words
-from teamchat.runners.foreign import scalar
 from teamchat.runners.growing import GrowingText
+from teamchat.runners.untrusted_json import scalar
 
 
 class PipeOutput:

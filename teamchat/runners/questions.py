@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from teamchat.runners.foreign import summary
+from teamchat.runners.untrusted_json import summary
 
 
 def in_words(asked: object) -> str:

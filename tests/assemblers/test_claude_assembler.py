@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage, Trimmed
-from teamchat.assemblers.claude import ClaudeContextAssembler
+from teamchat.assemblers.formats import CLAUDE
+from teamchat.assemblers.parts import AssemblerInput, AssemblerOutput, PromptContextMessage, Trimmed
 
 FULL = AssemblerInput(
     context_messages=(
@@ -33,7 +33,7 @@ FULL_SYSTEM = "You are Sarah, a backend engineer\n\nFocus on security and scalab
 
 
 def assemble(given: AssemblerInput) -> AssemblerOutput:
-    return ClaudeContextAssembler().assemble(given)
+    return CLAUDE.assemble(given)
 
 
 def size(output: AssemblerOutput) -> int:
@@ -41,7 +41,7 @@ def size(output: AssemblerOutput) -> int:
 
 
 def test_get_agent_type_returns_claude_code() -> None:
-    assert ClaudeContextAssembler().get_agent_type() == "claude-code"
+    assert CLAUDE.get_agent_type() == "claude-code"
 
 
 class TestAssemble:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage
-from teamchat.assemblers.codex import CodexContextAssembler
+from teamchat.assemblers.formats import CODEX
+from teamchat.assemblers.parts import AssemblerInput, AssemblerOutput, PromptContextMessage
 
 FULL = AssemblerInput(
     context_messages=(PromptContextMessage("kailai", "Hi", "max"), PromptContextMessage("max", "Hello", "sarah")),
@@ -19,11 +19,11 @@ FRAMEWORK = {"framework__context": "Hand over."}
 
 
 def assemble(given: AssemblerInput) -> AssemblerOutput:
-    return CodexContextAssembler().assemble(given)
+    return CODEX.assemble(given)
 
 
 def test_get_agent_type_returns_openai_codex() -> None:
-    assert CodexContextAssembler().get_agent_type() == "openai-codex"
+    assert CODEX.get_agent_type() == "openai-codex"
 
 
 def test_system_is_inline_and_sections_stand_in_full_order() -> None:

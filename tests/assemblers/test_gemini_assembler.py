@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage
-from teamchat.assemblers.gemini import GeminiContextAssembler
+from teamchat.assemblers.formats import GEMINI
+from teamchat.assemblers.parts import AssemblerInput, AssemblerOutput, PromptContextMessage
 
 FULL = AssemblerInput(
     context_messages=(PromptContextMessage("kailai", "Hi", "max"), PromptContextMessage("max", "Hello", "sarah")),
@@ -19,11 +19,11 @@ FRAMEWORK = {"framework__context": "Hand over."}
 
 
 def assemble(given: AssemblerInput) -> AssemblerOutput:
-    return GeminiContextAssembler().assemble(given)
+    return GEMINI.assemble(given)
 
 
 def test_get_agent_type_returns_google_gemini() -> None:
-    assert GeminiContextAssembler().get_agent_type() == "google-gemini"
+    assert GEMINI.get_agent_type() == "google-gemini"
 
 
 def test_headings_are_plain_words() -> None:

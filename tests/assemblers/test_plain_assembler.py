@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from teamchat.assemblers.base import AssemblerInput, AssemblerOutput, PromptContextMessage
-from teamchat.assemblers.plain import PlainTextAssembler
+from teamchat.assemblers.formats import PLAIN_TEXT
+from teamchat.assemblers.parts import AssemblerInput, AssemblerOutput, PromptContextMessage
 
 FULL = AssemblerInput(
     context_messages=(PromptContextMessage("kailai", "Hi", "max"), PromptContextMessage("max", "Hello", "sarah")),
@@ -16,11 +16,11 @@ FRAMEWORK = {"framework__context": "Hand over."}
 
 
 def assemble(given: AssemblerInput) -> AssemblerOutput:
-    return PlainTextAssembler().assemble(given)
+    return PLAIN_TEXT.assemble(given)
 
 
 def test_get_agent_type_returns_plain() -> None:
-    assert PlainTextAssembler().get_agent_type() == "plain"
+    assert PLAIN_TEXT.get_agent_type() == "plain"
 
 
 def test_everything_is_bare_text() -> None:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.assemblers.base import LAYERS, AssemblerInput, PromptContextMessage, Trimmed
+from teamchat.assemblers.budget import fit
+from teamchat.assemblers.parts import LAYERS, AssemblerInput, PromptContextMessage, Trimmed
 from teamchat.assemblers.sections import PLAIN, PromptFormat, addressed_line, lay_out, render, system_body
-from teamchat.assemblers.trimmer import fit
 from teamchat.assemblers.truncation import TruncationPolicy
 
 FORMAT = PromptFormat(

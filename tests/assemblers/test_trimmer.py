@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given as with_each
 from hypothesis import strategies as st
 
-from teamchat.assemblers.base import (
+from teamchat.assemblers.budget import fit
+from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, PLAIN_TEXT
+from teamchat.assemblers.parts import (
     COMPRESSION,
     EXPERIENCE,
     KNOWLEDGE,
@@ -19,10 +21,6 @@ from teamchat.assemblers.base import (
     PromptContextMessage,
     Trimmed,
 )
-from teamchat.assemblers.claude import ClaudeContextAssembler
-from teamchat.assemblers.codex import CodexContextAssembler
-from teamchat.assemblers.gemini import GeminiContextAssembler
-from teamchat.assemblers.plain import PlainTextAssembler
 from teamchat.assemblers.sections import (
     BLOCKS,
     BRACKETED,
@@ -34,14 +32,13 @@ from teamchat.assemblers.sections import (
     lay_out,
     render,
 )
-from teamchat.assemblers.trimmer import fit
 from teamchat.assemblers.truncation import least_bytes
 
 ASSEMBLERS: list[Assembler] = [
-    ClaudeContextAssembler(),
-    CodexContextAssembler(),
-    GeminiContextAssembler(),
-    PlainTextAssembler(),
+    CLAUDE,
+    CODEX,
+    GEMINI,
+    PLAIN_TEXT,
 ]
 PLENTY = 10**9
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from teamchat.cli.app import COMMANDS
 from teamchat.core.errors import ExitCode
-from tests.crew import Crew, crew
 from tests.program import Result, run_here
+from tests.scripted_team import Crew, crew
 
 WORDS = [
     *COMMANDS, "Hi", "[NEXT: max] Hi", "[NEXT: nobody]", "[DROP: ALL]", "[TEAM_TASK]\nx", "", " ", "-", "--", "0", "-1",

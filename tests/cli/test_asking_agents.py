@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.scene import actors, notes, objects, queue, said, steady
+from tests.cli.helpers import actors, notes, objects, queue, said, steady
 from tests.program import Result, run_here
 
 pytestmark = pytest.mark.usefixtures("pids")

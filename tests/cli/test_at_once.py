@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import open_store
-from teamchat.core.deleting import delete_session
+from teamchat.cli.shared.workspace import open_store
+from teamchat.core.conversation.deleting import delete_session
 from teamchat.core.store import sessions
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session, need_session
-from tests.cli.scene import objects, refused
-from tests.crew import crew
+from tests.cli.helpers import objects, refused
 from tests.program import argv, ended, run_here, start
+from tests.scripted_team import crew
 
 
 def test_sessions_of_one_workspace_run_at_the_same_time(world: Path) -> None:

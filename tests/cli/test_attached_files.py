@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.images import LARGEST_IMAGE
-from tests.cli.scene import objects, said
-from tests.crew import Crew, crew
+from teamchat.core.store.image_values import LARGEST_IMAGE
+from tests.cli.helpers import objects, said
 from tests.images import png
 from tests.program import Result, run_here
+from tests.scripted_team import Crew, crew
 
 
 @pytest.fixture

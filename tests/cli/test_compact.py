@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import store_file
-from tests.cli.scene import notes, objects, queue, refused, rows, said, steady, turn
-from tests.crew import Crew, Reply, crew
+from teamchat.cli.shared.workspace import store_file
+from tests.cli.helpers import notes, objects, queue, refused, rows, said, steady, turn
 from tests.program import Result, ended, run_here, start
 from tests.runners.processes import eventually
+from tests.scripted_team import Crew, Reply, crew
 
 LONG = "x" * 120
 SUMMARY = "We agreed on plan B."

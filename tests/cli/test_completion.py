@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.app import COMMANDS
-from teamchat.cli.place import open_store
+from teamchat.cli.shared.workspace import open_store
 from teamchat.core.store.sessions import create_session
-from tests.cli.scene import refused
+from tests.cli.helpers import refused
 from tests.installed import program
 from tests.program import Result, run_here
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import notes, objects, refused, rows, steady, turn
-from tests.crew import crew
+from tests.cli.helpers import notes, objects, refused, rows, steady, turn
 from tests.program import Result, run_here
+from tests.scripted_team import crew
 
 LONG = "".join(f"line {number}\n" for number in range(30_000)).strip()
 BEGINS = "session s1 begins"

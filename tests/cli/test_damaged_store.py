@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import store_file
+from teamchat.cli.shared.workspace import store_file
 from teamchat.core.errors import ExitCode
 from tests.cli.test_any_arguments import check_complaint
-from tests.crew import Reply, crew
 from tests.program import run_here
+from tests.scripted_team import Reply, crew
 
 DAMAGES = int(os.environ.get("DAMAGES", "5"))  # of each kind; `make fuzz` tries more
 LOOKING = [

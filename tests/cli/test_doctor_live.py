@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.errors import ExitCode
-from tests.cli.scene import FILE, actors, objects
+from tests.cli.helpers import FILE, actors, objects
 from tests.program import run_here
 
 

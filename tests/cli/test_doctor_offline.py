@@ -18,16 +18,16 @@ import pytest
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check
-from teamchat.core.doctor.proof.prove import prove
-from teamchat.core.doctor.proof.rows import stays
-from teamchat.core.doctor.proof.shapes import SHAPES
-from teamchat.core.doctor.proof.stand import Stand, furnished
+from teamchat.core.doctor.ledger import newest_proven
+from teamchat.core.doctor.scripted.server import ModelServer
+from teamchat.core.doctor.selftest.bench import Stand, furnished
+from teamchat.core.doctor.selftest.event_names import SHAPES
+from teamchat.core.doctor.selftest.findings import stays
+from teamchat.core.doctor.selftest.prove import prove
 from teamchat.core.errors import ExitCode
-from teamchat.core.ledger import newest_proven
-from teamchat.core.scripted.server import ModelServer
 from teamchat.runners.base import Vendor
-from teamchat.runners.process import capture
-from tests.cli.scene import objects, refused
+from teamchat.runners.process.process import capture
+from tests.cli.helpers import objects, refused
 from tests.installed import SAYS, install, program
 from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, run_here, start
 from tests.real.clis import PINNED

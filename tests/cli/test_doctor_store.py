@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import store_file
+from teamchat.cli.shared.workspace import store_file
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database
 from teamchat.core.store.messages import HEAD, SqliteLog
-from tests.cli.scene import objects, refused, said
-from tests.crew import crew
+from tests.cli.helpers import objects, refused, said
 from tests.program import Result, run_here
+from tests.scripted_team import crew
 
 STAMP = re.compile(r"-\d{8}-\d{6}\.(backup|damaged)")
 

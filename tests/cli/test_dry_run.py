@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import store_file
-from tests.cli.scene import FILE, actors, queue, refused, rows
-from tests.crew import SCRIPTED, Crew, crew
+from teamchat.cli.shared.workspace import store_file
+from tests.cli.helpers import FILE, actors, queue, refused, rows
 from tests.program import TIMEOUT_S, Result, ended, run_here, start
 from tests.runners.processes import eventually
+from tests.scripted_team import SCRIPTED, Crew, crew
 
 
 @pytest.fixture

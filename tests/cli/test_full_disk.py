@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import actors
+from tests.cli.helpers import actors
 from tests.program import TIMEOUT_S, Result
 
 FILLS = 'import os, sys\nwhile True:\n    os.write(1, b"x" * 65536)\n'

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import notes, refused, rows
-from tests.crew import crew
+from tests.cli.helpers import notes, refused, rows
 from tests.program import Result, run_here
+from tests.scripted_team import crew
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import pytest
 
 from teamchat.cli.app import BEHIND, COMMANDS, FRONT
-from tests.cli.scene import refused
+from tests.cli.helpers import refused
 from tests.program import Result, cli, run_here
 
 

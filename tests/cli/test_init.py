@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import trust_store
+from teamchat.cli.shared.workspace import trust_store
 from teamchat.core.errors import ExitCode
-from teamchat.core.team.file import load
+from teamchat.core.team.find import load
 from teamchat.runners import git_server
-from tests.cli.scene import refused
+from tests.cli.helpers import refused
 from tests.installed import install
 from tests.program import Result, cli, run_here
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import store_file
-from tests.cli.scene import FILE, actors, objects, steady
-from tests.crew import crew
+from teamchat.cli.shared.workspace import store_file
+from tests.cli.helpers import FILE, actors, objects, steady
 from tests.program import ROOT, Result, argv, run_here
+from tests.scripted_team import crew
 
 DOCS = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
 NOTHING_USED = {"input_tokens": None, "cached_tokens": None, "output_tokens": None, "cost_usd": None}

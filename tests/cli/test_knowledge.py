@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import actors, objects, refused
+from tests.cli.helpers import actors, objects, refused
 from tests.program import run_here
 
 WHOLE = '[knowledge]\npaths = ["docs", "notes.txt"]'

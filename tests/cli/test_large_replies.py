@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import actors
+from tests.cli.helpers import actors
 from tests.program import ROOT, ended, start
 
 MEASURED = ROOT / "tests" / "fakes" / "measured.py"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import actors, notes, objects, refused, rows, steady
-from tests.crew import crew
+from tests.cli.helpers import actors, notes, objects, refused, rows, steady
 from tests.program import Result, run_here
+from tests.scripted_team import crew
 
 NOTHING = notes("nothing is learned here yet; keep a lesson: teamchat learn 'Run make lint before you commit'")
 

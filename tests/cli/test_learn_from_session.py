@@ -9,12 +9,12 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.place import open_store
-from teamchat.core.learning import keep_lessons
+from teamchat.cli.shared.workspace import open_store
+from teamchat.core.conversation.lessons import keep_lessons
 from teamchat.core.store.lessons import add_lesson
-from tests.cli.scene import notes, objects, queue, refused, rows, said, steady
-from tests.crew import Crew, Reply, crew
+from tests.cli.helpers import notes, objects, queue, refused, rows, said, steady
 from tests.program import TIMEOUT_S, Result, argv, cli, run_here
+from tests.scripted_team import Crew, Reply, crew
 
 ASK = ("learn", "--from-session")
 KEY = "sk-ant-api03-" + "a1B2" * 10

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from teamchat.cli.output import jsonl
 from teamchat.cli.output.long import LONGEST, as_shown, quoted, stripped
-from teamchat.core.clean import visible
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import SLICE, pack, put_text, size_of
 from teamchat.core.store.texts import pieces_of as stored_pieces
-from tests.cli.scene import objects, refused
+from teamchat.core.text.clean import visible
+from tests.cli.helpers import objects, refused
 from tests.cli.test_terminal import at_terminal
-from tests.crew import crew
 from tests.program import run_here
+from tests.scripted_team import crew
 
 PIECES = st.lists(
     st.sampled_from(

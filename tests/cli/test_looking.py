@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import FILE, notes, objects, refused, rows, steady
-from tests.crew import Crew, crew
+from tests.cli.helpers import FILE, notes, objects, refused, rows, steady
 from tests.program import Result, cli, run_here
+from tests.scripted_team import Crew, crew
 
 LOOKING = [["log"], ["show"], ["task"], ["show", "--prompt"], ["log", "--json"]]
 
@@ -267,8 +267,8 @@ def test_looking_changes_nothing_and_needs_neither_trust_nor_a_team_that_can_be_
 @said
 @pytest.mark.parametrize("command", [*LOOKING, ["sessions"]])
 def test_looking_goes_on_while_the_conversation_runs(command: list[str]) -> None:
-    from teamchat.cli.place import store_file
-    from teamchat.core.lock import session_lock
+    from teamchat.cli.shared.workspace import store_file
+    from teamchat.core.files.session_lock import session_lock
     from teamchat.core.store.database import Database
 
     db = Database(store_file(Path.cwd()))

@@ -13,9 +13,9 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.place import trust_store
-from teamchat.core.team.file import load
-from tests.cli.scene import FILE, objects, refused, rows
+from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.team.find import load
+from tests.cli.helpers import FILE, objects, refused, rows
 from tests.program import TIMEOUT_S, argv, cli, ended, run_here, start
 
 FAKE = Path(__file__).parent.parent / "fakes" / "terminal.py"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.cli.scene import refused
-from tests.crew import crew
+from tests.cli.helpers import refused
 from tests.program import Result, cli, run_here
+from tests.scripted_team import crew
 
 DASH = "a text that begins with - is read as an option; put -- before it"
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from teamchat.cli.piped import fenced, with_block
-from teamchat.cli.reading import COUNTED, LARGEST_MESSAGE, text_in
-from teamchat.core.cassette import HumanLine, read_cassette
+from teamchat.cli.shared.piped import fenced, with_block
+from teamchat.cli.shared.reading import COUNTED, LARGEST_MESSAGE, text_in
+from teamchat.core.cassette.format import HumanLine, read_cassette
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.markers import MarkerKind, scan
-from tests.cli.scene import actors, rows, said, select
-from tests.crew import Crew, crew
+from tests.cli.helpers import actors, rows, said, select
 from tests.program import TIMEOUT_S, Result, argv, cli, run_here
+from tests.scripted_team import Crew, crew
 
 WAITING = "· waiting for standard input, a pipe without text so far (add < /dev/null to send without it)\n"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import trust_store
-from teamchat.core.team.file import load
-from tests.crew import crew
+from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.team.find import load
 from tests.program import cli, run_here
+from tests.scripted_team import crew
 
 
 @pytest.fixture(autouse=True)

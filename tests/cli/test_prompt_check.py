@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import objects, refused
-from tests.crew import crew
+from tests.cli.helpers import objects, refused
 from tests.images import png
 from tests.program import Result, cli, run_here
+from tests.scripted_team import crew
 
 REPLIES = {"max": ["Plan.\n[NEXT: sarah]", "Thanks."], "sarah": ["Done.\n[NEXT: max]"]}
 TAPE = Path("tapes/deep/talk.cassette")

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.scene import refused
-from tests.crew import Reply, crew
+from tests.cli.helpers import refused
 from tests.program import Result, argv, ended, run_here, start
 from tests.runners.processes import clocks_wait_for, eventually
+from tests.scripted_team import Reply, crew
 
 FILE = Path("talk.cassette")
 LIMITED = {"err": "rate limit reached, try again later\n", "exit": 1}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import actors, notes
+from tests.cli.helpers import actors, notes
 from tests.program import Result, run_here
 
 SAID = "unexpected status 401 Unauthorized: no"

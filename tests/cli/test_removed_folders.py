@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import FILE, said, steady
+from tests.cli.helpers import FILE, said, steady
 from tests.program import Result, cli
 
 DEEP = """

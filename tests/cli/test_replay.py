@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import refused
-from tests.crew import crew
+from tests.cli.helpers import refused
 from tests.program import cli, run_here
+from tests.scripted_team import crew
 
 KEY = "sk-ant-api03-" + "k3Y9" * 10
 PRIVATE_KEY = "\n".join(["-----BEGIN PRIVATE KEY-----", "MIIE" * 16, "aB+/" * 16, "-----END PRIVATE KEY-----"])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.cli.report import report
+from teamchat.cli.shared.report import report
 
 
 def test_too_little_memory_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

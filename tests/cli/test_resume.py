@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.errors import ExitCode
-from tests.cli.scene import notes, objects, queue, refused, rows, said, steady, turn
-from tests.crew import Crew, crew
+from tests.cli.helpers import notes, objects, queue, refused, rows, said, steady, turn
 from tests.program import Result, run_here
+from tests.scripted_team import Crew, crew
 
 GOES_ON = "session s1 goes on"
 

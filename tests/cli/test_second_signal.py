@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import actors, notes, queue, said, steady, turn
+from tests.cli.helpers import actors, notes, queue, said, steady, turn
 from tests.program import ROOT, Result, ended, run_here, start
 from tests.runners.processes import PATIENCE_S, eventually
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import actors, notes, objects, rows, said, steady, turn
-from tests.crew import crew
+from tests.cli.helpers import actors, notes, objects, rows, said, steady, turn
 from tests.program import Result, cli, run_here
 from tests.runners.processes import Pids
+from tests.scripted_team import crew
 
 BEGINS, GOES_ON = "session s1 begins", "session s1 goes on (--new begins another)"
 

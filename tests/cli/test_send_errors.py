@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import store_file
-from tests.cli.scene import FILE, actors, notes, refused, rows, said, steady, turn
-from tests.crew import crew
+from teamchat.cli.shared.workspace import store_file
+from tests.cli.helpers import FILE, actors, notes, refused, rows, said, steady, turn
 from tests.installed import install
 from tests.program import Result, cli, ended, run_here, start
 from tests.runners.processes import Pids
+from tests.scripted_team import crew
 
 BEGINS = "session s1 begins"
 MEMBER = '[[members]]\nname = "z"\nagent = "{}"'
@@ -272,7 +272,7 @@ class TestTheAgent:
 
     @pytest.mark.skipif(sys.platform != "linux", reason="another system may run several kinds")
     def test_a_program_for_another_machine(self, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("teamchat.core.programs.FORMATS", world / "none")
+        monkeypatch.setattr("teamchat.core.team.programs.FORMATS", world / "none")
         program = world / "work" / "agent.sh"
         program.write_bytes(b"\x7fELF\0")
         program.chmod(0o755)

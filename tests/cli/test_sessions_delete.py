@@ -10,14 +10,14 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.conversation import lock_file
-from teamchat.cli.place import store_file
+from teamchat.cli.shared.conversation import lock_file
+from teamchat.cli.shared.workspace import store_file
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import BEFORE_MESSAGES, need_session, remove_session
-from tests.cli.scene import notes, queue, refused, rows
-from tests.crew import Crew, crew
-from tests.holder import holder
+from tests.cli.helpers import notes, queue, refused, rows
+from tests.lock_holder import holder
 from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
+from tests.scripted_team import Crew, crew
 
 
 @pytest.fixture

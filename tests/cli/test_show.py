@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import actors, objects, refused, steady
-from tests.crew import Crew, crew
+from tests.cli.helpers import actors, objects, refused, steady
 from tests.program import run_here
 from tests.runners.processes import AGENT
+from tests.scripted_team import Crew, crew
 
 INSTRUCTION = "You are Max.\n\n\tCareful."
 

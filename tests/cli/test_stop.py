@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.conversation import lock_file
-from teamchat.core.lock import session_lock
-from tests.cli.scene import objects, refused
-from tests.crew import crew
+from teamchat.cli.shared.conversation import lock_file
+from teamchat.core.files.session_lock import session_lock
+from tests.cli.helpers import objects, refused
 from tests.program import cli, ended, run_here, start
 from tests.runners.processes import eventually, state
+from tests.scripted_team import crew
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ from typing import IO, Literal
 
 import pytest
 
-from tests.cli.scene import actors, notes, objects, queue, refused, said, steady, turn
-from tests.crew import Crew, crew
+from tests.cli.helpers import actors, notes, objects, queue, refused, said, steady, turn
 from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
 from tests.runners.processes import Pids, eventually
+from tests.scripted_team import Crew, crew
 
 BEGINS = "session s1 begins"
 LIKE_A_USER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []

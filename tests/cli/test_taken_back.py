@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import open_store
-from tests.cli.scene import notes, refused
-from tests.crew import Crew, Table, crew
+from teamchat.cli.shared.workspace import open_store
+from tests.cli.helpers import notes, refused
 from tests.program import run_here
+from tests.scripted_team import Crew, Table, crew
 
 COMMANDS = (
     "log", "log --json", "log --full msg-2", "show", "show 1", "show msg-2", "show 1 --reply", "show --prompt",

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import notes
-from tests.crew import Crew, crew
+from tests.cli.helpers import notes
 from tests.program import Result, cli, run_here
+from tests.scripted_team import Crew, crew
 
 
 @pytest.fixture

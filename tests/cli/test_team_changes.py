@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import notes, queue, rows, steady, turn
-from tests.crew import Crew, crew
+from tests.cli.helpers import notes, queue, rows, steady, turn
 from tests.program import Result, run_here
+from tests.scripted_team import Crew, crew
 
 LOOKING = [
     ["log"], ["log", "--json"], ["show"], ["team"], ["usage"], ["sessions"], ["todo"], ["task"],

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import FILE, notes, refused
-from tests.crew import SCRIPTED, crew
+from tests.cli.helpers import FILE, notes, refused
 from tests.installed import install, program
 from tests.program import Result, run_here
 from tests.runners.processes import agent
+from tests.scripted_team import SCRIPTED, crew
 
 OWN = """\
 [[members]]

@@ -13,10 +13,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.cli.scene import FILE, actors, queue, said, steady
-from tests.crew import Crew, crew
+from tests.cli.helpers import FILE, actors, queue, said, steady
 from tests.program import TIMEOUT_S, Result, argv, run_here
 from tests.runners.processes import Pids
+from tests.scripted_team import Crew, crew
 
 WIDTH, HEIGHT = 80, 24
 ESCAPE = "\x1b"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import trust_store
-from teamchat.core.team.file import load
-from tests.cli.scene import FILE, objects, queue, refused, said, steady
+from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.team.find import load
+from tests.cli.helpers import FILE, objects, queue, refused, said, steady
 from tests.fakes import repl
 from tests.program import ROOT, cli, ended, run_here, start
 from tests.runners.processes import Pids, clocks_wait_for, eventually

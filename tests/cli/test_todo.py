@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import notes, objects, refused, steady
-from tests.crew import Crew, crew
+from tests.cli.helpers import notes, objects, refused, steady
 from tests.program import Result, run_here
+from tests.scripted_team import Crew, crew
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_the_history_says_who_changed_what_and_when() -> None:
 
 
 def test_what_was_taken_back_is_in_the_history_and_not_on_the_list(made: Crew) -> None:
-    from teamchat.cli.place import open_store
+    from teamchat.cli.shared.workspace import open_store
 
     assert run_here("send", "Go [TODO: a]").code == 0
     with open_store(made.file.parent) as db:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.place import trust_store
-from teamchat.core.team.file import load
-from tests.cli.scene import FILE, notes, queue, refused, steady, turn
+from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.team.find import load
+from tests.cli.helpers import FILE, notes, queue, refused, steady, turn
 from tests.program import Result, run_here
 
 SARAH = "#!/bin/sh\necho Mine.\n"

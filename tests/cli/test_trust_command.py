@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import FILE, notes
-from tests.crew import Crew, crew
+from tests.cli.helpers import FILE, notes
 from tests.program import Result, run_here
+from tests.scripted_team import Crew, crew
 
 
 @pytest.fixture

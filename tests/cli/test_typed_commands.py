@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.scene import notes, objects
-from tests.crew import Crew, crew
+from tests.cli.helpers import notes, objects
 from tests.images import png
 from tests.program import Result, run_here
+from tests.scripted_team import Crew, crew
 
 SAYS = "\n\nThe command /review says:\n\nReview src now."
 

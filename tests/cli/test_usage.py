@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.usage import layout
-from tests.cli.scene import objects, refused, rows
-from tests.crew import crew
+from tests.cli.helpers import objects, refused, rows
 from tests.program import run_here
+from tests.scripted_team import crew
 
 RESUME = {"memory": "resume"}
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from teamchat.core.ledger import newest_proven
-from tests.cli.scene import objects
-from tests.crew import Reply, crew
+from teamchat.core.doctor.ledger import newest_proven
+from tests.cli.helpers import objects
 from tests.installed import program
 from tests.program import Result, ended, run_here, start
 from tests.runners.processes import clocks_wait_for, eventually
+from tests.scripted_team import Reply, crew
 
 FILE = Path("talk.cassette")
 Change = Callable[[list[dict[str, Any]]], None]

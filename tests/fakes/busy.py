@@ -9,8 +9,8 @@ import sqlite3
 from pathlib import Path
 
 from teamchat.cli.app import main
-from teamchat.core.saying import Heard, Saying
-from teamchat.core.team import Member
+from teamchat.core.conversation.posting import Heard, Saying
+from teamchat.core.team.team import Member
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 

@@ -30,12 +30,12 @@ from typing import Any
 
 import teamchat
 from teamchat.cli.app import main
-from teamchat.runners import guardian
+from teamchat.runners.process import guardian
 
 CHANGES = ("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "sqlite3.connect", "subprocess.Popen")
 KEEPS = ("COMMIT", "INSERT", "UPDATE", "DELETE", "PRAGMA journal_mode")
 PACKAGE = str(Path(teamchat.__file__).parent)
-PROGRAMS = ("teamchat.__main__", "teamchat.core.init.offline.")  # that begin when they are imported
+PROGRAMS = ("teamchat.__main__", "teamchat.core.team.templates.")  # that begin when they are imported
 POLLING = (f"{PACKAGE}/runners/process.py", f"{PACKAGE}/runners/turn.py")  # how often they look is not the same twice
 
 steps = mmap.mmap(-1, 8)  # shared with the process that is forked, so that it can be read when that one is dead

@@ -11,8 +11,8 @@ GRACE_S = 600.0
 signal, group, _ = StopRule.__init__.__defaults__ or ()
 StopRule.__init__.__defaults__ = (signal, group, GRACE_S)  # before the runners have theirs
 
-from teamchat.cli import second_signal  # noqa: E402
 from teamchat.cli.app import main  # noqa: E402
+from teamchat.cli.shared import second_signal  # noqa: E402
 
 second_signal.PATIENCE_S = GRACE_S
 

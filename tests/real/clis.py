@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.scripted.home import environment as home_for
+from teamchat.core.doctor.scripted.home import environment as home_for
 from teamchat.runners.base import Vendor
 
 Versions = Mapping[Vendor, str]

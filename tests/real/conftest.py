@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.server import ModelServer
+from teamchat.core.doctor.scripted.server import ModelServer
 from tests.leftovers import marked
 from tests.real import clis
 from tests.real.world import World

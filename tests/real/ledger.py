@@ -17,13 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from teamchat.core.doctor.proof.rows import ORDER
-from teamchat.core.ledger import Rows, ledger, newest_proven, numbers
+from teamchat.core.doctor.ledger import Rows, ledger, newest_proven, numbers
+from teamchat.core.doctor.selftest.findings import ORDER
 from teamchat.runners.base import Vendor
 from tests.program import ROOT
 from tests.real import clis
 
-DATA, PAGE = ROOT / "teamchat" / "core" / "ledger.json", ROOT / "docs" / "clis.md"
+DATA, PAGE = ROOT / "teamchat" / "core" / "doctor" / "ledger.json", ROOT / "docs" / "clis.md"
 BEGIN, END = "<!-- made by `make ledger` -->\n", "<!-- end of what is made -->\n"
 PROVED = tuple(what for what in ORDER if what != "time")
 MARKS = {"ok": "✓", "warning": "!", "unknown": "?", "failed": "✗"}

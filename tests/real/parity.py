@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from teamchat.core.doctor.proof.tools import running, writing
-from teamchat.core.parity import ROWS, Held, Mode, parity
-from teamchat.core.scripted.home import MODELS
-from teamchat.core.scripted.protocol import Request
-from teamchat.core.scripted.reply import Reply, ToolUse
-from teamchat.core.scripted.server import ModelServer, tool_results
+from teamchat.core.doctor.parity import ROWS, Held, Mode, parity
+from teamchat.core.doctor.scripted.home import MODELS
+from teamchat.core.doctor.scripted.server import ModelServer, tool_results
+from teamchat.core.doctor.selftest.scripts import running, writing
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply, Request, ToolUse
 from tests.leftovers import marked
 from tests.program import ROOT
 from tests.real import clis
@@ -31,7 +30,7 @@ from tests.real.parity_world import RULE, Place, give, plant
 from tests.real.world import World
 
 MODES: tuple[Mode, ...] = get_args(Mode)
-DATA, PAGE = ROOT / "teamchat" / "core" / "parity.json", ROOT / "docs" / "parity.md"
+DATA, PAGE = ROOT / "teamchat" / "core" / "doctor" / "parity.json", ROOT / "docs" / "parity.md"
 PLAIN: Mapping[Vendor, tuple[str, ...]] = {
     "claude": ("claude", "-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"),
     "codex": ("codex", "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "--image=shot.png", "-"),

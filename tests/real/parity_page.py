@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from teamchat.core.parity import ROWS, Mode, parity
+from teamchat.core.doctor.parity import ROWS, Mode, parity
 from teamchat.runners.base import Access, Vendor
 
 BEGIN, END = "<!-- made by `make parity` -->\n", "<!-- end of what is made -->\n"

@@ -7,8 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from teamchat.core.scripted.reply import Reply, ToolUse
-from teamchat.core.scripted.server import ModelServer
+from teamchat.core.doctor.scripted.server import ModelServer
+from teamchat.runners.scripted import Reply, ToolUse
 from tests.real import clis
 
 TEAM = """

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply, ToolUse
-from teamchat.core.scripted.server import tool_results
+from teamchat.core.doctor.scripted.server import tool_results
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply, ToolUse
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

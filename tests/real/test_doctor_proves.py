@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

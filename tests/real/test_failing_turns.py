@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply
 from tests.real.world import World, alive, tree
 
 pytestmark = pytest.mark.real

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.runners.base import Access
+from teamchat.runners.scripted import Reply, ToolUse
 from tests.real.clis import run
 from tests.real.hostile_repository import SECRET, Planted, plant, rewritten, variables
 from tests.real.world import World

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply
-from teamchat.core.scripted.server import messages, tool_results
+from teamchat.core.doctor.scripted.server import messages, tool_results
 from teamchat.runners.base import Access
+from teamchat.runners.scripted import Reply
 from tests.real.hostile_repository import DIFF, plant, rewritten
 from tests.real.test_tools import VENDORS, call
 from tests.real.world import PANEL, World

@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply
 from tests.images import png
 from tests.real.world import World
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply, ToolUse
 from tests.real.world import MEMBERS, TIMEOUT_S, World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.parity import parity
+from teamchat.core.doctor.parity import parity
 from teamchat.runners.base import Vendor
 from tests.real.parity import measured
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply
 from tests.real.world import MEMBERS, PANEL, World
 
 pytestmark = pytest.mark.real

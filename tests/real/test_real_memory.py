@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.home import MODELS
-from teamchat.core.scripted.protocol import Request
-from teamchat.core.scripted.reply import Reply, ToolUse
-from teamchat.core.scripted.server import messages
+from teamchat.core.doctor.scripted.home import MODELS
+from teamchat.core.doctor.scripted.server import messages
 from teamchat.core.store.turns import turns_of
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply, Request, ToolUse
 from tests.real.world import MEMBERS, TIMEOUT_S, World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real

@@ -13,9 +13,9 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.core.scripted.reply import Reply
-from teamchat.core.scripted.server import messages
+from teamchat.core.doctor.scripted.server import messages
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply
 from tests.program import ROOT
 from tests.real.world import TIMEOUT_S, World, alive, tree
 

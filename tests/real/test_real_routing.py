@@ -6,10 +6,9 @@ from threading import Barrier
 
 import pytest
 
-from teamchat.core.scripted.protocol import Request
-from teamchat.core.scripted.reply import Reply, ToolUse
-from teamchat.core.scripted.server import Script
+from teamchat.core.doctor.scripted.server import Script
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply, Request, ToolUse
 from tests.real.world import MEMBERS, PANEL, TIMEOUT_S, World
 
 pytestmark = pytest.mark.real

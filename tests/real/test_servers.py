@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply, ToolUse
 from tests.program import ROOT
 from tests.real.world import World
 

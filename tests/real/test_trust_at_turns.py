@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply, ToolUse
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply, ToolUse
 from tests.real.world import MEMBERS, World
 
 pytestmark = pytest.mark.real

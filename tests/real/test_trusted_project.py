@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply, ToolUse
+from teamchat.runners.scripted import Reply, ToolUse
 from tests.real.hostile_repository import plant
 from tests.real.test_servers import server
 from tests.real.world import World

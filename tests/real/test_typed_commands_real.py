@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply
-from teamchat.core.scripted.server import messages
+from teamchat.core.doctor.scripted.server import messages
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

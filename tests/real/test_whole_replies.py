@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from teamchat.core.scripted.reply import Reply
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply
 from tests.real.world import Ran, World
 
 RUNS = int(os.environ.get("REPLIES", "6"))  # REPLIES=20 for a long look

@@ -15,13 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.doctor.proof.tools import planted
-from teamchat.core.scripted.home import MODELS
-from teamchat.core.scripted.protocol import Request
-from teamchat.core.scripted.reply import Reply
-from teamchat.core.scripted.server import messages
+from teamchat.core.doctor.scripted.home import MODELS
+from teamchat.core.doctor.scripted.server import messages
+from teamchat.core.doctor.selftest.scripts import planted
 from teamchat.runners.base import Command, Job, Vendor
-from teamchat.runners.claude import ClaudeRunner
+from teamchat.runners.claude.runner import ClaudeRunner
+from teamchat.runners.scripted import Reply, Request
 from tests.real.world import MEMBERS, World, wait_until
 
 pytestmark = pytest.mark.real

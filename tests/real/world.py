@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from teamchat.core.folders import STORE_NAME
-from teamchat.core.scripted.protocol import Request
-from teamchat.core.scripted.server import ModelServer, prompt, system_text
+from teamchat.core.doctor.scripted.server import ModelServer, prompt, system_text
+from teamchat.core.files.folders import STORE_NAME
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Request
 
 TIMEOUT_S = 180.0  # for what takes seconds where nothing else runs
 PANEL = """

@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from teamchat.runners.agent_events import AgentEvent
 from teamchat.runners.base import EventParser, Runner, Verdict
-from teamchat.runners.claude import ClaudeRunner
-from teamchat.runners.codex import CodexRunner
-from teamchat.runners.framing import LineFramer
-from teamchat.runners.gemini import GeminiRunner
+from teamchat.runners.claude.runner import ClaudeRunner
+from teamchat.runners.codex.runner import CodexRunner
+from teamchat.runners.events import AgentEvent
+from teamchat.runners.gemini.runner import GeminiRunner
+from teamchat.runners.process.running import LineFramer
 
 Cli = Literal["claude", "codex", "gemini"]
 FOLDER = Path(__file__).parent.parent / "captures"

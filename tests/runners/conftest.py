@@ -9,8 +9,8 @@ import pytest
 from hypothesis import settings
 
 from teamchat.runners.base import StopRule
-from teamchat.runners.process import Process
-from teamchat.runners.running import MAX_OUTPUT_BYTES, Launch
+from teamchat.runners.process.process import Process
+from teamchat.runners.process.running import MAX_OUTPUT_BYTES, Launch
 from tests.leftovers import marked
 from tests.runners.processes import Pids, lives
 

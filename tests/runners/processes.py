@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners import turn
-from teamchat.runners.guardian import processes
-from teamchat.runners.running import Chunk, Exit, Running
+from teamchat.runners.process import supervisor as turn
+from teamchat.runners.process.guardian import processes
+from teamchat.runners.process.running import Chunk, Exit, Running
 
 AGENT = Path(__file__).parent.parent / "fakes" / "agent.py"
 PATIENCE_S = 60.0  # how long a test waits for what should be there in an instant: the machine may be busy

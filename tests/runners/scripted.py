@@ -11,7 +11,8 @@ import selectors
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 
-from teamchat.runners.agent_events import (
+from teamchat.runners.base import Verdict
+from teamchat.runners.events import (
     AgentEvent,
     Denied,
     Done,
@@ -26,8 +27,7 @@ from teamchat.runners.agent_events import (
     Usage,
     VendorSession,
 )
-from teamchat.runners.base import Verdict
-from teamchat.runners.running import Chunk, Exit
+from teamchat.runners.process.running import Chunk, Exit
 
 HANG = 3600.0
 

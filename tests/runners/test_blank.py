@@ -10,12 +10,12 @@ import pytest
 
 from teamchat.runners.base import EventParser
 from teamchat.runners.blank import NO_ANSWER, is_blank
-from teamchat.runners.claude_events import ClaudeEvents
-from teamchat.runners.codex_events import CodexEvents
-from teamchat.runners.gemini_events import GeminiEvents
+from teamchat.runners.claude.events import ClaudeEvents
+from teamchat.runners.codex.events import CodexEvents
+from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.pipe import PipeOutput
-from teamchat.runners.terminal import TerminalEvents
-from tests.core.texts import grows_linearly
+from teamchat.runners.terminal.runner import TerminalEvents
+from tests.core.routing.marker_texts import grows_linearly
 from tests.fakes.scripted import spoken
 
 UNSEEN = {

@@ -13,10 +13,10 @@ from signal import Signals
 import pytest
 
 from teamchat.runners.base import Access, Job, Limit, Memory, Runner, StopRule
-from teamchat.runners.claude import IN_TURNS_ONLY, ClaudeRunner
-from teamchat.runners.claude_tools import ACTS_LATER, WEB
-from teamchat.runners.codex import CodexRunner
-from teamchat.runners.gemini import GeminiRunner
+from teamchat.runners.claude.runner import IN_TURNS_ONLY, ClaudeRunner
+from teamchat.runners.claude.tools import ACTS_LATER, WEB
+from teamchat.runners.codex.runner import CodexRunner
+from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
 
 CWD, SCRATCH = Path("/work space"), Path("/scratch")
@@ -325,7 +325,7 @@ class TestGemini:
     def test_policies_of_the_machine_switch_off_those_of_the_member(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, access: Access, *, refused: bool
     ) -> None:
-        monkeypatch.setattr("teamchat.runners.gemini.SYSTEM_POLICIES", (tmp_path / "none", tmp_path))
+        monkeypatch.setattr("teamchat.runners.gemini.runner.SYSTEM_POLICIES", (tmp_path / "none", tmp_path))
         assert GeminiRunner().refusal(access, {}) is None
         (tmp_path / "ours.toml").touch()
         told = f"the policies in {tmp_path} switch off --admin-policy, which bounds its tools"

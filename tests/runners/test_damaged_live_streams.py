@@ -17,14 +17,15 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 
-from teamchat.runners import live, turn
-from teamchat.runners.agent_events import AgentEvent, Done, Error, Failure, Note
 from teamchat.runners.base import StopRule
-from teamchat.runners.claude import LIVE
-from teamchat.runners.claude_events import ClaudeEvents
-from teamchat.runners.live import LiveAgent
-from teamchat.runners.running import Chunk, Exit, HasEnded, Launch, Running
-from teamchat.runners.turn import UNSAID, Clocks, Stopper, TurnEnd, run_turn
+from teamchat.runners.claude.events import ClaudeEvents
+from teamchat.runners.claude.runner import LIVE
+from teamchat.runners.events import AgentEvent, Done, Error, Failure, Note
+from teamchat.runners.process import live
+from teamchat.runners.process import supervisor as turn
+from teamchat.runners.process.live import LiveAgent
+from teamchat.runners.process.running import Chunk, Exit, HasEnded, Launch, Running
+from teamchat.runners.process.supervisor import UNSAID, Clocks, Stopper, TurnEnd, run_turn
 from tests.leftovers import marked
 from tests.runners.mutations import PLANS, Damaged, damaged
 from tests.runners.processes import PATIENCE_S

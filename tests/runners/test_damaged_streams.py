@@ -20,12 +20,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.store.turns import events_of as stored_events
-from teamchat.runners.agent_events import AgentEvent, Done, Failure
 from teamchat.runners.base import EventParser, Verdict
 from teamchat.runners.blank import NO_ANSWER, is_blank
-from teamchat.runners.running import Chunk, Exit
-from teamchat.runners.turn import Clocks, Stopper, TurnEnd, run_turn
-from tests.core.stage import Fails, Stage, team_of
+from teamchat.runners.events import AgentEvent, Done, Failure
+from teamchat.runners.process.running import Chunk, Exit
+from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
+from tests.core.fake_conversation import Fails, Stage, team_of
 from tests.runners.captures import RUNNERS, Capture, Cli, captures, lines, replay
 from tests.runners.captures import play as captured
 from tests.runners.mutations import CLIS, LONGEST, PLANS, Damaged, Lines, damaged, harmless

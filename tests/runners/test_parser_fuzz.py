@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.runners.agent_events import AgentEvent, ToolResult
 from teamchat.runners.base import Verdict
 from teamchat.runners.blank import is_blank
-from tests.core.texts import grows_linearly
+from teamchat.runners.events import AgentEvent, ToolResult
+from tests.core.routing.marker_texts import grows_linearly
 from tests.runners.captures import RUNNERS, Cli, captures, lines, play
 
 CLIS: tuple[Cli, ...] = ("claude", "codex", "gemini")

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.runners.base import Prepared, Runner
-from teamchat.runners.claude import ClaudeRunner
-from teamchat.runners.codex import CodexRunner
-from teamchat.runners.gemini import GeminiRunner
+from teamchat.runners.claude.runner import ClaudeRunner
+from teamchat.runners.codex.runner import CodexRunner
+from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
-from tests.core.texts import grows_linearly
+from tests.core.routing.marker_texts import grows_linearly
 
 CLAUDE, CODEX, GEMINI = ClaudeRunner(), CodexRunner(), GeminiRunner()
 FILES = {

@@ -11,29 +11,29 @@ import pytest
 
 import teamchat
 from teamchat.core.errors import UsageError
-from teamchat.core.init.team import check_free, plan
-from teamchat.core.programs import OTHERWISE as INSTALL_IT
-from teamchat.core.programs import Unusable, find_program
-from teamchat.core.team.file import FILE_NAME
+from teamchat.core.team.find import FILE_NAME
+from teamchat.core.team.init import check_free, plan
+from teamchat.core.team.programs import OTHERWISE as INSTALL_IT
+from teamchat.core.team.programs import Unusable, find_program
 from teamchat.runners.base import Job
-from teamchat.runners.claude_project import shows
-from teamchat.runners.codex_rollout import used_in
-from teamchat.runners.codex_skills import skill_names
+from teamchat.runners.claude.project import shows
+from teamchat.runners.codex.rollout import used_in
+from teamchat.runners.codex.skills import skill_names
 from teamchat.runners.commented_json import table_in
-from teamchat.runners.gemini_trust import trusts
+from teamchat.runners.gemini.trust import trusts
 from teamchat.runners.regular_files import read_regular
 
 READS = re.compile(r"""\.read_text\(|\.read_bytes\(|(?<!def )(?<!os\.)\bopen\((?:encoding|file,|path,|"r)""")
 OTHERWISE = {
     "cli/demo.py": (1, "a file of the package"),
-    "cli/reading.py": (1, "a file that the user names for this message, which may be a pipe"),
-    "core/doctor/proof/traps.py": (1, "a file of the home that doctor has made"),
-    "core/init/team.py": (1, "a file of the package"),
-    "core/ledger.py": (1, "a file of the package"),
-    "core/parity.py": (1, "a file of the package"),
-    "core/programs.py": (1, "the interpreter that runs this"),
-    "runners/guardian.py": (1, "a file of /proc"),
-    "runners/process.py": (1, "a file that it has just made"),
+    "cli/shared/reading.py": (1, "a file that the user names for this message, which may be a pipe"),
+    "core/doctor/selftest/traps.py": (1, "a file of the home that doctor has made"),
+    "core/team/init.py": (1, "a file of the package"),
+    "core/doctor/ledger.py": (1, "a file of the package"),
+    "core/doctor/parity.py": (1, "a file of the package"),
+    "core/team/programs.py": (1, "the interpreter that runs this"),
+    "runners/process/guardian.py": (1, "a file of /proc"),
+    "runners/process/process.py": (1, "a file that it has just made"),
     "runners/regular_files.py": (1, "the function itself"),
 }
 

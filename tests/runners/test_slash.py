@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.base import Job, Memory, Slash
-from teamchat.runners.claude import LIVE, ClaudeRunner
-from teamchat.runners.gemini import GeminiRunner
+from teamchat.runners.claude.runner import LIVE, ClaudeRunner
+from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.slash import LARGEST, command_name
-from tests.runners.test_claude_project import describe
+from tests.runners.claude.test_claude_project import describe
 
 CLAUDE, GEMINI = ClaudeRunner().slash, GeminiRunner().slash
 

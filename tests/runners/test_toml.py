@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from teamchat.runners.toml import TooDeep, in_toml, loads
-from tests.core.texts import grows_linearly
+from tests.core.routing.marker_texts import grows_linearly
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from teamchat.core.errors import ExitCode
 from tests.torture import agents
 from tests.torture.agents import AGENTS, Agent
 
-PROGRAMS = ("teamchat.__main__", "teamchat.core.init.offline.")  # that begin when they are imported
+PROGRAMS = ("teamchat.__main__", "teamchat.core.team.templates.")  # that begin when they are imported
 PACKAGE = str(Path(teamchat.__file__).parent)
 HANGS_S = 120.0
 END_S = 20.0  # for what a killed teamchat leaves to its guardian, which takes two, on a machine with much to do

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from teamchat.core.events import Conclusion, ConversationEvent
+from teamchat.core.turn.events import Conclusion, ConversationEvent
 
 
 class Output(Protocol):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from teamchat.runners import git_server
-from teamchat.runners.agent_events import Denied
+from teamchat.runners.events import Denied
 
 _WEB = frozenset({"WebFetch", "WebSearch", "web_fetch", "google_web_search", "web_search"})
 _SHELLS = frozenset({"Bash", "run_shell_command", "command_execution"})

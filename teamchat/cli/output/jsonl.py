@@ -8,11 +8,15 @@ import sys
 from itertools import chain
 from typing import Any
 
-from teamchat.assemblers.base import Trimmed
+from teamchat.assemblers.parts import Trimmed
 from teamchat.cli.output.long import PIECE, pieces_of
 from teamchat.cli.output.long import write as write_pieces
-from teamchat.core.engine.route import Route
-from teamchat.core.events import (
+from teamchat.core.engine.state import Route
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.receipt import Outcome
+from teamchat.core.routing.todos import Change
+from teamchat.core.store.lessons import Lesson
+from teamchat.core.turn.events import (
     AgentSpoke,
     Compacted,
     Conclusion,
@@ -28,11 +32,7 @@ from teamchat.core.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.core.messages import ConversationMessage
-from teamchat.core.receipt import Outcome
-from teamchat.core.store.lessons import Lesson
-from teamchat.core.todos import Change
-from teamchat.runners.agent_events import (
+from teamchat.runners.events import (
     Denied,
     Error,
     Note,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.clean import VisibleCleaner
+from teamchat.core.text.clean import VisibleCleaner
 
 PIECE = 1024 * 1024  # characters
 LONGEST = 64 * 1024  # characters of one text that a terminal is given; a person reads a few thousand

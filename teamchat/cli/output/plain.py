@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from teamchat.cli.output.long import all_shown, pieces_of, write, write_block
-from teamchat.cli.output.words import (
+from teamchat.cli.output.lines import (
     BEGINS,
     called,
     compacted,
@@ -18,8 +17,11 @@ from teamchat.cli.output.words import (
     todo_line,
     turn_line,
 )
-from teamchat.core.clean import visible
-from teamchat.core.events import (
+from teamchat.cli.output.long import all_shown, pieces_of, write, write_block
+from teamchat.core.context.history import name_of
+from teamchat.core.routing.markers import strip_markers
+from teamchat.core.text.clean import printable, visible
+from teamchat.core.turn.events import (
     AgentSpoke,
     Compacted,
     Conclusion,
@@ -33,10 +35,7 @@ from teamchat.core.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.core.history import name_of
-from teamchat.core.printable import printable
-from teamchat.core.routing.markers import strip_markers
-from teamchat.runners.agent_events import AgentEvent, Denied, Note, Retry
+from teamchat.runners.events import AgentEvent, Denied, Note, Retry
 
 
 class PlainOutput:

@@ -9,19 +9,19 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from teamchat.assemblers.base import COMPRESSION, Trimmed
+from teamchat.assemblers.parts import COMPRESSION, Trimmed
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.allowing import keys_for
 from teamchat.cli.output.jsonl import outcome_fields
-from teamchat.cli.output.words import duration, moment, part_name, plural
+from teamchat.cli.output.lines import duration, moment, part_name, plural
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.clean import visible
-from teamchat.core.pairing import ABORTED, StoredEvent
+from teamchat.core.conversation.recovery import REASON
 from teamchat.core.receipt import Outcome, Setup
-from teamchat.core.recovery import REASON
+from teamchat.core.store.pairing import ABORTED, StoredEvent
 from teamchat.core.store.turns import Turn
-from teamchat.runners.agent_events import Usage
-from teamchat.runners.foreign import one_line
+from teamchat.core.text.clean import visible
+from teamchat.runners.events import Usage
+from teamchat.runners.untrusted_json import one_line
 
 LONGEST_WORD = 200  # characters
 LONGEST_OUTPUT = 100  # characters, of a tool that failed

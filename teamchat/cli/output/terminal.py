@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.text import Text as RichText
 
-from teamchat.cli.output.words import (
+from teamchat.cli.output.lines import (
     BEGINS,
     called,
     compacted,
@@ -23,9 +23,10 @@ from teamchat.cli.output.words import (
     todo_line,
     turn_line,
 )
-from teamchat.core.clean import VisibleCleaner, visible
-from teamchat.core.engine.route import Route
-from teamchat.core.events import (
+from teamchat.core.context.history import name_of
+from teamchat.core.engine.state import Route
+from teamchat.core.text.clean import VisibleCleaner, printable, visible
+from teamchat.core.turn.events import (
     AgentSpoke,
     Compacted,
     Conclusion,
@@ -40,9 +41,7 @@ from teamchat.core.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.core.history import name_of
-from teamchat.core.printable import printable
-from teamchat.runners.agent_events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall
+from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_cyan", "bright_magenta")
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput
-from teamchat.core.events import (
+from teamchat.core.turn.events import (
     AgentSpoke,
     Conclusion,
     ConversationEvent,
@@ -24,8 +24,8 @@ from teamchat.core.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.runners.agent_events import Note, TextDelta
-from teamchat.runners.turn import SILENT
+from teamchat.runners.events import Note, TextDelta
+from teamchat.runners.process.supervisor import SILENT
 
 CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
 

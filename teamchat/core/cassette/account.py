@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from teamchat.core.coordinator import ConversationCoordinator
-from teamchat.core.engine.route import Route
+from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage, well_formed
 from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.routing.todos import Todo
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes
 from teamchat.core.store.todos import todos_of
 from teamchat.core.store.turns import Turn, events_of, partial_of, turn_numbers, turns_of
-from teamchat.core.todos import Todo
-from teamchat.runners.turn import SILENT, UNSAID
+from teamchat.runners.process.supervisor import SILENT, UNSAID
 
 SETUP = (
     "access", "access_note", "why", "answers", "request", "attempt", "model", "inert_mentions", "trimmed", "memory",

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from teamchat.core.clean import visible
+from teamchat.core.text.clean import visible
 
 CONTEXT_LINES = 2
 LONGEST = 200  # characters of a value

@@ -12,20 +12,20 @@ import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from teamchat.core.cassette import Cassette, Run, TurnLine
 from teamchat.core.cassette.compare import text_difference
+from teamchat.core.cassette.format import Cassette, Run, TurnLine
+from teamchat.core.cassette.player import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn, nameless
+from teamchat.core.cassette.team import team_from_json
+from teamchat.core.context.layers.recorded import Telling
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
-from teamchat.core.layers.recorded import Telling
-from teamchat.core.team import Member, Team
-from teamchat.core.team.recorded import team_from_json
-from teamchat.core.turn.outside import Outside
+from teamchat.core.team.team import Member, Team
+from teamchat.core.text.commands import saying
+from teamchat.core.turn.host import Outside
 from teamchat.core.turn.ready import ReadyTurn
-from teamchat.core.typed import saying
-from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import Slash
-from teamchat.runners.recorded import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn, nameless
-from teamchat.runners.running import Chunk, Cut, Exit, Identity, Launch, Running
+from teamchat.runners.events import Failure
+from teamchat.runners.process.running import Chunk, Cut, Exit, Identity, Launch, Running
 
 LONGEST_COMPARED = 100_000  # characters; comparing costs their square at the worst
 ERRORS: Mapping[str, type[TeamchatError]] = {"missing": AgentMissing, "refused": NotTrusted, "usage": UsageError}

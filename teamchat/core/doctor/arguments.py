@@ -9,9 +9,9 @@ from pathlib import Path
 
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import ANSWER_S, Ask
-from teamchat.core.secret_words import masked
+from teamchat.core.text.secret_words import masked
 from teamchat.runners.base import Runner, Vendor
-from teamchat.runners.running import SpawnFailed
+from teamchat.runners.process.running import SpawnFailed
 
 HELP: Mapping[Vendor, tuple[str, ...]] = {"codex": ("exec", "--help")}
 """How a CLI is asked for the options of its turns, where that is not by `--help` alone."""

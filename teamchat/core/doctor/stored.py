@@ -14,13 +14,13 @@ from shlex import quote
 from teamchat.core.doctor.backups import Backup, newest_whole
 from teamchat.core.doctor.checks import Check, failed
 from teamchat.core.errors import DamagedStore, StoreError
-from teamchat.core.folders import STORE_NAME, workspace_path
+from teamchat.core.files.folders import STORE_NAME, workspace_path
+from teamchat.core.files.whole_files import write_private
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database, was_there
 from teamchat.core.store.rescue import lost, rescue
-from teamchat.core.typed import unused
-from teamchat.core.whole_files import write_private
-from teamchat.runners.removal import remove
+from teamchat.core.text.commands import unused
+from teamchat.runners.process.removal import remove
 
 MOST_PROBLEMS = 10
 TOLD = ("session", "message", "turn")

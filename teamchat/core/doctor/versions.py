@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from teamchat.core.doctor.checks import Check
+from teamchat.core.doctor.ledger import newest_proven, numbers, shortfalls
 from teamchat.core.errors import ExitCode
-from teamchat.core.ledger import newest_proven, numbers, shortfalls
-from teamchat.core.team import INSTALL
+from teamchat.core.team.team import INSTALL
 from teamchat.runners.base import Runner, Vendor
 from teamchat.runners.failures import ending
-from teamchat.runners.running import SpawnFailed
+from teamchat.runners.process.running import SpawnFailed
 
 Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None, bytes]]
 """How a program is asked for its version, as `runners.process.capture` does."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from teamchat.core.engine.route import Route
+from teamchat.core.engine.state import Route
 
 
 class PauseKind(StrEnum):

@@ -10,7 +10,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from teamchat.core.engine.actions import Action, Idle, Paused, PauseKind
+from teamchat.core.engine.actions import (
+    Action,
+    Asked,
+    Deliver,
+    GroupFailed,
+    Idle,
+    Paused,
+    PauseKind,
+    RunGroup,
+    RunTurn,
+    TurnFailed,
+)
 from teamchat.core.engine.draft import Draft
 from teamchat.core.engine.events import (
     Event,
@@ -26,12 +37,91 @@ from teamchat.core.engine.events import (
     TurnBegan,
     TurnEnded,
 )
-from teamchat.core.engine.following import go_on
-from teamchat.core.engine.guards import granted
-from teamchat.core.engine.replies import group_delivered, group_ran, turn_ended
-from teamchat.core.engine.route import Route, Status
-from teamchat.core.engine.state import State
+from teamchat.core.engine.guards import granted, guard
+from teamchat.core.engine.state import OPEN, Route, State, Status
 from teamchat.core.engine.team_changes import fit, now_called
+
+
+def go_on(draft: Draft) -> None:
+    state = draft.state
+    head = next((route for route in state.queue if route.status in OPEN), None)
+    if head is None:
+        draft.actions.append(Idle())
+    elif head.target in state.rules.humans and head.answer is None:
+        draft.change(head.number, status=Status.ASKED)
+        draft.actions.append(Asked(replace(head, status=Status.ASKED)))
+    else:
+        _speak(draft, head)
+
+
+def _speak(draft: Draft, head: Route) -> None:
+    """The member at the head speaks, with its group; a group of which all have spoken is delivered."""
+    mates = draft.state.mates(head)
+    waiting = tuple(route for route in mates if route.status is Status.WAITING)
+    if not waiting:
+        answered = (route for route in mates if route.status is Status.ANSWERED)
+        draft.actions.append(Deliver(tuple(sorted(answered, key=lambda route: route.number))))
+    elif paused := guard(draft.state, draft.now):
+        draft.hold_all()
+        draft.actions.append(paused)
+    else:
+        allowed = waiting[: draft.state.rules.max_turns - draft.state.turns]
+        running = tuple(replace(route, status=Status.RUNNING) for route in allowed)
+        draft.put((*running, *(route for route in draft.state.queue if route not in allowed)))
+        draft.actions.append(RunGroup(running) if len(mates) > 1 else RunTurn(running[0]))
+
+
+def turn_ended(draft: Draft, event: TurnEnded) -> None:
+    if event.reply is None:
+        ended = draft.state.route(event.route)
+        draft.hold_all()
+        draft.actions.append(TurnFailed(ended))
+        return
+    draft.state = replace(draft.state, turns=draft.state.turns + 1)
+    _said(draft, new=event.new)
+    _replied(draft, event)
+
+
+def group_ran(draft: Draft, failed: tuple[int, ...]) -> None:
+    """Members without a reply are held; the others' replies are delivered once nobody of the group waits any more.
+
+    Those of which no turn was started wait again.
+    """
+    for number in failed:
+        draft.change(number, status=Status.HELD)
+    for route in draft.state.queue:
+        if route.status is Status.RUNNING:
+            draft.change(route.number, status=Status.WAITING)
+    if failed and not any(route.status is Status.ANSWERED for route in draft.state.queue):
+        draft.hold_all()
+        routes = tuple(route for route in draft.state.queue if route.number in failed)
+        draft.actions.append(GroupFailed(routes, all_of_it=True))
+
+
+def group_delivered(draft: Draft, ends: tuple[TurnEnded, ...]) -> None:
+    mates = draft.state.mates(draft.state.route(ends[0].route))
+    failed = tuple(route for route in mates if route.status is Status.HELD)
+    _said(draft, new=any(end.new for end in ends))
+    for end in ends:
+        _replied(draft, end)
+    if failed:  # told even if a mate's reply has dropped it
+        draft.hold_all()
+        draft.actions.append(GroupFailed(failed, all_of_it=False))
+
+
+def _said(draft: Draft, *, new: bool) -> None:
+    draft.state = replace(draft.state, stale=0 if new else draft.state.stale + 1)
+
+
+def _replied(draft: Draft, event: TurnEnded) -> None:
+    """A reply was stored: its route is done, and what it asks for is queued."""
+    done = draft.state.route(event.route)
+    speaker = event.speaker or done.target
+    draft.remove(done)
+    draft.state = replace(draft.state, last_ai=speaker)
+    draft.drop_named(event.drops, speaker)
+    assert event.reply is not None
+    draft.enqueue(event.requests, Route(parent=event.reply, by=speaker, request=done.request), ahead=False)
 
 
 def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:

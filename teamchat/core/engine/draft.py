@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from teamchat.core.engine.actions import Action, Dropped, Kept, Queued, Refused
-from teamchat.core.engine.route import Route, Status
-from teamchat.core.engine.state import State
+from teamchat.core.engine.state import Route, State, Status
 from teamchat.core.routing.requests import RouteRequest
 
 MAX_WAITING = 50

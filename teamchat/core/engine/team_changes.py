@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from teamchat.core.engine.actions import Dropped
 from teamchat.core.engine.draft import Draft
-from teamchat.core.engine.route import Route, Status
-from teamchat.core.engine.state import Rules, State
-from teamchat.core.names import fold
+from teamchat.core.engine.state import Route, Rules, State, Status
+from teamchat.core.routing.names import fold
 
 
 def fitted(state: State) -> State:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from teamchat.core.clean import clean
+from teamchat.core.text.clean import clean
 
 MAX_FILE = 1024 * 1024  # bytes
 MAX_FILES = 2000

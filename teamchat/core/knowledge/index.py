@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.errors import StoreError
-from teamchat.core.folders import WRITABLE
+from teamchat.core.files.folders import WRITABLE
+from teamchat.core.files.whole_files import write_private
 from teamchat.core.knowledge.files import Found, read, text_in
 from teamchat.core.knowledge.pieces import pieces_of
-from teamchat.core.knowledge.words import TOKENIZER, spaced
-from teamchat.core.whole_files import write_private
+from teamchat.core.text.words import TOKENIZER, spaced
 
 INDEX_NAME = "knowledge.db"
 VERSION = 2  # of what is written below and of how texts are read and cut: another one is thrown away

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
-from teamchat.core.excerpt import Excerpt
+from teamchat.core.knowledge.excerpt import Excerpt
 from teamchat.core.knowledge.index import Hit
-from teamchat.core.printable import printable
+from teamchat.core.text.clean import printable
 
 BETWEEN = "\n\n"
 LONGEST_HEADING = 200  # characters

@@ -14,10 +14,19 @@ from enum import StrEnum
 from typing import NamedTuple
 from unicodedata import name as letter_name
 
-from teamchat.core.names import Ambiguous, Directory, Found, Named, Unknown, fold
-from teamchat.core.routing.markers import LONGEST_NAMES, MOST_MARKERS, Author, Marker, MarkerKind, WhyNot
-from teamchat.core.routing.targets import Priority, Target, parse_targets
-from teamchat.core.todos import Add, Finish, Wish, todo_number
+from teamchat.core.routing.markers import (
+    LONGEST_NAMES,
+    MOST_MARKERS,
+    Author,
+    Marker,
+    MarkerKind,
+    Priority,
+    Target,
+    WhyNot,
+    parse_targets,
+)
+from teamchat.core.routing.names import Ambiguous, Directory, Found, Named, Unknown, fold
+from teamchat.core.routing.todos import Add, Finish, Wish, todo_number
 
 _LONGEST_SHOWN = 60  # characters
 _MOST_SHOWN = 5  # lines on what one message has wrong

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from teamchat.core.errors import DamagedStore, StoreError
-from teamchat.core.printable import printable
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
 from teamchat.core.store.lessons import a_lesson
@@ -17,6 +16,7 @@ from teamchat.core.store.sessions import a_session
 from teamchat.core.store.texts import a_text
 from teamchat.core.store.todos import a_change
 from teamchat.core.store.turns import a_turn, an_event
+from teamchat.core.text.clean import printable
 
 MOST_SHOWN = 5  # problems of one kind
 

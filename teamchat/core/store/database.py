@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from teamchat.core.errors import DamagedStore, DiskFull, StoreError, StoreGone
-from teamchat.core.folders import WRITABLE
-from teamchat.core.printable import printable
+from teamchat.core.files.folders import WRITABLE
+from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
 from teamchat.core.store.migrations import NewerStore, migrate
 from teamchat.core.store.rows import Row
-from teamchat.core.whole_files import locked_beside, put_in_place, write_private
+from teamchat.core.text.clean import printable
 
 BUSY_S = 30.0  # how long a write waits for another process's transaction
 CHECK = "teamchat doctor --store"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from teamchat.core.images import Image, Kind
 from teamchat.core.store.database import Database
+from teamchat.core.store.image_values import Image, Kind
 from teamchat.core.store.rows import Row
 from teamchat.core.store.texts import Packed, get_text, put_text
 

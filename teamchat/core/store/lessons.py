@@ -6,14 +6,14 @@ import time
 import unicodedata
 from dataclasses import dataclass, replace
 
-from teamchat.core.clean import told
 from teamchat.core.errors import UsageError
-from teamchat.core.knowledge.words import spaced
 from teamchat.core.messages import well_formed
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
-from teamchat.core.typed import LEARN
+from teamchat.core.text.clean import told
+from teamchat.core.text.commands import LEARN
+from teamchat.core.text.words import spaced
 
 LONGEST_LESSON = 1000  # UTF-8 bytes
 TOLD = 1000  # lessons at most, the newest, are considered for a prompt

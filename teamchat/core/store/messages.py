@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from teamchat.core.errors import NoMessage, UsageError
-from teamchat.core.message_log import free_number, next_number
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import NO_VALUE, Database
+from teamchat.core.store.message_log import free_number, next_number
 from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import create_session, fence_key
 from teamchat.core.store.turns import LARGEST

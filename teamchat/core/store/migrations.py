@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 
-from teamchat.core.knowledge.words import TOKENIZER
+from teamchat.core.text.words import TOKENIZER
 
 Migration = Callable[[sqlite3.Connection], None]
 MIGRATIONS: list[Migration] = []

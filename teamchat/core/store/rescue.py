@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from teamchat.core.errors import DamagedStore
-from teamchat.core.knowledge.words import spaced
 from teamchat.core.store.checking import KINDS, Kind
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lessons import a_lesson
 from teamchat.core.store.rows import Row
+from teamchat.core.text.words import spaced
 
 MENDING = (
     # a conversation whose own row is lost goes on under another name

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from teamchat.core.engine.route import Route, Status
-from teamchat.core.engine.state import Rules, State
+from teamchat.core.engine.state import Route, Rules, State, Status
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 

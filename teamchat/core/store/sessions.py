@@ -13,7 +13,7 @@ from pathlib import Path
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
-from teamchat.core.typed import saying
+from teamchat.core.text.commands import saying
 
 
 @dataclass(frozen=True, slots=True)

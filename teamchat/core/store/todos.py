@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from teamchat.core.routing.todos import Change, Noted, TodoList, What, Wish, note, read
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
-from teamchat.core.todos import Change, Noted, TodoList, What, Wish, note, read
 
 CHANGES = """SELECT todo_changes.*, COALESCE(messages.hidden, 0) AS hidden FROM todo_changes
     LEFT JOIN messages USING (session, message) WHERE session = ? ORDER BY todo_changes.id"""

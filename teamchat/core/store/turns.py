@@ -12,13 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from teamchat.core.agent_types import Like
-from teamchat.core.pairing import StoredEvent, paired
+from teamchat.core.agents import Like
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
+from teamchat.core.store.pairing import StoredEvent, paired
 from teamchat.core.store.rows import Row
 from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, text_of
-from teamchat.runners.agent_events import AgentEvent, TextDelta
+from teamchat.runners.events import AgentEvent, TextDelta
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -8,17 +8,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from teamchat.core.agent_types import normalize_agent_type
-from teamchat.core.names import fold
-from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
-from teamchat.core.team.mistakes import Mistake, nearest
+from teamchat.core.agents import normalize_agent_type
+from teamchat.core.routing.names import fold
+from teamchat.core.team.problems import Mistake, nearest
+from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
 from teamchat.runners.base import Terminal
 from teamchat.runners.regular_files import LARGEST, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from teamchat.core.team.model import AgentTable, LimitsTable, MemberTable, TeamFile, TeamTable
+    from teamchat.core.team.schema import AgentTable, LimitsTable, MemberTable, TeamFile, TeamTable
     from teamchat.runners.base import Memory
 
 _OF_A_HUMAN = {"name", "type", "title"}

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teamchat.core.errors import NotTrusted, StoreError
-from teamchat.core.folders import WRITABLE
-from teamchat.core.printable import printable
+from teamchat.core.files.folders import WRITABLE
+from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
 from teamchat.core.team.trust_changes import Trusted, changes
 from teamchat.core.team.trust_needs import Need, fingerprint, needs
-from teamchat.core.whole_files import locked_beside, put_in_place, write_private
+from teamchat.core.text.clean import printable
 from teamchat.runners.regular_files import read_regular
 
 if TYPE_CHECKING:
-    from teamchat.core.team import Team
+    from teamchat.core.team.team import Team
 
 __all__ = ["Need", "Standing", "TrustStore", "fingerprint", "needs", "require", "trust_command"]
 LARGEST = 1 << 24  # bytes; thousands of team files

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from teamchat.core.printable import printable
 from teamchat.core.team.trust_files import file_states
 from teamchat.core.team.trust_needs import Need, covered, fingerprint
+from teamchat.core.text.clean import printable
 from teamchat.runners.environment import is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from teamchat.core.team import Team
+    from teamchat.core.team.team import Team
 
 LONGEST_LINE = 1_000  # characters of a line that are kept
 LARGEST_KEPT = 1 << 15  # bytes kept of one team file

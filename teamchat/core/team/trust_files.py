@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from teamchat.core.team import Member, Team
+from teamchat.core.team.team import Member, Team
 from teamchat.runners.regular_files import open_regular, read_regular
 
 LARGE = 16 * 1024 * 1024  # bytes; a model that an argument names is not read before each turn

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teamchat.core.printable import printable
-from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team
+from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team
 from teamchat.core.team.trust_files import file_states
+from teamchat.core.text.clean import printable
 from teamchat.runners.environment import is_secret
 
 if TYPE_CHECKING:

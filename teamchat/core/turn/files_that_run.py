@@ -16,10 +16,10 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from teamchat.core.team import BUILTIN_AGENTS, AgentSpec, Member
-from teamchat.runners.agent_events import Failure
+from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
+from teamchat.runners.events import Failure
+from teamchat.runners.process.running import Chunk, Cut, Exit, Launch, Launcher, Running
 from teamchat.runners.regular_files import read_regular
-from teamchat.runners.running import Chunk, Cut, Exit, Launch, Launcher, Running
 
 KNOWN = (
     ".claude/settings.json", ".claude/settings.local.json", ".claude/scheduled_tasks.json", ".claude/agents/*",

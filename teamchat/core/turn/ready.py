@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from teamchat.core.prompting import BuiltPrompt
+from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.receipt import Purpose, Setup
-from teamchat.core.team import AgentSpec, Member
+from teamchat.core.team.team import AgentSpec, Member
 from teamchat.runners.base import Command, Runner
-from teamchat.runners.turn import Clocks
+from teamchat.runners.process.supervisor import Clocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from teamchat.core.ledger import reports_denials
-from teamchat.core.memory import Thread, own_share
+from teamchat.core.context.vendor_session import Thread, own_share
+from teamchat.core.doctor.ledger import reports_denials
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import TimedEvent
 from teamchat.core.turn.files_that_run import files_that_run, may_write
 from teamchat.core.turn.ready import ReadyTurn
-from teamchat.runners.agent_events import (
+from teamchat.runners.events import (
     AgentEvent,
     Failure,
     FailureKind,
@@ -28,7 +28,7 @@ from teamchat.runners.agent_events import (
 )
 from teamchat.runners.installed import installed_version
 from teamchat.runners.logins import login_variables, with_source
-from teamchat.runners.running import (
+from teamchat.runners.process.running import (
     FolderReplaced,
     HasEnded,
     Identity,
@@ -38,7 +38,7 @@ from teamchat.runners.running import (
     Stays,
     in_words,
 )
-from teamchat.runners.turn import NO_LIMITS, Stopper, TurnEnd, run_turn
+from teamchat.runners.process.supervisor import NO_LIMITS, Stopper, TurnEnd, run_turn
 
 NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGENT, FolderReplaced: FailureKind.REFUSED}
 LITTLE = 64 * 1024  # bytes; with less room on the disk an output may be cut short

@@ -25,7 +25,7 @@ from teamchat.runners.git_server import NAME
 from teamchat.runners.git_server.commands import TOOLS
 from teamchat.runners.git_server.output import GitError
 from teamchat.runners.git_server.repository import Git
-from teamchat.runners.running import in_words
+from teamchat.runners.process.running import in_words
 
 REFUSALS = (OSError, ValueError, RuntimeError)
 """Of the system, for a path: `ValueError` where it has a null byte, `RuntimeError` where links go in a circle."""

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.turn import run, settle
-from teamchat.runners.running import Launch
-from teamchat.runners.turn import Clocks
-from tests.cli.contract.voices import ANSWER, EVENTFUL, GONE, HALF, LIVE, VOICES, Voice, lines, raw
-from tests.cli.scene import actors, objects, queue, said, select
+from teamchat.core.turn import plan as settle
+from teamchat.core.turn import run
+from teamchat.runners.process.running import Launch
+from teamchat.runners.process.supervisor import Clocks
+from tests.cli.contract.vendor_output import ANSWER, EVENTFUL, GONE, HALF, LIVE, VOICES, Voice, lines, raw
+from tests.cli.helpers import actors, objects, queue, said, select
 from tests.program import Result, run_here
 from tests.runners.processes import Pids
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tests.cli.contract.voices import ANSWER, HALF, LIVE, VOICES, Voice, raw
-from tests.cli.scene import actors, queue, said
+from tests.cli.contract.vendor_output import ANSWER, HALF, LIVE, VOICES, Voice, raw
+from tests.cli.helpers import actors, queue, said
 from tests.program import ROOT, ended, run_here, start
 from tests.runners.processes import Pids, eventually
 

@@ -13,7 +13,7 @@ from teamchat.core.errors import StoreError
 from teamchat.core.knowledge import index as indexing
 from teamchat.core.knowledge.files import Found, read, shelf_of
 from teamchat.core.knowledge.index import KnowledgeIndex
-from teamchat.core.knowledge.words import match
+from teamchat.core.text.words import match
 
 OLD = 1_000_000_000  # long ago: a file that has just changed is read once more
 

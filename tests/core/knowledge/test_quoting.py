@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.excerpt import Excerpt
+from teamchat.core.knowledge.excerpt import Excerpt
 from teamchat.core.knowledge.files import Found
 from teamchat.core.knowledge.index import Hit
 from teamchat.core.knowledge.pieces import pieces_of

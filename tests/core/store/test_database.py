@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.errors import DamagedStore, ExitCode, StoreError
-from teamchat.core.folders import WRITABLE
+from teamchat.core.files.folders import WRITABLE
 from teamchat.core.store import database
 from teamchat.core.store.database import Database
 from teamchat.core.store.migrations import MIGRATIONS

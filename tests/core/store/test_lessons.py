@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from teamchat.core.errors import UsageError
-from teamchat.core.knowledge.words import match
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import LONGEST_LESSON, add_lesson, delete_lesson, fitting_lessons, newest_lessons
+from teamchat.core.text.words import match
 
 
 def found(db: Database, text: str) -> list[int]:

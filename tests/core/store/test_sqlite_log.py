@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.context_manager import ContextManager
+from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.errors import DamagedStore, UsageError
-from teamchat.core.message_log import MessageLog
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
+from teamchat.core.store.message_log import MessageLog
 from teamchat.core.store.messages import HEAD, PIECE, SqliteLog
 from teamchat.core.store.sessions import all_sessions, create_session
-from tests.core.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids
+from tests.core.store.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids
 from tests.core.store.test_stored_turns import some_turn
 
 

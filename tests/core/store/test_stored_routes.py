@@ -1,11 +1,10 @@
-"""The round trip of every reachable state is in `tests/core/test_engine_properties.py`."""
+"""The round trip of every reachable state is in `tests/core/engine/test_engine_properties.py`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from teamchat.core.engine.route import Route, Status
-from teamchat.core.engine.state import Rules, State
+from teamchat.core.engine.state import Route, Rules, State, Status
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes, load_state, open_routes, save_state
 from teamchat.core.store.sessions import create_session

@@ -10,6 +10,7 @@ import pytest
 
 from teamchat.core.errors import ExitCode, UnknownName
 from teamchat.core.receipt import Outcome
+from teamchat.core.routing.todos import Add
 from teamchat.core.store import sessions
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
@@ -27,9 +28,8 @@ from teamchat.core.store.sessions import (
 )
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import TimedEvent, end_turn, trace
-from teamchat.core.todos import Add
-from teamchat.runners.agent_events import Text
-from tests.core.message_log_contract import draft
+from teamchat.runners.events import Text
+from tests.core.store.message_log_contract import draft
 from tests.core.store.test_stored_turns import some_turn
 
 

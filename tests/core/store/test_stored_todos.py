@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.errors import StoreError
+from teamchat.core.routing.todos import Add, Finish, Wish
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.todos import changes_of, clear_todos, note_todos, todos_of
-from teamchat.core.todos import Add, Finish, Wish
-from tests.core.message_log_contract import draft
+from tests.core.store.message_log_contract import draft
 
 
 def texts(db: Database, session: int) -> list[str]:

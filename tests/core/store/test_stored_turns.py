@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.assemblers.base import Trimmed
+from teamchat.assemblers.parts import Trimmed
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
@@ -26,7 +26,7 @@ from teamchat.core.store.turns import (
     turn_numbers,
     turns_of,
 )
-from teamchat.runners.agent_events import (
+from teamchat.runners.events import (
     AgentEvent,
     Denied,
     Done,

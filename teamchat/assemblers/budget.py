@@ -1,0 +1,116 @@
+"""Fits a prompt into its byte budget, in the same way for all formats.
+
+Every UTF-8 byte that is sent counts: headings, fences, separators and the system text beside the prompt. System text,
+task and turn note are never cut. The room that they leave goes first to the current message, then to the request, then
+to the newest history. So the oldest history is lost first, and the message to be answered last. Layers give way before
+any history does: knowledge first, then experience, then the todo list. The summary replaces older history, so it is
+kept longer than the history. No text is measured more than a few times: the cost is linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from teamchat.assemblers.parts import COMPRESSION, EXPERIENCE, KNOWLEDGE, TODO, BudgetExceeded, Trimmed
+from teamchat.assemblers.sections import BLANK_LINE, Parts, Section
+from teamchat.assemblers.truncation import byte_length, least_bytes, truncate_middle
+
+
+def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[Parts, Trimmed]:
+    """`parts` brought within `max_bytes`, and what that took out of them; history keeps within `target_bytes`, too.
+
+    Raises `BudgetExceeded` when there is no room for what is never cut and a trace of the message and the request: a
+    prompt without its message would be no prompt.
+    """
+    spare = _spare(parts, max_bytes)
+    message, message_cut, spare = _cut(parts.message, spare)
+    request, request_cut, spare = _cut(parts.request, spare)
+    summary, spare = _fitting((COMPRESSION,), parts, spare)
+    over = max(max_bytes - target_bytes, 0) if target_bytes is not None else 0
+    around = _around(Section(parts.history_heading, ""))
+    history, room = _newest(parts.history, spare - over - around)
+    if COMPRESSION not in summary or len(history) < len(parts.history):
+        room = 0
+    elif not parts.history:
+        room = spare - over
+    others, _ = _fitting((TODO, EXPERIENCE, KNOWLEDGE), parts, room)
+    layers = {name: section for name, section in parts.layers.items() if name in summary | others}
+    return (
+        replace(parts, request=request, message=message, history=history, layers=layers),
+        _trimmed(parts, history, layers, message_cut, request_cut, "max_prompt_tokens" if over else "max_bytes"),
+    )
+
+
+def _trimmed(
+    parts: Parts,
+    history: tuple[str, ...],
+    layers: Mapping[str, Section],
+    message_cut: int,
+    request_cut: int,
+    limit: str,
+) -> Trimmed:
+    """What `parts` lost to become this `history`, the newest of theirs, and these `layers`."""
+    gone = len(parts.history) - len(history)
+    dropped = tuple(name for name in parts.layers if name not in layers)
+    left_out = [*parts.history[:gone], *(parts.layers[name].body for name in dropped)]
+    shortened = parts.shortened[gone:]
+    return Trimmed(
+        history_messages=gone,
+        message_bytes=message_cut,
+        request_bytes=request_cut,
+        layers=dropped,
+        long_messages=sum(map(bool, shortened)),
+        bytes=sum(map(byte_length, left_out)) + sum(shortened),
+        limit=limit if left_out else None,
+    )
+
+
+def _fitting(names: Iterable[str], parts: Parts, room: int) -> tuple[set[str], int]:
+    """The first of these layers that the room holds, whole, up to one that it does not; and what is then left of it."""
+    kept: set[str] = set()
+    for name in names:
+        if section := parts.layers.get(name):
+            needed = _around(section) + byte_length(section.body)
+            if needed > room:
+                break
+            room -= needed
+        kept.add(name)
+    return kept, room
+
+
+def _spare(parts: Parts, max_bytes: int) -> int:
+    """The bytes left beside all that has to stay; each section is counted with a separator, the last needs none."""
+    whole = sum(_around(s) + byte_length(s.body) for s in (*parts.opening, parts.turn) if s.body)
+    traces = sum(_around(s) + least_bytes(s.body) for s in (parts.request, parts.message) if s.body)
+    beside = byte_length(parts.system_flag or "")
+    unneeded = len(BLANK_LINE)
+    needed = beside + max(whole + traces - unneeded, 0)
+    if needed > max_bytes:
+        raise BudgetExceeded(beside + max(whole - unneeded, 0), needed, max_bytes)
+    return max_bytes + unneeded - beside - whole - traces
+
+
+def _around(section: Section) -> int:
+    """The bytes of a section and its separator without its body."""
+    heading = byte_length(section.heading) + len("\n") if section.heading else 0
+    return len(BLANK_LINE) + heading + byte_length(section.ending)
+
+
+def _cut(section: Section, spare: int) -> tuple[Section, int, int]:
+    """The section in its trace's room and `spare`, the bytes cut out of it, and what is then left to spare."""
+    allowed = least_bytes(section.body) + spare
+    cut = truncate_middle(section.body, allowed)
+    left = 0 if cut.removed_bytes else allowed - byte_length(section.body)
+    return replace(section, body=cut.text), cut.removed_bytes, left
+
+
+def _newest(lines: tuple[str, ...], room: int) -> tuple[tuple[str, ...], int]:
+    """The newest lines that the room holds, and what they leave of it."""
+    room += len("\n")  # none after the last line
+    for kept, line in enumerate(reversed(lines)):
+        left = room - byte_length(line) - len("\n")
+        if left < 0:
+            return lines[len(lines) - kept :], room
+        room = left
+    return lines, room

@@ -1,0 +1,169 @@
+"""The short texts that several outputs share: the line at a turn's end, and how a run ended."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from teamchat.assemblers.parts import COMPRESSION
+from teamchat.core.engine.state import Route
+from teamchat.core.errors import ExitCode
+from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.routing.todos import Change
+from teamchat.core.store.lessons import Lesson
+from teamchat.core.store.summaries import Summary
+from teamchat.core.store.turns import Turn
+from teamchat.core.text.clean import printable, visible
+from teamchat.core.turn.events import Conclusion, LessonsFound
+from teamchat.runners.events import Usage
+
+
+def note(text: str) -> None:
+    """One line of progress or warning, on stderr."""
+    print(f"· {text}", file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
+def tokens(usage: Usage | None) -> str:
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return "tokens unknown"
+    return f"{amount(usage.input_tokens + usage.output_tokens)} tokens"
+
+
+def amount(number: float) -> str:
+    """In full up to four digits, else in thousands or millions."""
+    if number < 10_000:
+        return f"{round(number)}"
+    return f"{round(number / 1000)}k" if number < 10_000_000 else f"{round(number / 1_000_000)}M"
+
+
+def left_out(member: str, setup: Setup) -> str | None:
+    """What a turn was not told of history and layers, and the limit that this gave way to; None where it was told all.
+
+    `max sees 12 of 40 messages, 1.2 MB left out (max_prompt_tokens)`
+    """
+    trimmed = setup.trimmed
+    sees: list[str] = []
+    if trimmed.history_messages:
+        kept = sum(block.messages for block in setup.blocks)
+        sees.append(f"{kept} of {kept + trimmed.history_messages} messages")
+    if trimmed.layers:
+        sees.append(f"no {', '.join(part_name(layer) for layer in trimmed.layers)}")
+    if trimmed.long_messages:
+        sees.append(f"{plural(trimmed.long_messages, 'long message')} without the middle")
+    limits = [trimmed.limit, "max_message_tokens" if trimmed.long_messages else None]
+    named = ", ".join(filter(None, limits))
+    return f"{member} sees {', '.join(sees)}, {size(trimmed.bytes)} left out ({named})" if sees else None
+
+
+def without_line(vendor: str, lost: Sequence[str]) -> str:
+    """`without, against plain claude: git, web, MCP (2 servers)`."""
+    return f"without, against plain {vendor}: {', '.join(lost)}"
+
+
+def part_name(name: str) -> str:
+    """What docs/context.md calls a part of a prompt."""
+    return "summary" if name == COMPRESSION else name.removesuffix("__context")
+
+
+def size(number: int) -> str:
+    """Bytes up to four digits, else KB or MB."""
+    if number < 10_000:
+        return f"{number:,} bytes"
+    return f"{number / 1000:.0f} KB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
+
+
+def turn_line(member: str, setup: Setup, outcome: Outcome) -> str:
+    """`max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`; what is unknown says so, but for a cost.
+
+    Secrets that were taken out of its prompt come last, if there were any.
+    """
+    parts = [member, "time unknown" if outcome.seconds is None else duration(outcome.seconds)]
+    if outcome.files:
+        parts.append(plural(len(outcome.files), "file"))
+    parts.append(tokens(outcome.usage))
+    if outcome.usage and outcome.usage.cost_usd is not None:
+        parts.append(f"${outcome.usage.cost_usd:.2f}")
+    parts.append("denied unknown" if outcome.denied is None else f"{len(outcome.denied)} denied")
+    if setup.redacted:
+        parts.append(f"{plural(setup.redacted, 'secret')} redacted")
+    return " · ".join(parts)
+
+
+def compacted(turn: Turn, summary: Summary) -> str:
+    """What is not quoted any more, and where its summary is to be read."""
+    return f"summed up through {summary.through}: teamchat show {turn.number}"
+
+
+BEGINS = {"reply": "begins", "summary": "sums up the conversation", "lessons": "looks for lessons"}
+
+
+def found_lessons(found: LessonsFound) -> str:
+    """How many there are, and where the whole answer is to be read."""
+    number = plural(len(found.found), "new lesson") if found.found else "no new lesson"
+    return f"found {number}: teamchat show {found.turn.number}"
+
+
+def learned(lesson: Lesson) -> str:
+    return f"lesson {lesson.number} is learned"
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def ending(conclusion: Conclusion) -> list[str]:
+    """How the run ended, then the commands that go on; nothing when all is done."""
+    if conclusion.code is ExitCode.DONE:
+        return []
+    lines = [f"{_what(conclusion)}: {conclusion.reason}{_left(conclusion)}"]
+    what = "answer" if conclusion.waiting_for else "try"
+    return [*lines, *(f"{what}: {command}" for command in (conclusion.hint or "").splitlines())]
+
+
+def _what(conclusion: Conclusion) -> str:
+    if conclusion.waiting_for:
+        return "waiting"
+    return "paused" if conclusion.paused else "failed"
+
+
+def _left(conclusion: Conclusion) -> str:
+    names = ", ".join(route.target for route in conclusion.held)
+    return f"; held: {names}" if names else ""
+
+
+def exact(prompt: bytes) -> bytes:
+    """The bytes as they are, but for a terminal, which they could deceive: what is in a prompt may be anybody's."""
+    return visible(prompt.decode(errors="replace")).encode() if sys.stdout.isatty() else prompt
+
+
+def called(route: Route) -> str:
+    """Whose turn it is that waits or is dropped, and why it was there."""
+    return f"{route.target}, called by {route.by} in {route.parent}"
+
+
+def group_of(route: Route) -> object:
+    """The same for routes that speak together, and for no others."""
+    return route.number if route.group is None else (route.parent, route.group)
+
+
+def refusal(route: Route, limit: int) -> str:
+    """Whose turn finds no room in the queue."""
+    return f"{route.target} was not queued: {limit} are waiting already"
+
+
+def todo_line(change: Change, where: str = "") -> str:
+    """What happened to an item of the todo list, and where."""
+    return f"todo {change.number} {change.what} by {change.by}{where}: {printable(change.text)}"
+
+
+def moment(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

@@ -1,0 +1,259 @@
+"""Running a conversation from a command: the session's lock, the signals, the output and the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import math
+import os
+import select
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from teamchat.cli.output import Output
+from teamchat.cli.output.lines import ending, note
+from teamchat.cli.shared.report import output_lost, silence
+from teamchat.cli.shared.retyped import placed
+from teamchat.cli.shared.second_signal import ends_at_second
+from teamchat.cli.shared.workspace import session_typed, store_file, trust_store
+from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.conversation.recovery import TURNS
+from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.files.folders import state_dir
+from teamchat.core.files.session_lock import session_lock
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session, check_there
+from teamchat.core.team.team import Team
+from teamchat.core.text.clean import printable, visible
+from teamchat.core.turn.events import Conclusion, ConversationEvent
+from teamchat.core.turn.host import REAL, Outside
+from teamchat.core.turn.trust import trusting
+from teamchat.core.turn.vendor_limits import Cooldowns
+from teamchat.runners.process.supervisor import Stopper
+
+Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
+Listen = Callable[[ConversationEvent], None]
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
+AGAIN_S = 0.1  # the same when the end is asked for again
+DESCRIPTORS = 14  # that a turn takes beside the store: the event loop, signals, the guardian, the agent's streams
+TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
+LONGEST_COMMAND = 200  # characters that another process is shown of the one that runs a session
+NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """How a run is to be shown, by the options of a command. Raises `UsageError` for those that do not go together."""
+
+    as_json: bool = False
+    stream: bool = False
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        if self.stream and not self.as_json:
+            raise UsageError("--stream goes with --json; without both, a terminal shows text as it comes")
+        if self.quiet and self.as_json:
+            raise UsageError("--json and --quiet exclude each other; the last line of --json has the last reply")
+
+    @property
+    def talks(self) -> bool:
+        """Whether a person reads along."""
+        return not (self.as_json or self.quiet)
+
+
+def choose_output(team: Team, session: str, show: Show) -> Output:
+    """JSON or quiet when asked for, the terminal's when stdout is one, else plain blocks."""
+    if show.as_json:
+        from teamchat.cli.output.jsonl import JsonOutput
+
+        return JsonOutput(session, stream=show.stream)
+    if show.quiet:
+        from teamchat.cli.output.plain import QuietOutput
+
+        return QuietOutput()
+    if sys.stdout.isatty():
+        from teamchat.cli.output.terminal import TerminalOutput
+
+        return TerminalOutput(tuple(member.name for member in team.members))
+    from teamchat.cli.output.plain import PlainOutput
+
+    return PlainOutput()
+
+
+def converse(
+    team: Team,
+    db: Database,
+    session: Session,
+    output: Output,
+    work: Work,
+    outside: Outside | None = None,
+    *,
+    wait: bool = True,
+    listen: Listen | None = None,
+) -> ExitCode:
+    """Let `work` run the conversation under the session's lock; the exit code.
+
+    Where another process runs it, it is waited for, or with `wait` off refused (`SessionBusy`). `listen` is told
+    everything that happens, whether or not it can be shown. `outside` is `live` if none is given.
+    """
+    outside = outside or live(team)
+
+    def place(hint: str) -> str:
+        return placed(hint, shlex.split(team.typed + session_typed(db, session)))
+
+    with held(team.root, db, session, wait=wait):
+        cooldowns = Cooldowns(state_dir() / "cooldowns.json")
+        folder = store_file(team.root).parent
+        return run_conversation(team, db, session, output, work, folder, outside, cooldowns, listen, place)
+
+
+def live(team: Team) -> Outside:
+    """The machine itself, where trust in the team and the members' folders hold at every turn."""
+    return trusting(REAL, team, trust_store())
+
+
+@contextlib.contextmanager
+def held(root: Path, db: Database, session: Session, *, wait: bool) -> Iterator[None]:
+    """Hold the session's lock. Raises `SessionBusy` rather than `wait`, `UnknownName` if it was deleted meanwhile."""
+    command = printable(shlex.join(["teamchat", *sys.argv[1:]]))[:LONGEST_COMMAND]
+    waits = (lambda holder: note(f"waiting for {holder}")) if wait else None
+    with session_lock(lock_file(root, session.id), command, waits):
+        check_there(db, session)
+        yield
+
+
+def lock_file(root: Path, session: int) -> Path:
+    return store_file(root).parent / f"session-{session}.lock"
+
+
+def run_conversation(
+    team: Team,
+    db: Database,
+    session: Session,
+    output: Output,
+    work: Work,
+    folder: Path,
+    outside: Outside,
+    cooldowns: Cooldowns | None = None,
+    listen: Listen | None = None,
+    place: Callable[[str], str] | None = None,
+) -> ExitCode:
+    """Let `work` run the conversation; the exit code. `place` makes commands ones for it, where commands can go on.
+
+    Ctrl-C stops the turn, a second one kills it at once; while a reply is read or stored it ends the program.
+    """
+    _need_descriptors()
+    run = _Run(output, listen, place)
+
+    def begin() -> ConversationCoordinator:
+        return ConversationCoordinator(
+            team,
+            db,
+            session.id,
+            folder=folder / TURNS,
+            stopper=run.stopper,
+            emit=run.emit,
+            outside=outside,
+            cooldowns=cooldowns,
+        )
+
+    return asyncio.run(run(begin, work))
+
+
+def _need_descriptors() -> None:
+    """Raises `OSError` where no turn could start: asyncio would tell of it in tracebacks of its own."""
+    with contextlib.ExitStack() as spare:
+        for _ in range(DESCRIPTORS):
+            spare.callback(os.close, os.dup(2))
+
+
+class _Run:
+    def __init__(self, output: Output, listen: Listen | None, place: Callable[[str], str] | None) -> None:
+        self.output, self.listen, self.place = output, listen, place
+        self.stopper = Stopper()
+        self.stopped_by: signal.Signals | None = None
+        self.deaf = False
+        self.lost: OSError | None = None
+        self.showing_since = math.inf
+
+    async def __call__(self, begin: Callable[[], ConversationCoordinator], work: Work) -> ExitCode:
+        with self._signals():
+            return await self._run(begin(), work)
+
+    async def _run(self, coordinator: ConversationCoordinator, work: Work) -> ExitCode:
+        coordinator.recover()
+        try:
+            conclusion = await work(coordinator)
+        finally:
+            await coordinator.close()
+        if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by in TERMINATED_BY:
+            conclusion = replace(conclusion, code=TERMINATED_BY[self.stopped_by])
+        if self.place and conclusion.hint:
+            conclusion = replace(conclusion, hint=self.place(conclusion.hint))
+        self._show(lambda: self.output.finish(conclusion))
+        return self._not_shown(conclusion) if self.deaf else conclusion.code
+
+    def _not_shown(self, conclusion: Conclusion) -> ExitCode:
+        """The exit code of a run whose output nobody has all of; says what waits, and what prints it.
+
+        Nothing is said where nobody asked for it, as behind `head`, or reads stderr any more.
+        """
+        if (self.lost or self.stopped_by) and self.place and select.select([], [sys.stderr], [], 0)[1]:
+            for line in (*ending(conclusion), f"what was said is in: {self.place('teamchat log')}"):
+                note(visible(line))
+        if self.lost:
+            return ExitCode.STORE
+        if self.stopped_by and conclusion.code is ExitCode.DONE:
+            return TERMINATED_BY.get(self.stopped_by, ExitCode.INTERRUPTED)
+        return conclusion.code
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Hear the signals that mean the end, but for those that the caller has us ignore (`nohup`, a script's `&`)."""
+        before = {number: signal.getsignal(number) for number in ENDS}
+        heard = [number for number in ENDS if before[number] is not signal.SIG_IGN]
+        for number in heard:
+            signal.signal(number, self._stop)  # and not the event loop's, which waits for a write that nobody takes
+        try:
+            with ends_at_second({number: TERMINATED_BY.get(number, ExitCode.INTERRUPTED) for number in heard}):
+                yield
+        finally:
+            for number in heard:
+                signal.signal(number, before[number])
+
+    def _stop(self, number: int, _frame: object) -> None:
+        self.stopped_by = self.stopped_by or signal.Signals(number)
+        self.stopper.request()
+        patience = STUCK_S if self.stopper.asked == 1 else AGAIN_S
+        if time.monotonic() - self.showing_since > patience:
+            raise BrokenPipeError(errno.EPIPE, "nobody takes the output")
+
+    def emit(self, event: ConversationEvent) -> None:
+        if self.listen:
+            self.listen(event)
+        self._show(lambda: self.output(event))
+
+    def _show(self, show: Callable[[], None]) -> None:
+        """A closed pipe or terminal ends the turn quietly, a full disk with a word. The conversation has all of it."""
+        if self.deaf:
+            return
+        self.showing_since = time.monotonic()
+        try:
+            show()
+        except OSError as error:
+            self.deaf = True
+            silence(sys.stdout)
+            if not self.stopper.asked:
+                self.stopper.request()
+            if error.errno not in NOBODY_READS:
+                self.lost = error
+                output_lost(error)
+        finally:
+            self.showing_since = math.inf

@@ -1,0 +1,203 @@
+"""`send --dry-run`: what would happen, by the real code in a transaction that is taken back at the end."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from teamchat.assemblers.truncation import approx_tokens
+from teamchat.cli.output.lines import called, exact, group_of, plural, refusal, todo_line
+from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words, short
+from teamchat.cli.shared.piped import Message
+from teamchat.cli.shared.workspace import choose_session
+from teamchat.core.context.layers.collector import Told
+from teamchat.core.context.vendor_session import past_of
+from teamchat.core.conversation.addressing import Addressed
+from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.conversation.entry import check_images, check_room
+from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
+from teamchat.core.engine.state import Route, Status
+from teamchat.core.files.folders import state_dir
+from teamchat.core.routing.markers import scan
+from teamchat.core.store.database import Database
+from teamchat.core.store.images import images_of
+from teamchat.core.team.team import Team
+from teamchat.core.text.clean import printable, visible
+from teamchat.core.turn.attempts import passed_over
+from teamchat.core.turn.events import ConversationEvent, TodoChanged, Warned
+from teamchat.core.turn.plan import ready
+from teamchat.core.turn.vendor_limits import Cooldowns
+from teamchat.runners.process.supervisor import Stopper
+
+
+def explain(
+    team: Team,
+    db: Database,
+    session: str | None,
+    message: Message,
+    *,
+    new: bool,
+    speaker: str | None,
+    to: str | None,
+    typed: int,
+    cut: bool,
+) -> int:
+    """Print markers, the order of speaking, and the first turn's prompt, command and environment."""
+    explanation: list[str | bytes] = []
+    try:
+        with db.taken_back():  # and printed after it: a pager must not keep the store locked
+            chosen = choose_session(db, team, session, new=new)[0]
+            explanation.extend(marker_lines(message.text))
+            told: list[ConversationEvent] = []
+            coordinator = _coordinator(team, db, chosen.id, told.append)
+            addressed = coordinator.address(message.text, speaker=speaker, to=to, typed=typed)
+            explanation.extend(_explain(coordinator, addressed, told, message, cut=cut))
+    finally:  # also what was found before something that send refuses
+        _print(explanation)
+    return 0
+
+
+def _print(explanation: list[str | bytes]) -> None:
+    for part in explanation:
+        shown = exact(part) if isinstance(part, bytes) else visible(part).encode(errors="backslashreplace")
+        sys.stdout.buffer.write(shown + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _coordinator(
+    team: Team, db: Database, session: int, emit: Callable[[ConversationEvent], None]
+) -> ConversationCoordinator:
+    return ConversationCoordinator(
+        team,
+        db,
+        session,
+        folder=db.path.parent,
+        stopper=Stopper(),
+        emit=emit,
+        cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
+    )
+
+
+def _explain(
+    coordinator: ConversationCoordinator,
+    addressed: Addressed,
+    told: Sequence[ConversationEvent],
+    message: Message,
+    *,
+    cut: bool,
+) -> Iterator[str | bytes]:
+    team = coordinator.team
+    actions = coordinator.store(addressed, message.images, message.typed)
+    yield from (f"problem: {problem}" for problem in addressed.problems)
+    yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
+    yield from (todo_line(event.change) for event in told if isinstance(event, TodoChanged))
+    yield from changes(actions)
+    queue = [route for route in coordinator.state.queue if route.status is not Status.HELD]
+    yield "speaking: " + (", then ".join(in_words(queue)) or "nobody")
+    if coordinator.state.held:
+        yield "held, only resume moves them: " + ", ".join(route.target for route in coordinator.state.held)
+    yield from guards(team, coordinator)
+    if not addressed.wordless and (stored := coordinator.manager.get_latest_message()):
+        for member in map(team.member, addressed.names):
+            check_images(team, member, message.images)
+            check_room(team, member, stored, coordinator.manager.get_team_task(), cut=cut)
+    if queue and queue[0].target not in {human.name for human in team.humans}:
+        yield from _compaction(coordinator, queue[0])
+        yield from _first_turn(team, coordinator, queue[0])
+
+
+def in_words(queue: list[Route]) -> list[str]:
+    """The queue, members of a group that speak together joined by a plus."""
+    groups: dict[object, list[Route]] = {}
+    for route in queue:
+        groups.setdefault(group_of(route), []).append(route)
+    return [
+        " + ".join(route.target for route in group) + {1: " (P1)", 3: " (P3)"}.get(group[0].priority, "")
+        for group in groups.values()
+    ]
+
+
+def changes(actions: tuple[Action, ...]) -> Iterator[str]:
+    """What the message takes out of the queue, what finds no room in it, and the guard that lets nobody speak."""
+    for action in actions:
+        match action:
+            case Dropped(route=route):
+                yield f"dropped: {called(route)}"
+            case Refused(route=route, limit=limit):
+                yield f"problem: {refusal(route, limit)}"
+            case Paused(reason=reason):
+                yield f"paused: {reason}"
+
+
+def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
+    """What the guards allow from here on."""
+    limits, state = team.limits, coordinator.state
+    yield f"guards: {limits.turns} turns and {limits.minutes:g} minutes for this message"
+    if limits.tokens is not None:
+        yield f"guards: {max(limits.tokens - state.tokens, 0):,} of {limits.tokens:,} tokens are left in this session"
+    if limits.cost_usd is not None:
+        left = max(limits.cost_usd - state.cost_usd, 0.0)
+        yield f"guards: ${left:.2f} of ${limits.cost_usd:.2f} are left in this session"
+
+
+def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[str]:
+    """Whether the conversation has grown so long that it is summed up first."""
+    if member := coordinator.compacting.due(route.as_of):
+        said = coordinator.compacting.left(route.as_of)
+        size = approx_tokens(sum(coordinator.manager.quoted_bytes(one.text) for one in said))
+        yield f"before that, {member.name} would sum up {plural(len(said), 'message')} (about {size:,} tokens);"
+        yield "the prompt below is the one without that summary"
+
+
+def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
+    target = team.member(route.target)
+    member = coordinator.answering.order(target)[0]
+    turn = ready(
+        team,
+        route,
+        coordinator.manager,
+        coordinator.outside,
+        member=member,
+        past=past_of(coordinator.db, coordinator.session, member),
+        collector=coordinator.collector,
+        budget_usd=coordinator.answering.budget(),
+        images=partial(images_of, coordinator.db, coordinator.session),
+    )
+    yield "" if member is target else f"\n{passed_over(target, member)}"
+    yield f"{member.name} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
+    yield f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}"
+    if turn.setup.memory != "fresh":
+        yield f"memory {memory_in_words(turn.setup)}"
+    for name, value in turn.setup.env.items():
+        yield f"without {name}" if value is None else f"with {name}={value}"
+    if turn.prompt.system_text:
+        yield f"\nits system text ({turn.setup.system_bytes:,} bytes):\n{turn.prompt.system_text}"
+    if turn.setup.slash:
+        yield f"command: {turn.setup.slash}"
+    yield from (f"shows the image {name}" for name in turn.setup.images)
+    yield from (f"cut: {line}" for line in cut_lines(turn.setup.trimmed))
+    yield "\nits parts:\n" + "\n".join(f"  {line}" for line in block_lines(turn.setup))
+    for name, told in turn.prompt.gathered.items():
+        if told.excerpts or told.note:
+            yield f"\nits {name.removesuffix('__context')}:\n" + "\n".join(f"  {line}" for line in source_lines(told))
+    yield f"\nits standard input ({turn.setup.stdin_bytes:,} bytes):"
+    yield turn.prompt.prepared.stdin
+
+
+def source_lines(told: Told) -> Iterator[str]:
+    """What a layer is made of, how large each part is and why it is there, and what was left out."""
+    for part in told.excerpts:
+        yield f"{part.name}  {approx_tokens(part.bytes):,} tokens  {part.why}"
+    if told.note:
+        yield told.note
+
+
+def marker_lines(text: str) -> list[str]:
+    """Every marker with its position, whether it counts and why not."""
+    return [
+        f"{marker.raw.splitlines()[0]} at {marker.start}: "
+        + ("counts" if marker.why_not is None else f"text, it is {marker.why_not}")
+        for marker in scan(text, "human")
+    ]

@@ -1,0 +1,79 @@
+"""Options that several commands share, each defined once."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from teamchat.cli.shared.complete import sessions, teams
+
+LONGEST_SESSION = 100  # characters: notes and lists repeat it
+
+
+def session_name(name: str | None) -> str | None:
+    if name is not None and len(name) > LONGEST_SESSION:
+        raise typer.BadParameter(f"expected at most {LONGEST_SESSION} characters, got {len(name):,}.")
+    if name is not None and not (name.strip() and name.isprintable()):
+        raise typer.BadParameter(f"expected a name of printable characters, got {name!r}.")
+    return name
+
+
+def finite(speed: float) -> float:
+    if math.isnan(speed):
+        raise typer.BadParameter("nan is not a number.")
+    return speed
+
+
+def cassette_file(path: Path | None) -> Path | None:
+    """Refuses what is no file: opening a pipe would wait for its reader."""
+    try:
+        fits = path is None or path.is_file() or (path.parent.is_dir() and not path.exists())
+    except (OSError, ValueError):
+        fits = False
+    if not fits:
+        raise typer.BadParameter(f"expected a file in a folder that is there, got {str(path)!r}.")
+    return path
+
+
+TeamOption = Annotated[
+    str | None,
+    typer.Option(
+        "--team",
+        metavar="FILE|NAME",
+        autocompletion=teams,
+        help="The team: a file, or a name in your teams folder.",
+    ),
+]
+SessionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="NAME",
+        envvar="TEAMCHAT_SESSION",
+        autocompletion=sessions,
+        callback=session_name,
+        help="The conversation (default: the last one).",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line; see docs/json.md.")]
+StreamOption = Annotated[bool, typer.Option("--stream", help="With --json: text as it comes, too.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the last reply only, its markers removed.")]
+TimeoutOption = Annotated[
+    str | None, typer.Option("--timeout", metavar="TIME", help="The most a turn may take, such as 90s or 5m.")
+]
+TrustOption = Annotated[bool, typer.Option("--trust", help="Trust the team file as it is now.")]
+SpeedOption = Annotated[
+    float, typer.Option("--speed", min=0, callback=finite, help="How many times as fast; 0 waits for nothing.")
+]
+RecordOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--record", metavar="FILE", callback=cassette_file, help="Record into a cassette, for teamchat replay."
+    ),
+]
+NoWaitOption = Annotated[
+    bool, typer.Option("--no-wait", help="Refuse, instead of waiting, when another process runs the conversation.")
+]

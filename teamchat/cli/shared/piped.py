@@ -1,0 +1,120 @@
+"""The message that a person sends: what was typed, with standard input as a part of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import stat
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from teamchat.cli.output.lines import note
+from teamchat.cli.shared.reading import limit_of_text, read_file, read_within, text_in
+from teamchat.core.errors import UsageError
+from teamchat.core.routing.markdown import open_fence
+from teamchat.core.store.image_values import MOST_IMAGES, Image, image_type
+from teamchat.core.text.clean import printable
+
+WAIT_NOTE_S = 3.0
+INPUT = "standard input"
+EMPTY = "standard input was empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A person's message, and how many characters at its beginning were `typed` on the command line."""
+
+    text: str
+    typed: int
+    images: tuple[Image, ...] = ()
+
+
+def read_message(words: Sequence[str], max_bytes: int | None = None, files: Sequence[str] = ()) -> Message:
+    """The message: the words, with piped text appended as a fenced block; without words, or for `-`, the piped text.
+
+    `files` come behind it.
+
+    Raises `PromptTooLarge` for an input over `max_bytes` (None: what teamchat takes at all), and `UsageError`.
+    """
+    message = _without_files(words, max_bytes, needed=not files)
+    return attached(message, files, max_bytes) if files else message
+
+
+def _without_files(words: Sequence[str], max_bytes: int | None, *, needed: bool) -> Message:
+    text = " ".join(words)
+    if words and text != "-":
+        return _with_input(text, max_bytes) if _is_piped() else Message(text, len(text))
+    if not (words or needed):
+        return _with_input("", max_bytes) if _is_piped() else Message("", 0)
+    if not (words or _is_piped()):
+        raise UsageError("there is nothing to send", "teamchat send 'Your message'")
+    if sys.stdin.isatty():
+        note("reading the message from standard input; Ctrl-D ends it")
+    piped = _read(max_bytes)
+    if not piped.strip():
+        raise UsageError(EMPTY)
+    return Message(piped, 0)
+
+
+def _with_input(text: str, max_bytes: int | None) -> Message:
+    piped = _read(max_bytes)
+    if not piped.strip():
+        note(EMPTY)
+        return Message(text, len(text))
+    return Message(with_block(text, fenced(piped)), len(text))
+
+
+def attached(message: Message, files: Sequence[str], max_bytes: int | None) -> Message:
+    """The message with these files behind it: text as a fenced block under its name, of an image only the name there.
+
+    Raises `UsageError` for what is neither, and for one that is not there; `PromptTooLarge` for what is too large.
+    """
+    text, images = message.text, list[Image]()
+    for path in files:
+        name, data = printable(path).replace("`", "'"), read_file(path, max_bytes)
+        if kind := image_type(data):
+            images.append(Image(name, kind, data))
+            text = with_block(text, fenced(f"(image, {kind}, {len(data):,} bytes)", name))
+        else:
+            text = with_block(text, fenced(text_in(data, name), name))
+    if len(images) > MOST_IMAGES:
+        raise UsageError(f"a message takes at most {MOST_IMAGES} images, and there are {len(images)}")
+    return replace(message, text=text, images=tuple(images))
+
+
+def _is_piped() -> bool:
+    """Whether somebody piped or redirected text in: not a terminal, and not a device such as /dev/null."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def _read(max_bytes: int | None) -> str:
+    """Everything on standard input. A pipe that is silent is not waited for in silence."""
+    most, why = limit_of_text(max_bytes)
+    try:
+        if not sys.stdin.isatty() and not select.select([0], [], [], WAIT_NOTE_S)[0]:
+            note("waiting for standard input, a pipe without text so far (add < /dev/null to send without it)")
+        data = read_within(sys.stdin.buffer, most, why, INPUT)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"standard input cannot be read: {error}") from error
+    return text_in(data, INPUT)
+
+
+def with_block(text: str, block: str) -> str:
+    """The message with a fenced block behind it, also when its own last code fence was never closed."""
+    if not text:
+        return block
+    closing = open_fence(text)
+    return f"{text}\n{closing}\n\n{block}" if closing else f"{text}\n\n{block}"
+
+
+def fenced(text: str, name: str = "") -> str:
+    """`text` in a code fence longer than any within, so that markers in it are inert; `name` says what it is."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{name}\n{text.rstrip(chr(10))}\n{fence}"

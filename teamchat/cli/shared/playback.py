@@ -1,0 +1,199 @@
+"""Playing a cassette through the same coordinator, store and output as a live conversation."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from teamchat.cli.output import Output, Silent
+from teamchat.cli.output.lines import note
+from teamchat.cli.output.transcript import Transcript
+from teamchat.cli.shared.conversation import Show, choose_output, run_conversation
+from teamchat.cli.shared.interrupts import raise_again
+from teamchat.core.cassette.account import account, mark
+from teamchat.core.cassette.compare import differences
+from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, ResumeLine, Run
+from teamchat.core.cassette.player import Player, RecordedTurn
+from teamchat.core.cassette.replay import recorded_outside, recorded_team, recorded_turn
+from teamchat.core.cassette.team import in_folder
+from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import ResumeMode
+from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.store.database import Database
+from teamchat.core.store.image_values import Image
+from teamchat.core.store.sessions import Session, create_session
+from teamchat.core.team.team import Team
+from teamchat.core.text.clean import visible
+from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished
+from teamchat.core.turn.host import Outside
+from teamchat.core.turn.vendor_limits import Cooldowns
+
+DIFFERS = ExitCode.MEMBER_FAILED  # something is not as it was recorded
+Plays = Callable[[Iterable[RecordedTurn]], Player]
+
+
+def play(cassette: Cassette, show: Show, *, speed: float = 1.0, team: Team | None = None, verify: bool = False) -> int:
+    """Replay every input in order, in a temporary store; `team` takes the recorded one's place.
+
+    The exit code is that of the last input; with `verify` 0, or 1 where something is not as it was recorded. Raises
+    `NoRecording` for a turn that was not recorded.
+    """
+    if cassette.header.label and show.talks:
+        note(visible(f"a recording with a {cassette.header.label}"))
+    with open_stage(cassette, lambda turns: Player(turns, speed or math.inf), show, team) as stage:
+        code, same = ExitCode.DONE, True
+        for number, run in enumerate(cassette.runs, 1):
+            try:
+                played = stage.play(run)
+            except UsageError as error:
+                raise UsageError(f"input {number} of the recording cannot be played: {error}") from None
+            code = played.code
+            if played.stopped:
+                return code
+            if verify:
+                problems = list(_problems(run.end, played)) if run.end else ["the recording breaks off"]
+                same = same and not problems
+                for problem in problems:
+                    note(f"input {number} is not as recorded: {visible(problem)}")
+        if not verify:
+            return code
+        return ExitCode.DONE if same else DIFFERS
+
+
+@dataclass(slots=True)
+class Played:
+    """What the replay of an input came to; `left` are the recorded turns that nobody asked for.
+
+    `stopped`: whoever watched it had enough.
+    """
+
+    left: list[RecordedTurn]
+    transcript: Transcript = field(default_factory=Transcript)
+    stored: dict[str, Any] = field(default_factory=dict)
+    code: ExitCode = ExitCode.DONE
+    paused: PauseKind | None = None
+    stopped: bool = False
+
+
+@contextmanager
+def open_stage(cassette: Cassette, plays: Plays, show: Show | None, team: Team | None) -> Iterator[Stage]:
+    """A place to replay in, of which nothing is left; `plays` makes a run's player, and `show` None shows nothing."""
+    raise_again()
+    with tempfile.TemporaryDirectory(prefix="teamchat-replay-") as folder:
+        root = Path(folder)
+        who = in_folder(team, root) if team else recorded_team(cassette, root)
+        db = Database(root / "teamchat.db")
+        try:
+            session = create_session(db, who.name, who.task, "replay", cassette.header.fence_key or "")
+            yield Stage(cassette, who, db, session, root, plays, show)
+        finally:
+            db.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _WithoutReceipts:
+    """An output that names no turn to look at: of a replay there is nothing left."""
+
+    inner: Output
+
+    def __call__(self, event: ConversationEvent) -> None:
+        self.inner(replace(event, partial="") if isinstance(event, TurnFinished) else event)
+
+    def finish(self, conclusion: Conclusion) -> None:
+        self.inner.finish(conclusion)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`heard` may listen to what crosses the border of the recorded machine."""
+
+    cassette: Cassette
+    team: Team
+    db: Database
+    session: Session
+    folder: Path
+    plays: Plays
+    show: Show | None
+    heard: Callable[[Outside], Outside] = lambda outside: outside
+
+    def play(self, run: Run) -> Played:
+        """One input and all the turns that follow from it."""
+        player = self.plays(map(recorded_turn, run.turns))
+        played = Played(player.waiting)
+
+        async def work(coordinator: ConversationCoordinator) -> Conclusion:
+            before = mark(coordinator)
+            done = await _again(coordinator, run.input)
+            played.transcript.finish(done)
+            played.stored = account(coordinator, before)
+            played.paused, played.stopped = done.paused, bool(coordinator.stopper.asked)
+            return replace(done, hint=None) if played.stopped else done
+
+        if self.show and self.show.talks:
+            print(f"$ {visible(shlex.join(command(run.input)))}\n", flush=True)
+        played.code = run_conversation(
+            self.team,
+            self.db,
+            self.session,
+            self._output(),
+            work,
+            self.folder,
+            self.heard(recorded_outside(self.cassette, run, player, self.folder)),
+            self._cooldowns(run, player),
+            played.transcript,
+        )
+        return played
+
+    def _output(self) -> Output:
+        if self.show is None:
+            return Silent()
+        output = choose_output(self.team, self.session.name, self.show)
+        return output if self.show.as_json else _WithoutReceipts(output)
+
+    def _cooldowns(self, run: Run, player: Player) -> Cooldowns:
+        """Who cooled down when the input was recorded, by the clock of the recording."""
+        file = self.folder / "cooldowns.json"
+        file.unlink(missing_ok=True)
+        cooldowns = Cooldowns(file, lambda: player.clock)
+        for agent, seconds in run.input.cooling.items():
+            cooldowns.start(agent, seconds)
+        return cooldowns
+
+
+async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeLine) -> Conclusion:
+    """Do what the person did."""
+    if isinstance(line, ResumeLine):
+        return await coordinator.resume(line.mode)
+    images = [Image(image.name, image.kind, b"") for image in line.images]
+    return await coordinator.send(line.text, speaker=line.speaker, to=line.to, images=images, typed=line.typed)
+
+
+def _problems(end: EndLine, run: Played) -> Iterator[str]:
+    """How a run differs from the recorded one: in what it stored, or else in what it printed."""
+    then = end.model_dump(mode="json", exclude_unset=True)
+    if then["code"] != run.code:
+        yield f"exit code: {run.code} instead of {then['code']}"
+    yield from differences({"paused": then["paused"]} if "paused" in then else {}, {"paused": run.paused})
+    yield from (f"a recorded turn of {turn.identity.member} that nobody asked for" for turn in run.left)
+    known = {name: now for name, now in run.stored.items() if name in then}
+    stored = [line for name, now in known.items() for line in differences(then[name], now, name)]
+    yield from stored
+    if not stored:
+        yield from differences(then["shown"], run.transcript.shown, "--json lines")
+        yield from differences(then["printed"], run.transcript.printed, "printed")
+
+
+def command(line: HumanLine | ResumeLine) -> list[str]:
+    """What the person had typed."""
+    if isinstance(line, ResumeLine):
+        return ["teamchat", "resume", *([f"--{line.mode.value}"] if line.mode is not ResumeMode.RETRY else [])]
+    speaker = ["--as", line.speaker] if line.speaker else []
+    to = ["--to", line.to] if line.to else []
+    return ["teamchat", "send", *speaker, *to, line.text]

@@ -1,0 +1,144 @@
+"""Holding today's prompts against those of a cassette, whose replies are played even where the prompt has changed."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from teamchat.cli.shared.interrupts import raise_again
+from teamchat.cli.shared.playback import Played, Stage, open_stage
+from teamchat.cli.shared.recorder import listening
+from teamchat.core.cassette.account import standing_of
+from teamchat.core.cassette.compare import text_difference
+from teamchat.core.cassette.format import Cassette, HumanLine, ResumeLine, Run, read_cassette
+from teamchat.core.cassette.player import LenientPlayer, RecordedTurn
+from teamchat.core.cassette.writer import CassetteWriter
+from teamchat.core.errors import Interrupted, NoRecording, TeamchatError, UsageError
+from teamchat.core.store.image_values import Image
+from teamchat.core.store.sessions import fence_key
+from teamchat.core.team.team import Team
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import saying
+from teamchat.runners.process.running import Identity
+
+
+@dataclass(slots=True)
+class Checked:
+    """What has changed in a cassette's prompts: each difference with the turns that have it, by member and text.
+
+    `problem` is why it could not be played to its end.
+    """
+
+    file: Path
+    turns: int = 0
+    changes: dict[tuple[str, str, tuple[str, ...]], list[int]] = field(default_factory=dict)
+    problem: str | None = None
+    updated: bool = False
+
+    @property
+    def same(self) -> bool:
+        return self.problem is None and (self.updated or not self.changes)
+
+    def meet(self, recorded: RecordedTurn, identity: Identity, stdin: bytes) -> None:
+        """A turn is played: was it told the same?"""
+        self.turns += 1
+        told = {
+            "system text": (recorded.identity.system_text or "", identity.system_text or ""),
+            "prompt": (recorded.stdin.decode(), stdin.decode()),
+        }
+        for what, (then, now) in told.items():
+            if then != now:
+                lines = tuple(text_difference(then.split("\n"), now.split("\n"), what))
+                self.changes.setdefault((identity.member, what, lines), []).append(self.turns)
+
+
+def cassettes_in(where: Path) -> Sequence[Path]:
+    """The cassettes of a folder and of those below it, by name; a file is itself one. Raises `UsageError`."""
+    if not where.is_dir():
+        if where.suffix != ".cassette" and not os.path.lexists(where):
+            raise UsageError(f"there is no folder {printable(str(where))}")
+        read_cassette(where)  # one that was named must be one
+        return [where]
+    found = sorted(where.rglob("*.cassette"))
+    if not found:
+        raise UsageError(
+            f"there is no *.cassette in {printable(str(where))}",
+            saying("--new", "--record", str(where / "session.cassette")),
+        )
+    return found
+
+
+def check(file: Path, team: Team | None, *, update: bool) -> Checked:
+    """Play the cassette with the team, its own when None; with `update` its prompts become those of today.
+
+    Raises `Interrupted`.
+    """
+    checked = Checked(file)
+    try:
+        cassette = read_cassette(file)
+        _play(cassette, team, checked)
+        if update and checked.changes:
+            _rewrite(file, cassette, team)
+            checked.updated = True
+    except Interrupted:
+        raise
+    except NoRecording as error:
+        checked.problem = str(error).partition(";")[0]
+    except TeamchatError as error:
+        checked.problem = str(error)
+    return checked
+
+
+def _play(cassette: Cassette, team: Team | None, checked: Checked) -> None:
+    with open_stage(cassette, lambda turns: LenientPlayer(turns, math.inf, checked.meet), None, team) as stage:
+        left = [turn.identity.member for played in _all_runs(stage) for turn in played.left]
+    if left:
+        raise NoRecording(f"recorded turns that nobody asks for now: {', '.join(dict.fromkeys(left))}")
+
+
+def _all_runs(stage: Stage, begin: Callable[[Run], None] = lambda _: None) -> Iterator[Played]:
+    for run in stage.cassette.runs:
+        begin(run)
+        played = stage.play(run)
+        if played.stopped:
+            raise Interrupted("interrupted")
+        yield played
+
+
+def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
+    """Record the conversation again, with the recorded replies; what was run for them stays as it was."""
+    sources: dict[tuple[Identity, bytes], RecordedTurn] = {}
+
+    def meet(recorded: RecordedTurn, identity: Identity, stdin: bytes) -> None:
+        sources[identity, stdin] = recorded
+
+    raise_again()
+    with tempfile.TemporaryDirectory(prefix=".teamchat-", dir=file.parent) as folder:
+        with open_stage(cassette, lambda turns: LenientPlayer(turns, math.inf, meet), None, team) as stage:
+            path, key = Path(folder) / file.name, fence_key(stage.db, stage.session.id)
+            writer = CassetteWriter(path, team or stage.team, os.environ, cassette.header.label, fence_key=key)
+            writer.begin(standing_of(()))
+
+            def keep(turn: RecordedTurn) -> None:
+                source = sources[turn.key]
+                writer.turn(replace(turn, argv=source.argv, env_names=source.env_names, at=source.at))
+
+            heard = replace(stage, heard=lambda outside: listening(writer, outside, keep))
+            for played in _all_runs(heard, lambda run: _write_input(writer, run.input)):
+                shown, printed = played.transcript.shown, played.transcript.printed
+                writer.end(played.code, played.paused, played.stored, shown, printed)
+        shutil.copymode(file, writer.path)
+        writer.path.replace(file)
+
+
+def _write_input(writer: CassetteWriter, line: HumanLine | ResumeLine) -> None:
+    if isinstance(line, ResumeLine):
+        writer.resume(line.mode, line.cooling)
+    else:
+        images = [Image(image.name, image.kind, b"") for image in line.images]
+        writer.human(line.text, line.speaker, line.to, line.cooling, images, line.typed)

@@ -1,0 +1,74 @@
+"""Reading what a person sends: within a limit, in one pass, and nothing but text."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from teamchat.core.errors import PromptTooLarge, UsageError
+from teamchat.core.store.image_values import LARGEST_IMAGE, image_type
+from teamchat.core.text.clean import printable
+
+LARGEST_MESSAGE = 16 << 20  # bytes; no agent CLI takes as much
+COUNTED = 1 << 30  # bytes of an input that is refused; what never ends is not read to its end
+PIECE = 1 << 20
+HEAD = 16  # bytes that tell an image
+
+
+def read_within(stream: BinaryIO, most: int, why: str, what: str) -> bytes:
+    """All of the stream. Raises `PromptTooLarge` with its size where that is over `most` bytes; `why` says whose limit.
+
+    What is over it is counted and not kept.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    ended = False
+    while not ended and size <= COUNTED:
+        piece = stream.read(PIECE)
+        ended = len(piece) < PIECE  # another read would wait for a second Ctrl-D at a terminal
+        size += len(piece)
+        if size <= most:
+            pieces.append(piece)
+        else:
+            pieces.clear()
+    if size > most:
+        found = f"more than {COUNTED:,}" if size > COUNTED else f"{size:,}"
+        raise PromptTooLarge(f"{what} has {found} bytes, {why}")
+    return b"".join(pieces)
+
+
+def limit_of_text(max_bytes: int | None) -> tuple[int, str]:
+    """The most bytes of a text that is sent, and why: those of a prompt (`max_bytes`), or what teamchat takes."""
+    if max_bytes is None or max_bytes >= LARGEST_MESSAGE:
+        return LARGEST_MESSAGE, f"and a message takes at most {LARGEST_MESSAGE:,}"
+    return max_bytes, f"and a prompt holds {max_bytes:,} (max_bytes in the team file; --cut sends a part)"
+
+
+def read_file(path: str, max_bytes: int | None) -> bytes:
+    """What a file holds. Raises `UsageError` for one that cannot be read, and `PromptTooLarge`."""
+    name = printable(path)
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            head = file.peek(HEAD)[:HEAD] if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+            image = image_type(head) is not None
+            limit = LARGEST_IMAGE, f"and an image may have {LARGEST_IMAGE:,}"
+            return read_within(file, *(limit if image else limit_of_text(max_bytes)), what=name)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UsageError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def text_in(data: bytes, what: str) -> str:
+    """The UTF-8 text in `data`. Raises `UsageError` for anything else: an agent could only guess at it."""
+    if kind := image_type(data):
+        raise UsageError(f"{what} is an image ({kind}), not text: send the file with --file")
+    if (at := data.find(b"\0")) >= 0:
+        raise UsageError(f"{what} is not text: byte {at + 1:,} is NUL")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        byte = data[error.start]
+        raise UsageError(
+            f"{what} is not UTF-8 text: byte {error.start + 1:,} is 0x{byte:02x} (iconv -t UTF-8 converts text)"
+        ) from None

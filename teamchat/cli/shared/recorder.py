@@ -1,0 +1,113 @@
+"""`send --record` and `resume --record`: the same run with a cassette that listens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from teamchat.cli.output import Output
+from teamchat.cli.output.lines import note
+from teamchat.cli.output.transcript import Transcript
+from teamchat.cli.shared.conversation import Work, converse, live
+from teamchat.core.cassette.account import account, mark, standing
+from teamchat.core.cassette.format import read_cassette
+from teamchat.core.cassette.player import RecordedTurn, Recorder, nameless
+from teamchat.core.cassette.replay import identity_of, not_started
+from teamchat.core.cassette.writer import CassetteWriter, Cooling
+from teamchat.core.context.layers.collector import ContextCollector
+from teamchat.core.context.layers.recorded import Listening
+from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.errors import ExitCode, TeamchatError, UsageError
+from teamchat.core.files.folders import state_dir
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session, fence_key
+from teamchat.core.team.team import Member, Team
+from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.host import Outside
+from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.vendor_limits import Cooldowns
+from teamchat.runners.base import Job, Runner, Slash
+
+Keep = Callable[[RecordedTurn], None]
+Begins = Callable[[CassetteWriter, Cooling], None]
+LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set where a recording is not what a real model said
+
+
+def check_recording(file: Path) -> None:
+    """Raises `UsageError` for a recording that cannot be written, or goes on in what is no cassette."""
+    new = Path(os.path.realpath(file))  # what a link leads to
+    try:
+        with contextlib.suppress(FileExistsError):
+            new.open("x").close()
+            new.unlink()
+            return
+        file.open("a").close()
+    except OSError as error:
+        raise UsageError(f"the cassette {file} cannot be written: {error.strerror}") from error
+    if file.stat().st_size:
+        read_cassette(file)
+
+
+def converse_recorded(
+    file: Path, team: Team, db: Database, session: Session, output: Output, work: Work, begins: Begins, *, wait: bool
+) -> ExitCode:
+    """`converse`, recording the input that `begins` writes, its turns and its end into `file`."""
+    key = fence_key(db, session.id)
+    writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL), fence_key=key)
+    transcript = Transcript()
+    cooldowns = Cooldowns(state_dir() / "cooldowns.json")
+
+    async def recorded(coordinator: ConversationCoordinator) -> Conclusion:
+        before = mark(coordinator)
+        writer.begin(standing(coordinator))
+        with writer.whole():
+            left = {name: cooldowns.left(name) for name in team.agents}
+            begins(writer, {name: seconds for name, seconds in left.items() if seconds})
+            conclusion = await work(coordinator)
+        transcript.finish(conclusion)
+        stored = account(coordinator, before)
+        try:
+            writer.end(conclusion.code, conclusion.paused, stored, transcript.shown, transcript.printed)
+        except UsageError as error:  # the conversation has all of it
+            if conclusion.code is ExitCode.DONE:
+                return replace(conclusion, code=error.code, reason=str(error))
+            note(str(error))
+        return conclusion
+
+    return converse(team, db, session, output, recorded, listening(writer, live(team)), wait=wait, listen=transcript)
+
+
+def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None) -> Outside:
+    """The same outside, with every turn that crosses it written down: by the writer, or by `keep` in its place."""
+    keep = keep or writer.turn
+
+    def exists(member: Member) -> Callable[[str], bool]:
+        real = outside.exists(member)
+
+        def there(name: str) -> bool:
+            if found := real(name):
+                writer.existing[member.name].add(name)
+            return found
+
+        return there
+
+    def slash(member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
+        writer.slashes[member.name] = found = outside.slash(member, runner, job, typed)
+        return found
+
+    def check(turn: ReadyTurn) -> None:
+        try:
+            outside.check(turn)
+        except TeamchatError as error:
+            identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
+            keep(RecordedTurn(identity, stdin, (), (), (), None, error=not_started(error)))
+            raise
+
+    def collected(inner: ContextCollector) -> ContextCollector:
+        return Listening(outside.collected(inner), writer.told)
+
+    recorder = Recorder(outside.launcher, keep)
+    return replace(outside, launcher=recorder, exists=exists, slash=slash, check=check, collected=collected)

@@ -1,0 +1,177 @@
+"""The one place that turns errors into exits: a line on stderr says what is wrong, and one each what to type."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import select
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TextIO
+
+import typer
+from typer.exceptions import TyperException
+
+from teamchat.cli.shared.retyped import behind_dashes, commands, placed, retyped
+from teamchat.core.errors import ExitCode, TeamchatError, UnknownPerson
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import saying
+
+
+class OutputLost(OSError):
+    """Standard output cannot be written; `strerror` says why. A closed pipe remains a `BrokenPipeError`."""
+
+
+class _Stream(io.FileIO):
+    """The file of a standard stream. The caller keeps its descriptor."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number, "w", closefd=False)
+
+    def write(self, data: Any, /) -> int:
+        written: Any
+        while (written := super().write(data)) is None:
+            select.select([], [self], [])  # another program has made the terminal non-blocking
+        return int(written)
+
+
+class _Out(_Stream):
+    """Standard output. Its errors are told from those of all other files."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputLost(error.errno, error.strerror) from error
+
+
+class _Err(_Stream):
+    """Standard error, which never fails: nobody reads it, and the exit code still tells."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            silence(self)
+            return memoryview(data).nbytes
+
+
+def prepare() -> None:
+    """Open what the caller has closed (`<&-`, `>&-`), and let every text be written.
+
+    The number of a closed stream would go to the next file that is opened, to be read or written by mistake.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 (open as long as the program runs)
+    sys.stdout, sys.stderr = _text(_Out(1)), _text(_Err(2))
+
+
+def _text(raw: _Stream) -> TextIO:
+    """Agents write every script, whatever this locale can."""
+    by_lines = raw.isatty() or isinstance(raw, _Err)
+    return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=by_lines)
+
+
+def silence(stream: TextIO | io.FileIO) -> None:
+    """Nobody reads it any more, or its disk is full: what is still in it goes nowhere when the interpreter ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+HINTS = {errno.EMFILE: "ulimit -n 1024"}
+NO_THREAD = "can't start new thread"  # what Python says
+IN_OUR_WORDS = (  # what Typer says for programmers
+    (re.compile(r"\(Possible options: (.*)\)"), r"(perhaps \1)"),
+    (re.compile(r"No such command (.*)"), r"there is no command \1"),
+    (re.compile(r"is not a valid int( range)?"), "is not a whole number"),
+    (re.compile(r"is not a valid float( range)?"), "is not a number"),
+    (
+        re.compile(r"Got unexpected extra argument\(s\) \((.*)\)"),
+        r"too many arguments: \1 (a text with spaces needs quotes)",
+    ),
+)
+
+
+def report(command: Callable[[], object], args: Sequence[str] = ()) -> int:  # noqa: PLR0911 (a line per kind of ending)
+    """Run `command`, for which a person typed `args`; its exit code. A traceback is a bug of teamchat, never theirs."""
+    try:
+        result = command()
+        sys.stdout.flush()
+    except TeamchatError as error:
+        return complain(str(error), _hint(error, args), error.code)
+    except TyperException as error:
+        return misused(error, args)
+    except (KeyboardInterrupt, typer.Abort):
+        silence(sys.stdout)  # what nobody has read by now would be waited for again
+        return ExitCode.INTERRUPTED
+    except typer.Exit as error:
+        return error.exit_code
+    except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        silence(sys.stdout)  # nobody reads it any more, which Typer turns into a SystemExit
+        return ExitCode.INTERRUPTED
+    except OutputLost as error:
+        return output_lost(error)
+    except (MemoryError, RuntimeError, OSError) as error:
+        return denied(error)
+    return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _hint(error: TeamchatError, args: Sequence[str]) -> str | None:
+    """What to type, for the team, the session and, where another one was typed, the person."""
+    if isinstance(error, UnknownPerson):
+        return retyped("--as", error.person, args) or placed(saying("--as", error.person), args)
+    return error.hint and placed(error.hint, args)
+
+
+def misused(error: TyperException, args: Sequence[str]) -> int:
+    """Say which option or argument is wrong, in one line like all others."""
+    message = error.format_message() or str(error)
+    if not message:  # no arguments at all: the help was the answer
+        return ExitCode.USAGE
+    message = printable(message).rstrip(".")
+    for pattern, ours in IN_OUR_WORDS:
+        message = pattern.sub(ours, message)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "teamchat"
+    option = getattr(error, "option_name", None)
+    if option and " " in option:  # a list's dash, say
+        text = "a text that begins with - is read as an option; put -- before it"
+        return complain(text, behind_dashes(args), ExitCode.USAGE)
+    return complain(message[:1].lower() + message[1:], f"{command} --help", ExitCode.USAGE)
+
+
+def denied(error: MemoryError | RuntimeError | OSError) -> int:
+    """The system does not give what is needed. Raises any `RuntimeError` that is of another kind."""
+    if isinstance(error, MemoryError):
+        return complain("there is not enough memory", None, ExitCode.STORE)
+    if isinstance(error, OSError):
+        place = f": {error.filename}" if error.filename else ""
+        return complain(f"{error.strerror or error}{place}", HINTS.get(error.errno or 0), ExitCode.STORE)
+    if str(error) != NO_THREAD:
+        raise error
+    return complain("the system starts no more threads and processes for you", None, ExitCode.STORE)
+
+
+def output_lost(error: OSError) -> int:
+    """Standard output cannot be written, such as on a full disk."""
+    silence(sys.stdout)
+    return complain(f"the output cannot be written: {error.strerror}", None, ExitCode.STORE)
+
+
+def complain(message: str, hint: str | None, code: int) -> int:
+    """Say what is wrong, and what to type about it."""
+    print(f"teamchat: {message}", file=sys.stderr)
+    for command in commands(hint) if hint else ():
+        print("  try: " + "\n".join(map(printable, command.split("\n"))), file=sys.stderr)
+    return code

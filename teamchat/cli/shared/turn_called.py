@@ -1,0 +1,38 @@
+"""The turn that a person names: by its number, or by the message that is its reply."""
+
+from __future__ import annotations
+
+from teamchat.core.context.history import name_of
+from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.routing.requests import quoted
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import Session
+from teamchat.core.store.turns import Turn, find_turn, get_turn
+
+MOST_DIGITS = 100  # Python reads no number of more than 4,300
+
+
+def check_name(name: str | None) -> None:
+    """Raises `UsageError` for what is neither the number of a turn nor the id of a message."""
+    if name is None or name.startswith("msg-") or (name.isdecimal() and len(name) <= MOST_DIGITS):
+        return
+    raise UsageError(f"expected the number of a turn or a reply such as msg-2, got {quoted(name)}", "teamchat log")
+
+
+def turn_called(db: Database, session: Session, name: str | None) -> Turn:
+    """The turn of that number, or the one whose reply has that id; None is the last one. Raises `UnknownName`."""
+    if name is not None and name.startswith("msg-"):
+        return _turn_of_message(db, session, name)
+    found = find_turn(db, session.id, None if name is None else int(name))
+    if found is None:
+        which = "turn yet" if name is None else f"turn {name}"
+        raise UnknownName(f"session {session.name} has no {which}", "teamchat log")
+    return found
+
+
+def _turn_of_message(db: Database, session: Session, name: str) -> Turn:
+    message = SqliteLog(db, session.id).get(name)
+    if message.turn_id is None:
+        raise UnknownName(f"{name} is from {name_of(message)}, and no turn made it", "teamchat log")
+    return get_turn(db, message.turn_id)

@@ -1,0 +1,142 @@
+"""Where a command works: the team, the workspace's store and the session."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from teamchat.cli.shared.typed import typed_with, was_typed
+from teamchat.core.errors import StoreError, TeamchatError, UnknownName, UsageError
+from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
+from teamchat.core.store.database import NO_VALUE, Database
+from teamchat.core.store.sessions import (
+    Session,
+    create_session,
+    current_session,
+    find_session,
+    no_session,
+    remove_session,
+    touch_session,
+)
+from teamchat.core.team.find import find_team_file, resolve_team
+from teamchat.core.team.team import Team
+from teamchat.core.team.trust import Standing, TrustStore, needs, require
+from teamchat.core.text.commands import saying
+
+
+def find_team(option: str | None, timeout: str | None = None) -> Team:
+    """The team of `--team`, or of this folder; `--timeout` overrides its members' own."""
+    team = resolve_team(option, Path.cwd(), config_dir())
+    if timeout is None:
+        return team
+    from teamchat.core.text.durations import parse_duration
+
+    try:
+        seconds = parse_duration(timeout)
+    except ValueError as error:
+        raise UsageError(f"--timeout {timeout!r}: {error}") from None
+    return replace(team, members=tuple(replace(member, timeout_s=seconds) for member in team.members))
+
+
+def find_root(option: str | None) -> Path:
+    """The workspace's folder, for commands that only look: a broken team file must not hide what was said."""
+    if option is not None:
+        return resolve_team(option, Path.cwd(), config_dir()).root
+    found = find_team_file(Path.cwd())
+    return found.parent if found else Path.cwd()
+
+
+@contextlib.contextmanager
+def open_store(root: Path) -> Iterator[Database]:
+    """The store of the workspace `root`, closed at the end.
+
+    An error that nobody expects is the store's if it is damaged, and then a `DamagedStore`; else a bug of teamchat.
+    """
+    db = Database(store_file(root))
+    try:
+        yield db
+    except TeamchatError:  # a missing message is a KeyError, too
+        raise
+    except (*NO_VALUE, AssertionError, AttributeError, RuntimeError) as error:
+        from teamchat.core.store.checking import problems
+
+        if problem := next(problems(db), None):
+            raise db.damaged(problem) from error
+        raise
+    finally:
+        db.close()
+
+
+def store_file(root: Path) -> Path:
+    return workspace_dir(root) / STORE_NAME
+
+
+def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> tuple[Session, bool]:
+    """The session to go on with, and whether it begins; `new` begins another, under the name if one is given.
+
+    Without a name there need be none before. Raises `UnknownName` for one that is missing, and `UsageError`.
+    """
+    with db.transaction():  # or two commands at once would both find it missing
+        found = None if new and not name else current_session(db, name)
+        if found and new:
+            raise UsageError(f"there is a session {name!r} already", saying("--session", found.name))
+        if name and not (found or new):
+            options = ["--new"] if was_typed("--session") else ["--new", "--session", name]
+            raise UnknownName(no_session(db, name), typed_with(*options))
+        if found:
+            touch_session(db, found.id)
+            return found, False
+        return create_session(db, team.name, team.task, name), True
+
+
+def session_typed(db: Database, session: Session) -> str:
+    """What stands behind a command that is typed to get this session: nothing where one gets it anyway."""
+    try:
+        anyway = current_session(db, os.environ.get("TEAMCHAT_SESSION"))
+    except StoreError:  # it is to be told how it ended all the same
+        anyway = None
+    return "" if anyway and anyway.id == session.id else f" --session {shlex.quote(session.name)}"
+
+
+@contextlib.contextmanager
+def begun(db: Database, session: Session) -> Iterator[None]:
+    """Take the session, which has just begun, away again where the command is refused before anything is said in it."""
+    try:
+        yield
+    except TeamchatError:
+        found = find_session(db, session.name)
+        if found and not found.messages:
+            remove_session(db, session.id)
+        raise
+
+
+def trust_store() -> TrustStore:
+    return TrustStore(state_dir() / TRUST_NAME)
+
+
+def need_trust(team: Team, *, give: bool) -> None:
+    """Raises `NotTrusted` unless the team is trusted: already, by `--trust`, or by an answer at the terminal."""
+    store = trust_store()
+    if give or _confirmed(team, store.standing(team)):
+        store.grant(team)
+    require(team, store)
+
+
+def _confirmed(team: Team, standing: Standing) -> bool:
+    """Whether a person at the terminal trusts the team, having read what changed, or all that it wants."""
+    if standing.trusted or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    from teamchat.core.text.clean import printable
+
+    told = [standing.text] if standing.before else []
+    told += [] if standing.changes else ["asks for more than read access"]
+    print(f"{printable(str(team.path))} {' and '.join(told)}:", file=sys.stderr)
+    for line in standing.changes or [need.line for need in needs(team)]:
+        print(f"  {line}", file=sys.stderr)
+    print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

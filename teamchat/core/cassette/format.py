@@ -1,0 +1,343 @@
+"""A cassette: a recorded conversation as JSON lines (docs/cassettes.md).
+
+The first line is the header with the team. Then come, in the order they happened, lines with one key each: `human` and
+`resume` (an input), `turn` (what crossed the process boundary) and `end` (how the run of that input ended, and what it
+stored and printed).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
+
+from teamchat.core.agents import Like
+from teamchat.core.cassette.team import RecordedTeam
+from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import ResumeMode
+from teamchat.core.errors import UsageError
+from teamchat.core.store.image_values import Kind as ImageKind
+from teamchat.core.text.clean import printable
+from teamchat.runners.events import FailureKind
+from teamchat.runners.regular_files import read_regular_text
+
+
+def schema() -> str:
+    """The text of the file, for any line of a cassette. `make pages` writes it."""
+    lines: TypeAdapter[Header | Entry] = TypeAdapter(Header | Entry)
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a teamchat cassette"}
+    return json.dumps({**about, **lines.json_schema()}, indent=1, ensure_ascii=False) + "\n"
+
+
+def fixed_words() -> set[str]:
+    """What a text of a line may be where only some texts may stand: kinds of agents, of failures, and so on."""
+    words: set[str] = set()
+    json.loads(schema(), object_hook=lambda part: words.update(part.get("enum", ())))
+    return words
+
+
+LARGEST = 1 << 30  # bytes; a replay holds all of it in memory
+Stream = Literal["out", "err", "out64", "err64"]
+Seconds = Annotated[float, Field(ge=0)]
+ONE_KEY = {"minProperties": 1, "maxProperties": 1}
+
+
+class Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Header(Line):
+    """`label` says where the answers came from, such as "scripted model".
+
+    `fence_key` is what the codes of the prompts were made of, for the replay to make the same ones.
+    """
+
+    cassette: Literal[1]
+    team: RecordedTeam
+    label: str | None = None
+    fence_key: str | None = Field(None, pattern=r"^[0-9a-f]*$")
+
+
+class InputLine(Line):
+    """What begins a run. `cooling` are the agents that were cooling down after a rate limit, for so many seconds."""
+
+    cooling: dict[str, Seconds] = {}
+
+
+class ImageLine(Line):
+    """An image by its name and kind; what it shows is not recorded."""
+
+    name: str
+    kind: ImageKind
+
+
+class HumanLine(InputLine):
+    """What a person said. The first `typed` characters were typed; the rest was piped in, or is a file."""
+
+    text: str
+    speaker: str | None = None
+    to: str | None = None
+    images: list[ImageLine] = []
+    typed: Annotated[int, Field(ge=0)] = 0
+
+
+class ResumeLine(InputLine):
+    """That a person let go on what had stopped."""
+
+    mode: ResumeMode = ResumeMode.RETRY
+
+
+class CutLine(Line):
+    """What ended a turn before its own end: a clock, a person, a login that was refused."""
+
+    at: Seconds
+    kind: FailureKind
+    reason: str
+    hint: str | None = None
+
+
+class ErrorLine(Line):
+    """Why a turn was not started: no such program, access that is refused, no such folder, or the system's own word."""
+
+    kind: Literal["missing", "refused", "usage", "spawn"]
+    text: str
+    hint: str | None = None
+
+
+class ToldLine(Line):
+    """What a turn was told of files and lessons, by the layer's name; `answers` is the message that it answers."""
+
+    answers: str
+    layers: dict[Literal["experience__context", "knowledge__context"], str]
+
+
+class SlashLine(Line):
+    """A custom command that a turn's person typed: see `Slash`."""
+
+    typed: str
+    file: str
+    text: str = ""
+    refused: str | None = None
+
+
+class TurnLine(Line):
+    """One turn. `output` is `[seconds, "out" or "err", text]` per line of output, with its line end.
+
+    A line that is no UTF-8 stands in base64, as "out64" or "err64". `at` is when it began, in seconds from its run's
+    beginning. `existing` are the `@paths` that existed, `slash` is the custom command that its person typed, `cwd` the
+    folder of the agent where its output names it. `version` is that of the CLI where it is known. `login` names the
+    variables that its login was from: none where it was a stored one, null where that is not known.
+    `changed` are files that run things and changed in the turn; `not_all_looked_at`: there are more of them than are
+    compared.
+    `exit_code` is null where `error` says why it was not started.
+    """
+
+    member: str
+    agent: Like
+    system: str | None
+    stdin: str
+    argv: list[str] = []
+    env: list[str] = []
+    cwd: str | None = None
+    version: str | None = None
+    login: list[str] | None = None
+    existing: list[str] = []
+    slash: SlashLine | None = None
+    told: ToldLine | None = None
+    output: list[tuple[Seconds, Stream, str]] = []
+    cut: CutLine | None = None
+    exit_code: int | None = None
+    over_limit: Annotated[int, Field(ge=0)] | None = None
+    at: Seconds = 0.0
+    seconds: Seconds = 0.0
+    left: list[str] = []
+    changed: list[str] = []
+    not_all_looked_at: bool = False
+    error: ErrorLine | None = None
+
+    @field_validator("output")
+    @classmethod
+    def _decodable(cls, output: list[tuple[float, Stream, str]]) -> list[tuple[float, Stream, str]]:
+        for _, stream, text in output:
+            if stream.endswith("64"):
+                base64.b64decode(text, validate=True)
+        return output
+
+    @model_validator(mode="after")
+    def _ended(self) -> TurnLine:
+        if (self.exit_code is None) is (self.error is None):
+            raise ValueError("expected either an exit_code or an error")
+        return self
+
+
+class StoredMessage(Line):
+    """A message: who said what to whom. `turn` is the number of the turn that it is the reply of."""
+
+    id: str
+    speaker: str
+    kind: Literal["ai", "human", "system"]
+    to: list[str]
+    markers: list[str]
+    text: str
+    turn: int | None = None
+    stands_for: str | None = None
+
+
+class StoredTurn(Line):
+    """A turn with those facts of its receipt that are the same on every machine, and its events by their names."""
+
+    number: int
+    member: str
+    agent: str
+    status: str
+    route: int | None
+    shown_through: str
+    vendor_session: str | None = None
+    setup: dict[str, Any]
+    outcome: dict[str, Any] | None = None
+    partial: str = ""
+    events: list[tuple[str, dict[str, Any]]] = []
+
+
+class StoredRoute(Line):
+    number: int
+    target: str
+    priority: int
+    group: int | None
+    parent: str
+    by: str
+    request: str
+    as_of: str | None
+    status: str
+    attempt: int
+
+
+class StoredTodo(Line):
+    """An item of the todo list."""
+
+    number: int
+    by: str
+    text: str
+    done: bool
+
+
+class EndLine(Line):
+    """How the run of an input ended: what it stored, and what it printed, without what time and machine make of it.
+
+    `paused` is the guard that paused it, or "interrupted". `task` and `todos` are those of the conversation by then.
+    `shown` are the lines of `--json --stream`, without text as it comes; `printed` those of a piped run.
+    """
+
+    code: int
+    paused: PauseKind | None = None
+    messages: list[StoredMessage]
+    turns: list[StoredTurn]
+    routes: list[StoredRoute]
+    task: str | None = None
+    todos: list[StoredTodo] | None = None
+    shown: list[dict[str, Any]]
+    printed: list[str]
+
+
+class Entry(Line):
+    """A line after the header; exactly one of its keys is there."""
+
+    model_config = ConfigDict(json_schema_extra={**ONE_KEY})
+
+    human: HumanLine | None = None
+    resume: ResumeLine | None = None
+    turn: TurnLine | None = None
+    end: EndLine | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Entry:
+        if sum(value is not None for value in (self.human, self.resume, self.turn, self.end)) != 1:
+            raise ValueError("expected one of human, resume, turn and end")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An input, the turns that it led to, and how it ended (None: the recording broke off)."""
+
+    input: HumanLine | ResumeLine
+    turns: list[TurnLine] = field(default_factory=list)
+    end: EndLine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cassette:
+    header: Header
+    runs: tuple[Run, ...]
+
+    @property
+    def turns(self) -> tuple[TurnLine, ...]:
+        return tuple(turn for run in self.runs for turn in run.turns)
+
+
+def read_cassette(path: Path) -> Cassette:
+    """The cassette of a file. Raises `UsageError` that names the line which is none."""
+    name = printable(str(path))
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # a pipe or a device would never end
+            raise UsageError(f"the cassette {name} cannot be read: it is not a file")
+        if found.st_size > LARGEST:
+            raise UsageError(f"the cassette {name} cannot be read: it is larger than {LARGEST >> 20} MiB")
+        text = read_regular_text(path, most=LARGEST)
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{name} is no cassette of this version: line {line}: not UTF-8") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"the cassette {name} cannot be read: {reason}") from error
+    return parse_cassette(text, name)
+
+
+def parse_cassette(text: str, name: str) -> Cassette:
+    """Raises `UsageError`: one line that names the first that is wrong."""
+    number = 1
+    try:
+        first, *rest = text.removesuffix("\n").split("\n")
+        header = Header.model_validate_json(first)
+        runs: list[Run] = []
+        for number, line in enumerate(rest, 2):  # noqa: B007 (named in the error below)
+            _add(runs, Entry.model_validate_json(line))
+    except ValueError as error:
+        wrong = printable(_told(error) if isinstance(error, ValidationError) else str(error))[:300]
+        raise UsageError(f"{name} is no cassette of this version: line {number}: {wrong}") from error
+    return Cassette(header, tuple(runs))
+
+
+def _add(runs: list[Run], entry: Entry) -> None:
+    """Raises ValueError for what belongs to no input that has not ended."""
+    if begins := entry.human or entry.resume:
+        runs.append(Run(begins))
+    elif not runs or runs[-1].end:
+        raise ValueError(f"{'a turn' if entry.turn else 'an end'} without an input before it")
+    elif entry.turn:
+        runs[-1].turns.append(entry.turn)
+    else:
+        runs[-1] = replace(runs[-1], end=entry.end)
+
+
+def _told(error: ValidationError) -> str:
+    found = error.errors(include_url=False)[0]
+    if found["type"] == "json_invalid":
+        return "not JSON"
+    if found["loc"] == ("cassette",) and found["type"] == "literal_error":
+        return f"version {found['input']}"
+    where = ".".join(str(part) for part in found["loc"])
+    what = found["msg"].removeprefix("Value error, ")
+    return f"{where}: {what}" if where else what
+
+
+def dump_line(line: Line) -> str:
+    """A line of the file."""
+    values = {key: value for key, value in line.model_dump(mode="json").items() if value is not None}
+    return json.dumps(values, ensure_ascii=False) + "\n"

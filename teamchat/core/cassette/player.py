@@ -1,0 +1,284 @@
+"""Turns as recordings: what crossed the process boundary, kept while a real agent runs and played back without one.
+
+A turn is found by its member, its agent type, its system text and its stdin, and is then the nth of that kind; so a
+replay can only ever give an answer to the very prompt that it was an answer to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from teamchat.runners.events import Failure, FailureKind
+from teamchat.runners.process.running import Chunk, Cut, Exit, Identity, Launch, Launcher, Running, SpawnFailed
+
+LOOK_S = 0.005  # how often a turn looks whether it is its turn
+STOPPED = -15  # the exit code of a replayed agent that was stopped: ended by SIGTERM
+
+
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """Why a turn came to nothing: `kind` is how the caller names such errors."""
+
+    kind: str
+    text: str
+    hint: str | None = None
+
+
+SPAWN = "spawn"  # the kind of `NotStarted` that the operating system gave
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """One turn as it crossed the process boundary; `env_names` are the variables it was given.
+
+    `at` is when it began, in seconds from the beginning of its run. `cut` is what ended it before its own end. `exit`
+    is None where `error` says why it was not even started.
+    """
+
+    identity: Identity
+    stdin: bytes
+    argv: tuple[str, ...]
+    env_names: tuple[str, ...]
+    chunks: tuple[Chunk, ...]
+    exit: Exit | None
+    cut: Cut | None = None
+    error: NotStarted | None = None
+    at: float = 0.0
+
+    @property
+    def key(self) -> tuple[Identity, bytes]:
+        return self.identity, self.stdin
+
+
+class NotRecorded(Exception):
+    """No recording is left for this turn."""
+
+    def __init__(self, identity: Identity, stdin: bytes) -> None:
+        super().__init__(f"no recording of this turn of {identity.member}")
+        self.identity, self.stdin = identity, stdin
+
+
+class Recorder:
+    """A launcher that hands every finished turn of another one to `keep`; its run begins now."""
+
+    def __init__(self, launcher: Launcher, keep: Callable[[RecordedTurn], None]) -> None:
+        self._launcher, self._keep = launcher, keep
+        self._began = time.monotonic()
+
+    def __call__(self, what: Launch) -> Running:
+        started = time.monotonic()
+        turn = RecordedTurn(
+            what.identity,
+            nameless(what.stdin, what.scratch),
+            normalised(what),
+            tuple(sorted(what.env)),
+            (),
+            None,
+            at=started - self._began,
+        )
+        try:
+            return _Recording(self._launcher(what), what, turn, started, self._keep)
+        except SpawnFailed as error:
+            self._keep(replace(turn, error=NotStarted(SPAWN, str(error))))
+            raise
+
+
+class _Recording:
+    def __init__(
+        self, process: Running, what: Launch, turn: RecordedTurn, started: float, keep: Callable[[RecordedTurn], None]
+    ) -> None:
+        self._process, self._what, self._turn, self._started, self._keep = process, what, turn, started, keep
+        self._cut: Cut | None = None
+
+    @property
+    def exit(self) -> Exit | None:
+        return self._process.exit
+
+    def over(self) -> None:
+        self._process.over()
+
+    def end_input(self) -> bool:
+        return self._process.end_input()
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        if why and self._cut is None:
+            self._cut = Cut(why, time.monotonic() - self._started)
+        self._process.stop(why, hard=hard)
+
+    async def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
+        seen = []
+        async with aclosing(self._process.chunks()) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, Cut):  # it is a playback that is recorded again
+                    self._cut = chunk
+                else:
+                    seen.append(chunk)
+                yield chunk
+        if end := self._process.exit:
+            version = self._what.version if end.version is None else end.version
+            login = self._what.login if end.login is None else end.login
+            exit_ = replace(end, cwd=end.cwd or self._what.cwd, version=version, login=login)
+            self._keep(replace(self._turn, chunks=tuple(seen), exit=exit_, cut=self._cut))
+
+
+def nameless(stdin: bytes, scratch: Path | None) -> bytes:
+    """The prompt without the folder of one turn, below which it names images."""
+    return stdin.replace(str(scratch).encode(), b"$TMPDIR") if scratch else stdin
+
+
+def normalised(what: Launch) -> tuple[str, ...]:
+    """The command without the folders of one machine and one turn."""
+    program, *words = what.argv
+    for folder, name in ((what.scratch, "$TMPDIR"), (what.cwd, "."), (what.env.get("HOME"), "~")):
+        if folder and str(folder) != "/":
+            words = [word.replace(str(folder), name) for word in words]
+    return (Path(program).name, *words)
+
+
+class Player:
+    """A launcher that starts nothing: it plays recordings, `speed` times as fast (infinity: without waiting).
+
+    `clock` is when the last of them ended, in seconds from the beginning of the recorded run.
+
+    Raises `NotRecorded` for a turn that no recording is left for; there is never a live call.
+    """
+
+    def __init__(self, turns: Iterable[RecordedTurn], speed: float) -> None:
+        self.waiting = list(turns)
+        self.clock = 0.0
+        self._speed = speed
+        self._coming: list[RecordedTurn] = []
+        self._playing = 0
+
+    def __call__(self, what: Launch) -> Running:
+        turn = self.take(what.identity, nameless(what.stdin, what.scratch))
+        if turn.exit is None:
+            raise SpawnFailed(turn.error.text if turn.error else "it was not started")
+        self._playing += 1
+        return _Playback(turn, turn.exit, self._speed, self._ended)
+
+    def _ended(self, turn: RecordedTurn, end: Exit) -> None:
+        self._playing -= 1
+        self.clock = max(self.clock, turn.at + end.seconds)
+
+    async def comes(self, member: str) -> None:
+        """Wait until those that began before the member's next turn have begun, as far as they are to be expected."""
+        mine = next((turn for turn in self.waiting if turn.identity.member == member), None)
+        if mine is None:
+            return
+        self._coming.append(mine)
+        try:
+            await asyncio.sleep(0)  # the rest of its group comes, too
+            while self._waits_for_another(mine):  # noqa: ASYNC110 (all that another turn does may be it)
+                await asyncio.sleep(LOOK_S)
+        finally:
+            self._coming.remove(mine)
+
+    def _waits_for_another(self, mine: RecordedTurn) -> bool:
+        """Whether another one is earlier, and there is somebody yet who may ask for it."""
+        return _earlier(mine, self.waiting) and (self._playing > 0 or _earlier(mine, self._coming))
+
+    def waits(self, member: str | None = None) -> bool:
+        """Whether a turn of that member, or of anybody, was not played yet."""
+        return any(member in (None, turn.identity.member) for turn in self.waiting)
+
+    def take(self, identity: Identity, stdin: bytes) -> RecordedTurn:
+        """The recording of that turn, which is played then. Raises `NotRecorded`."""
+        turn = self.find(identity, stdin)
+        if turn is None:
+            raise NotRecorded(identity, stdin)
+        self.waiting.remove(turn)
+        return turn
+
+    def find(self, identity: Identity, stdin: bytes) -> RecordedTurn | None:
+        """The first recording of that turn that was not played yet."""
+        return next((turn for turn in self.waiting if turn.key == (identity, stdin)), None)
+
+
+class LenientPlayer(Player):
+    """Plays a member's next recording where its prompt is not the recorded one, and tells `met` of each turn."""
+
+    def __init__(
+        self, turns: Iterable[RecordedTurn], speed: float, met: Callable[[RecordedTurn, Identity, bytes], None]
+    ) -> None:
+        super().__init__(turns, speed)
+        self._met = met
+
+    def take(self, identity: Identity, stdin: bytes) -> RecordedTurn:
+        turn = super().take(identity, stdin)
+        self._met(turn, identity, stdin)
+        return turn
+
+    def find(self, identity: Identity, stdin: bytes) -> RecordedTurn | None:
+        mine = identity.member, identity.agent
+        same = (turn for turn in self.waiting if (turn.identity.member, turn.identity.agent) == mine)
+        return super().find(identity, stdin) or next(same, None)
+
+
+class _Playback:
+    def __init__(
+        self, turn: RecordedTurn, end: Exit, speed: float, ended: Callable[[RecordedTurn, Exit], None]
+    ) -> None:
+        self._turn, self._end, self._speed, self._ended = turn, end, speed, ended
+        self._stopped = asyncio.Event()
+        self.exit: Exit | None = None
+
+    def over(self) -> None:
+        """Its end is the recorded one."""
+
+    def end_input(self) -> bool:
+        return False
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        """What ended the recorded turn does not end this one before its time; whoever watches the replay does."""
+        cut = self._turn.cut
+        again = cut and why and cut.why.kind is why.kind is not FailureKind.INTERRUPTED
+        if hard or not again:
+            self._stopped.set()
+
+    async def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
+        at = 0.0
+        try:
+            for chunk in _in_time(self._turn):
+                if await self._stopped_within(chunk.at - at):
+                    self.exit = self._end_at(at)
+                    return
+                at = chunk.at
+                yield chunk
+            stopped = await self._stopped_within(self._end.seconds - at)
+            self.exit = self._end_at(at) if stopped else self._end
+        finally:
+            self._ended(self._turn, self._end)
+
+    def _end_at(self, seconds: float) -> Exit:
+        """The end of a turn that is stopped before its own."""
+        return replace(self._end, code=STOPPED, left=(), over_limit=None, seconds=seconds)
+
+    async def _stopped_within(self, seconds: float) -> bool:
+        """Let recorded time pass; True when the turn was stopped meanwhile."""
+        pause = seconds / self._speed
+        if not pause > 0:
+            await asyncio.sleep(0)
+            return self._stopped.is_set()
+        try:
+            await asyncio.wait_for(self._stopped.wait(), pause)
+        except TimeoutError:
+            return False
+        return True
+
+
+def _earlier(mine: RecordedTurn, turns: Iterable[RecordedTurn]) -> bool:
+    return any(turn.at < mine.at for turn in turns)
+
+
+def _in_time(turn: RecordedTurn) -> list[Chunk | Cut]:
+    """The output of the turn with its cut in its place: behind what had come by then."""
+    if turn.cut is None:
+        return list(turn.chunks)
+    after = next((index for index, chunk in enumerate(turn.chunks) if chunk.at > turn.cut.at), len(turn.chunks))
+    return [*turn.chunks[:after], turn.cut, *turn.chunks[after:]]

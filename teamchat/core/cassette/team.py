@@ -1,0 +1,133 @@
+"""A team as JSON and back, with its instruction texts in it: what a cassette begins with.
+
+Paths are relative to the team's folder, and values of environment variables stay out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from teamchat.core.agents import normalize_agent_type
+from teamchat.core.routing.names import fold, valid_name
+from teamchat.core.team.team import MOST, AgentSpec, Limits, Member, Team
+
+
+class RecordedTeam(BaseModel):
+    """All of a team that a replay needs; equal for teams that a recording may be continued with.
+
+    `agents` are by their full names. A cassette may come from a stranger: names are held to what a team file may say.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    name: str
+    task: str | None
+    lead: str | None
+    compactor: str | None = None
+    compact_at_tokens: int = Field(default=40_000, ge=1)
+    context_window: int = Field(ge=0, le=MOST)
+    max_bytes: int = Field(ge=1)
+    max_prompt_tokens: int = Field(ge=1)
+    share_context: bool
+    fence: bool = False  # of an older recording, as the next two: its prompts were as they are without
+    max_message_tokens: int = Field(default=10**9, ge=10)
+    redact: bool = False
+    limits: Limits
+    members: tuple[Member, ...]
+    agents: dict[str, AgentSpec]
+
+    @field_validator("name")
+    @classmethod
+    def _one_line(cls, name: str) -> str:
+        if not name.isprintable():
+            raise ValueError("expected one line of text")
+        return name
+
+    @field_validator("members")
+    @classmethod
+    def _named(cls, members: tuple[Member, ...]) -> tuple[Member, ...]:
+        for member in members:
+            if not valid_name(member.name):
+                raise ValueError(f"expected names of letters, digits, _ . and -, got {member.name!r}")
+            if not (member.title or "").isprintable():
+                raise ValueError(f"expected a title of one line, got {member.title!r}")
+        if len({fold(member.name) for member in members}) < len(members):
+            raise ValueError("two members have the same name")
+        if {member.type for member in members} != {"ai", "human"}:
+            raise ValueError("expected at least one AI member and one human")
+        return members
+
+    @model_validator(mode="after")
+    def _known(self) -> RecordedTeam:
+        talking = {member.name: member for member in self.members if member.type == "ai"}
+        if self.lead is not None and self.lead not in talking:
+            raise ValueError(f"the lead {self.lead!r} is no AI member")
+        if self.compactor is not None and self.compactor not in talking:
+            raise ValueError(f"the compactor {self.compactor!r} is no AI member")
+        for member in talking.values():
+            if member.agent is None or normalize_agent_type(member.agent) not in self.agents:
+                raise ValueError(f"the agent {member.agent!r} of {member.name!r} is missing")
+            if not talking.keys() >= set(member.fallback):
+                raise ValueError(f"somebody who answers in the place of {member.name!r} is missing")
+        for agent in self.agents.values():
+            if not agent.command or not agent.name.isprintable():
+                raise ValueError(f"the agent {agent.name!r} has no command, or no name")
+            if (agent.like == "terminal") != (agent.terminal is not None):
+                raise ValueError(f"the agent {agent.name!r} has a terminal only by half")
+        return self
+
+
+def team_to_json(team: Team) -> dict[str, Any]:
+    own = {name: getattr(team, name) for name in RecordedTeam.model_fields}
+    return own | {
+        "limits": dataclasses.asdict(team.limits),
+        "members": [_member(team, member) for member in team.members],
+        "agents": {name: _agent(team, spec) for name, spec in team.agents.items()},
+    }
+
+
+def _member(team: Team, member: Member) -> dict[str, Any]:
+    fields = {field.name: getattr(member, field.name) for field in dataclasses.fields(member)}
+    fields |= {"cwd": _relative(member.cwd, team.root), "env": dict.fromkeys(member.env, ""), "knowledge": {}}
+    fields["instruction_file"] = member.instruction_file and _relative(member.instruction_file, team.root)
+    return fields
+
+
+def _agent(team: Team, spec: AgentSpec) -> dict[str, Any]:
+    fields = dataclasses.asdict(spec)
+    program = spec.command[0]
+    fields["command"] = [_relative(Path(program), team.root) if spec.local else program, *spec.command[1:]]
+    return fields
+
+
+def _relative(path: Path, root: Path) -> str:
+    """The path from the team's folder; of one outside it only the name, so that no machine's folders are told."""
+    return os.path.relpath(path, root) if path.is_relative_to(root) else path.name
+
+
+def team_from_json(recorded: RecordedTeam, root: Path) -> Team:
+    """The team of a cassette; its members work below the folder `root`, apart where they did so."""
+    own = {name: getattr(recorded, name) for name in RecordedTeam.model_fields}
+    return in_folder(Team(**own, root=root), root)
+
+
+def in_folder(team: Team, root: Path) -> Team:
+    """The team with all its members working below `root`, where nothing is: a replay touches no other folder."""
+    return dataclasses.replace(
+        team,
+        root=root,
+        members=tuple(
+            dataclasses.replace(member, cwd=_below(root, team.root, member.cwd), knowledge={})
+            for member in team.members
+        ),
+    )
+
+
+def _below(root: Path, old: Path, cwd: Path) -> Path:
+    written = Path(_relative(old / cwd, old))
+    return root / Path(*(part for part in written.parts if part not in ("..", "/")))

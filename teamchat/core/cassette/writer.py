@@ -1,0 +1,258 @@
+"""Recording a conversation: every turn and input, secrets taken out, appended to a cassette as it happens."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TextIO
+
+from teamchat.core.cassette.account import standing_of, well_formed_json
+from teamchat.core.cassette.format import Entry, Header, Line, dump_line, fixed_words, read_cassette
+from teamchat.core.cassette.player import NotStarted, RecordedTurn
+from teamchat.core.cassette.redaction import CutRedactor, encoded, named, output_lines, redact_lines
+from teamchat.core.cassette.team import team_to_json
+from teamchat.core.context.layers.collector import Occasion
+from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import ResumeMode
+from teamchat.core.errors import TeamchatError, UsageError
+from teamchat.core.files.whole_files import write_private
+from teamchat.core.store.image_values import Image
+from teamchat.core.team.team import Team
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import saying, unused
+from teamchat.core.text.redact import Redactor
+from teamchat.core.text.secret_words import secrets_in
+from teamchat.runners.base import Slash
+from teamchat.runners.process.running import Cut
+
+Cooling = Mapping[str, float]  # agents that were cooling down, for so many seconds
+NAME = re.compile(r"[a-z_]+")  # of a field
+NONE_COOLS: Cooling = MappingProxyType({})
+
+
+class CassetteWriter:
+    """Appends to the cassette at `path`; `existing` collects the `@paths` of each member's next turn.
+
+    Every text of every line is written without the secrets of `env` and of the members' own variables.
+    """
+
+    def __init__(
+        self, path: Path, team: Team, env: Mapping[str, str], label: str | None = None, *, fence_key: str
+    ) -> None:
+        self.path, self.redact = path, CutRedactor(Redactor(secrets_of(team, env)))
+        self.existing: defaultdict[str, set[str]] = defaultdict(set)
+        self.slashes: dict[str, Slash | None] = {}
+        self._broken: UsageError | None = None
+        self._told: dict[str, dict[str, Any]] = {}
+        header = self._clean({"cassette": 1, "team": team_to_json(team), "label": label})
+        self.header = Header.model_validate({**header, "fence_key": fence_key if team.fence else None})
+
+    def begin(self, stands: Mapping[str, Any]) -> None:
+        """Write the header, or see that the file ends where this conversation `stands`, as `standing` has it.
+
+        Raises `UsageError` when it does not: a replay could never find the turns.
+        """
+        for text in stands["messages"]:
+            self.redact(text)  # a secret in it may come again, cut to a piece
+        if self.path.exists() and self.path.stat().st_size:
+            self._check(stands)
+        elif stands["messages"]:
+            raise UsageError(
+                "a recording begins with a new conversation: what was said before would be missing in it",
+                saying("--new", "--record", str(self.path)),
+            )
+        else:
+            self._append(self.header)
+
+    def _check(self, stands: Mapping[str, Any]) -> None:
+        there = read_cassette(self.path)
+        ends = [run.end.model_dump(mode="json", exclude_unset=True) for run in there.runs if run.end]
+        if there.header.model_copy(update={"label": self.header.label}) != self.header:
+            wrong = "records another team or conversation"
+        elif len(ends) < len(there.runs):
+            wrong = "breaks off"
+        elif self._clean(standing_of(ends)) != self._clean(stands):
+            wrong = "does not end where this conversation stands"
+        else:
+            return
+        raise UsageError(
+            f"the recording {printable(str(self.path))} {wrong}",
+            saying("--new", "--record", str(unused(self.path))),
+        )
+
+    def human(
+        self,
+        text: str,
+        speaker: str | None,
+        to: str | None,
+        cooling: Cooling = NONE_COOLS,
+        images: Sequence[Image] = (),
+        typed: int = 0,
+    ) -> None:
+        """What a person says; of images the name and the kind. The first `typed` characters were typed."""
+        named = [{"name": image.name, "kind": image.kind} for image in images]
+        self._input("human", {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}, cooling)
+
+    def resume(self, mode: ResumeMode, cooling: Cooling = NONE_COOLS) -> None:
+        """That a person lets go on what has stopped."""
+        self._input("resume", {"mode": mode.value}, cooling)
+
+    def _input(self, kind: str, values: Mapping[str, Any], cooling: Cooling) -> None:
+        cools = {name: round(seconds, 3) for name, seconds in cooling.items()}
+        self._append(Entry.model_validate({kind: self._clean({**values, "cooling": cools})}))
+
+    def end(
+        self,
+        code: int,
+        paused: PauseKind | None,
+        stored: Mapping[str, Any],
+        shown: Sequence[Any],
+        printed: Sequence[str],
+    ) -> None:
+        """How the run ended: the account of what it stored, and what it printed.
+
+        Raises `UsageError`, too, where a turn could not be written: then the recording breaks off.
+        """
+        if self._broken:
+            raise self._broken
+        lines = self.redact("\n".join(printed)).split("\n") if printed else []  # a secret may go over several
+        end = {"code": int(code), "paused": paused and paused.value, **stored, "shown": shown, "printed": lines}
+        self._append(Entry.model_validate({"end": self._clean(end)}))
+
+    @contextlib.contextmanager
+    def whole(self) -> Iterator[None]:
+        """What is written meanwhile is taken out again after an error: the conversation has nothing of it either."""
+        size = self.path.stat().st_size
+        try:
+            yield
+        except TeamchatError:
+            with contextlib.suppress(OSError):
+                os.truncate(self.path, size)
+            raise
+
+    def told(self, occasion: Occasion, layers: Mapping[str, str]) -> None:
+        """What the turn that is being prepared for a member is told of files and lessons."""
+        self._told[occasion.member.name] = {"answers": occasion.message.id, "layers": layers}
+
+    def turn(self, turn: RecordedTurn) -> None:
+        """What crossed the process boundary. It is no turn's fault that this cannot be written: `end` says so."""
+        try:
+            if self._broken is None:
+                self._append(self.turn_entry(turn))
+        except UsageError as error:
+            self._broken = error
+        self.existing[turn.identity.member].clear()
+        self.slashes.pop(turn.identity.member, None)
+
+    def turn_entry(self, turn: RecordedTurn) -> Entry:
+        lines = redact_lines(output_lines(turn.chunks), self.redact)
+        told = self._told.get(turn.identity.member)
+        values: dict[str, Any] = {
+            "member": turn.identity.member,
+            "agent": turn.identity.agent,
+            "system": turn.identity.system_text,
+            "stdin": turn.stdin.decode(errors="replace"),
+            "argv": turn.argv,
+            "env": turn.env_names,
+            "at": round(turn.at, 3),
+            "existing": sorted(self.existing[turn.identity.member]),
+            "slash": self._slash(turn.identity.member),
+            "told": told if told and told["layers"] else None,
+            "cut": turn.cut and _cut(turn.cut),
+            "error": turn.error and _error(turn.error),
+        }
+        if turn.exit:
+            values |= {
+                "cwd": named(turn.exit.cwd, lines),
+                "version": turn.exit.version or None,
+                "login": turn.exit.login,
+                "exit_code": turn.exit.code,
+                "over_limit": turn.exit.over_limit,
+                "seconds": round(turn.exit.seconds, 3),
+                "left": turn.exit.left,
+                "changed": turn.exit.changed,
+                "not_all_looked_at": turn.exit.not_all_looked_at,
+            }
+        output = [encoded(line) for line in lines]  # clean already, and base64 has no secrets to be seen
+        return Entry.model_validate({"turn": {**self._clean(values), "output": output}})
+
+    def _slash(self, member: str) -> Mapping[str, Any] | None:
+        found = self.slashes.get(member)
+        return dataclasses.asdict(found) if found else None
+
+    def _clean(self, value: Any) -> Any:
+        """JSON with every text in it redacted."""
+        return self._redacted(well_formed_json(value))
+
+    def _redacted(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.redact(value)
+            case dict():
+                return {self._key(key): self._redacted(item) for key, item in value.items()}
+            case list():
+                return [self._redacted(item) for item in value]
+            case _:
+                return value
+
+    def _key(self, key: str) -> str:
+        """What a value is called in the format is no secret, whatever else has that value."""
+        return key if NAME.fullmatch(key) else self.redact(key)
+
+    def _append(self, line: Line) -> None:
+        try:
+            with _appending(self.path) as file:
+                file.write(dump_line(line))
+        except OSError as error:
+            raise UsageError(f"the cassette {self.path} cannot be written: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _appending(path: Path) -> Iterator[TextIO]:
+    """The file at `path`, to be written at its end; after an error it is as it was, or gone if it was made here.
+
+    A new one is for its owner alone. A line that has no end would hide the others.
+    """
+    path = Path(os.path.realpath(path))  # a link is somebody's own
+    made = False
+    with contextlib.suppress(FileExistsError):
+        write_private(path, b"")
+        made = True
+    size = path.stat().st_size
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            yield file
+    except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink() if made else os.truncate(path, size)
+        raise
+
+
+def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
+    """Values that may be secrets, under names that say so: of variables, and in the commands of members.
+
+    The names in a team and the words of the format are none.
+    """
+    names = {name for member in team.members for name in (member.name, member.title, member.agent)}
+    no_secrets = names | {team.name} | fixed_words()
+    variables = [env, *(member.env for member in team.members)]
+    commands = [(*team.agent_of(member).command, *member.args) for member in team.ai_members]
+    in_words = [("SECRET", value) for words in commands for value in secrets_in(words)]
+    named = [*in_words, *(pair for table in variables for pair in table.items())]
+    known = [(name, value) for name, value in named if value not in no_secrets]
+    return {f"{number} {name}": value for number, (name, value) in enumerate(known)}
+
+
+def _cut(cut: Cut) -> dict[str, Any]:
+    why = cut.why
+    return {"at": round(cut.at, 3), "kind": why.kind.value, "reason": why.reason, "hint": why.hint}
+
+
+def _error(error: NotStarted) -> dict[str, Any]:
+    return {"kind": error.kind, "text": error.text, "hint": error.hint}

@@ -1,0 +1,302 @@
+"""From a route to the exact bytes that its member is given: memory, context, framework, assembler, the last step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from teamchat.assemblers.parts import COMPRESSION, FRAMEWORK, AssemblerInput, AssemblerOutput, BudgetExceeded
+from teamchat.assemblers.truncation import byte_length
+from teamchat.core.agents import AGENT_TYPES, AgentType
+from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.history import Context, text_of
+from teamchat.core.context.layers.collector import ContextCollector, Occasion, Told, framework_only, texts_of
+from teamchat.core.context.layers.framework import turn_note
+from teamchat.core.context.quoting import Crossing
+from teamchat.core.context.vendor_session import NOTHING_BEFORE, Past, Thread, thread_for, thread_key
+from teamchat.core.engine.state import Route
+from teamchat.core.errors import PromptTooLarge, UsageError
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.routing.markers import strip_markers
+from teamchat.core.store.image_values import Image, ImagesOf, files_of, no_images
+from teamchat.core.team.team import Member, Team
+from teamchat.core.text.commands import reading
+from teamchat.runners.base import Limit, Prepared, Slash
+from teamchat.runners.codex.skills import is_skill, skill_names
+
+Exists = Callable[[Member], Callable[[str], bool]]
+"""Tells of a member's prompt whether a mention in it (`@path` without the `@`, or `$skill`) names something."""
+FindSlash = Callable[[str], Slash | None]
+"""The custom command that a typed text begins with, by the files of the turn's CLI."""
+SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltPrompt:
+    """What a member is given: `stdin` exactly, the system text apart from it, and the message that it answers.
+
+    `thread` is the vendor session that it is for, or why that is a fresh one, which is then bound to `key`. All from
+    `shown_from` on has been shown there, and what is `beside` that; a fresh turn would have been sent `fresh_bytes` in
+    all. `redacted` is how many secrets were taken out of what it shows; `gathered` what the layers are made of, those
+    without room included. `images` are those that it shows, and `unseen` the names of those that its CLI does not take.
+    `slash` is the custom command that its person typed.
+    """
+
+    assembled: AssemblerOutput
+    prepared: Prepared
+    answers: ConversationMessage
+    thread: Thread | str
+    key: str
+    shown_from: str
+    fresh_bytes: int
+    redacted: int
+    gathered: Mapping[str, Told]
+    beside: tuple[str, ...] = ()
+    images: tuple[Image, ...] = ()
+    unseen: tuple[str, ...] = ()
+    slash: Slash | None = None
+
+    @property
+    def system_text(self) -> str | None:
+        return self.assembled.system_flag
+
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """What the layers in it are made of, by the layer's name."""
+        shown = {name: told for name, told in self.gathered.items() if name not in self.assembled.trimmed.layers}
+        return {name: tuple(part.name for part in told.excerpts) for name, told in shown.items() if told.excerpts}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A route with all that its prompt is built from."""
+
+    team: Team
+    member: Member
+    kind: AgentType
+    route: Route
+    manager: ContextManager
+    answers: ConversationMessage
+    request: ConversationMessage
+    gathered: Mapping[str, Told]
+    contexts: Mapping[str, str]
+    quote: Crossing
+
+    @property
+    def request_text(self) -> str:
+        return self.quote(self.request, text_of(self.request))
+
+
+@dataclass(frozen=True, slots=True)
+class _Assembled:
+    """A prompt, the oldest message that its vendor session has had without a gap since, and what was taken out.
+
+    `beside` are the messages in it that are older than that one.
+    """
+
+    output: AssemblerOutput
+    shown_from: str
+    redacted: int
+    beside: tuple[str, ...]
+
+
+def build_prompt(
+    team: Team,
+    member: Member,
+    route: Route,
+    manager: ContextManager,
+    exists: Exists,
+    past: Past = NOTHING_BEFORE,
+    collector: ContextCollector | None = None,
+    images: ImagesOf = no_images,
+    scratch: Path = SCRATCH,
+    find_slash: FindSlash = lambda _typed: None,
+) -> BuiltPrompt:
+    """The prompt of `route`, as of its `as_of` message (the newest with text, when it has none).
+
+    `exists` tells whether a mention names something that a member's CLI would read; `past` is what the member had
+    before; `collector` gathers its layers, without one the framework's alone; `images` has those of a message, which
+    the turn finds below its `scratch`; `find_slash` knows the custom commands of the member's CLI.
+    Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
+    """
+    asked = _ask(team, member, route, manager, collector or framework_only(team))
+    key = _key(asked)
+    thread = thread_for(member, route, past, key, manager, asked.answers)
+    fresh = _assemble(asked, None)
+    built = _assemble(asked, thread) if isinstance(thread, Thread) else fresh
+    shown = _images(asked, thread, images)
+    slash = _slash(asked.answers, find_slash, images=bool(shown))
+    prepared = _prepared(asked, built.output, exists(member), [path for path, _ in files_of(shown, scratch)], slash)
+    check_limit(member, asked.kind.runner.limit, prepared.stdin)
+    takes = asked.kind.runner.images
+    return BuiltPrompt(
+        built.output,
+        prepared,
+        asked.answers,
+        thread,
+        key,
+        shown_from=built.shown_from,
+        fresh_bytes=byte_length(fresh.output.prompt) + byte_length(fresh.output.system_flag or ""),
+        redacted=built.redacted,
+        gathered=asked.gathered,
+        beside=built.beside,
+        images=shown if takes else (),
+        unseen=() if takes else tuple(image.name for image in shown),
+        slash=slash,
+    )
+
+
+def _ask(team: Team, member: Member, route: Route, manager: ContextManager, collector: ContextCollector) -> _Asked:
+    """Raises `UsageError` where there is no message to answer."""
+    answers = manager.get_current_message(up_to=route.as_of)
+    if answers is None:
+        raise UsageError("there is no message with text for anybody to answer", reading(route.target))
+    request = manager.get_message(route.request)
+    gathered = collector.gather(Occasion(member, answers, text_of(answers), manager.get_team_task(), text_of(request)))
+    kind = AGENT_TYPES[team.agent_of(member).like]
+    return _Asked(
+        team, member, kind, route, manager, answers, request, gathered, texts_of(gathered), Crossing(team, member)
+    )
+
+
+def _key(asked: _Asked) -> str:
+    """What a vendor session is bound to: the member, what runs it, and all that it is told about itself."""
+    member = asked.member
+    own_text = (member.system_instruction, member.instruction_file_text, asked.contexts.get(FRAMEWORK))
+    return thread_key(member, asked.team.agent_of(member), "\0".join(text or "" for text in own_text))
+
+
+def _slash(answers: ConversationMessage, find: FindSlash, *, images: bool) -> Slash | None:
+    """The custom command that a person typed, refused where `images` go with it."""
+    typed = _typed_text(answers)
+    slash = find(typed) if typed.startswith("/") else None
+    if slash and images and not slash.refused:  # Claude would not look for them in front of a command
+        return replace(slash, refused="images go with it")
+    return slash
+
+
+def _prepared(
+    asked: _Asked,
+    assembled: AssemblerOutput,
+    exists: Callable[[str], bool],
+    images: Sequence[Path],
+    slash: Slash | None,
+) -> Prepared:
+    """What the CLI reads: the prompt with its mentions made harmless, the mentions of its images and its command."""
+    runner = asked.kind.runner
+    prepared = runner.prepare(assembled.prompt, typed=_typed(assembled, asked.answers), exists=exists)
+    if images and runner.images and runner.images.mention:
+        mentions = " ".join(map(runner.images.mention, map(str, images)))
+        prepared = replace(prepared, stdin=f"Images of the message: {mentions}\n\n".encode() + prepared.stdin)
+    if slash and not slash.refused and (rule := runner.slash):
+        prepared = replace(prepared, stdin=rule.add(prepared.stdin, slash))
+    return prepared
+
+
+def _images(asked: _Asked, thread: Thread | str, images: ImagesOf) -> tuple[Image, ...]:
+    """The images of the message that a turn answers and of the one that it serves, but for what its thread has had."""
+    had = isinstance(thread, Thread) and _had(asked, thread)
+    ids = [asked.answers.id] if had else dict.fromkeys((asked.request.id, asked.answers.id))
+    return tuple(image for message in ids for image in images(message))
+
+
+def _had(asked: _Asked, thread: Thread) -> bool:
+    """Whether the thread has been shown the request."""
+    request = asked.request.id
+    return request in thread.beside or not asked.manager.is_after(thread.shown_from, request)
+
+
+def _assemble(asked: _Asked, thread: Thread | None) -> _Assembled:
+    """Raises `PromptTooLarge`."""
+    given, shown, unbroken = _given(asked, thread)
+    try:
+        assembled = asked.manager.assemble_prompt(asked.kind.name, given)
+        dropped = shown[: assembled.trimmed.history_messages]
+        if asked.request.id in dropped:  # the budget took it out with the history
+            given = replace(given, request=asked.request_text)
+            assembled = asked.manager.assemble_prompt(asked.kind.name, given)
+    except BudgetExceeded as error:
+        raise PromptTooLarge(
+            f"{asked.member.name}: {error}; shorten the task or the instructions, or raise it in the team file"
+        ) from error
+    gap = assembled.trimmed.history_messages
+    begin = max(gap, unbroken)
+    request = (asked.request.id,) if given.request else ()
+    return _Assembled(
+        assembled,
+        thread.shown_from if thread and not gap else shown[begin],
+        redacted=asked.quote.count((*shown[gap:], *request)),
+        beside=(*shown[gap:begin], *request),
+    )
+
+
+def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[str, ...], int]:
+    """The parts of the prompt, the ids of the messages in it, oldest first, and from which on there is no gap."""
+    member, manager, request = asked.member, asked.manager, asked.request
+    since = thread.since if thread else None
+    history = _with_whole(manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote), request.id)
+    had = thread is not None and _had(asked, thread)
+    sessions = asked.kind.runner.sessions
+    told = thread is not None and sessions is not None and not sessions.system_each_time
+    had_before = (COMPRESSION, *((FRAMEWORK,) if told else ())) if thread else ()
+    given = manager.get_context_for_agent(
+        member.name,
+        asked.kind.name,
+        system_instruction=None if told else member.system_instruction,
+        instruction_file_text=None if told else member.instruction_file_text,
+        contexts={name: text for name, text in asked.contexts.items() if name not in had_before},
+        request=None if had or request.id in history.shown else asked.request_text,
+        history=history,
+    )
+    note = turn_note(asked.route, member, request, asked.answers, given.fence)
+    return replace(given, turn_note=note), history.shown, history.unbroken
+
+
+def _with_whole(context: Context, message_id: str) -> Context:
+    """The same history, in which the message of that id keeps its middle: it is the one that the turn serves."""
+    pairs = zip(context.history, context.shown, strict=False)  # the current message is shown last, and no history
+    return replace(context, history=tuple(replace(one, whole=shown == message_id) for one, shown in pairs))
+
+
+def _typed(assembled: AssemblerOutput, answers: ConversationMessage) -> range:
+    """The characters of the prompt that a person typed for this turn."""
+    begin = assembled.message_at
+    if begin is None or answers.speaker.type != "human":
+        return range(0)
+    typed = _typed_text(answers)
+    whole = assembled.prompt.startswith(typed, begin)  # else the budget has cut it
+    return range(begin, begin + len(typed)) if whole else range(0)
+
+
+def _typed_text(message: ConversationMessage) -> str:
+    """What a person typed of the message, without its markers; nothing of what others wrote or was piped in."""
+    return strip_markers(message.content[: message.typed]).strip()
+
+
+def exists(member: Member) -> Callable[[str], bool]:
+    """Tells whether an `@path` of one prompt, or a skill by its `$name`, is something that the member's CLI reads."""
+    skills = cache(lambda: skill_names(member.cwd, {**os.environ, **member.env}))
+
+    def there(name: str) -> bool:
+        try:
+            path = member.cwd / Path(name).expanduser()
+            found = path.exists() or os.path.exists(os.path.normpath(path))  # noqa: PTH110 (some CLIs resolve `..` first)
+        except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, `~nobody`: nothing a CLI could open either
+            found = False
+        return found or (name.startswith("$") and is_skill(name, skills()))
+
+    return there
+
+
+def check_limit(member: Member, limit: Limit | None, stdin: bytes) -> None:
+    if limit is None:
+        return
+    size = len(stdin) if limit.unit == "bytes" else len(stdin.decode())
+    if size > limit.size:
+        raise PromptTooLarge(
+            f"{member.name}: the prompt has {size:,} {limit.unit}, its CLI takes {limit.size:,}:"
+            " send less, or lower max_bytes in the team file"
+        )

@@ -1,0 +1,58 @@
+"""Puts the parts of a prompt together, as a pure function: the same parts always make the same prompt.
+
+The assemblers give the parts each CLI's own form. The user's input is the current message and nothing else, so that it
+reaches a prompt exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from teamchat.assemblers.parts import LAYERS, AssemblerInput, PromptContextMessage
+from teamchat.assemblers.truncation import TruncationPolicy
+from teamchat.core.messages import well_formed
+
+
+@dataclass(frozen=True, slots=True)
+class ContextComposer:
+    """`max_bytes` is the hard ceiling, `target_bytes` what a prompt may cost, `per_message` for each of the history."""
+
+    max_bytes: int
+    target_bytes: int | None = None
+    per_message: TruncationPolicy | None = None
+
+    def compose(
+        self,
+        *,
+        system_instruction: str | None,
+        instruction_file_text: str | None = None,
+        task: str | None = None,
+        contexts: Mapping[str, str] | None = None,
+        history: Sequence[PromptContextMessage] = (),
+        message: str,
+        turn_note: str | None = None,
+        request: str | None = None,
+    ) -> AssemblerInput:
+        """The parts, with the layers in the order of `LAYERS`. Raises `ValueError` for an unknown layer."""
+        contexts = contexts or {}
+        unknown = sorted(set(contexts) - set(LAYERS))
+        if unknown:
+            raise ValueError(f"no layer is called {unknown[0]!r}")
+        return AssemblerInput(
+            context_messages=tuple(history),
+            current_message=message,
+            team_task=task,
+            system_instruction=_well_formed(system_instruction),
+            instruction_file_text=_well_formed(instruction_file_text),
+            max_bytes=self.max_bytes,
+            target_bytes=self.target_bytes,
+            per_message=self.per_message,
+            contexts={name: well_formed(contexts[name]) for name in LAYERS if name in contexts},
+            turn_note=_well_formed(turn_note),
+            request=_well_formed(request),
+        )
+
+
+def _well_formed(text: str | None) -> str | None:
+    return None if text is None else well_formed(text)

@@ -1,0 +1,203 @@
+"""A conversation as prompts show it: messages that have text, their markers removed.
+
+It is read backwards from the current message, a window at a time, so the cost does not grow with the conversation.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice, takewhile
+
+from teamchat.assemblers.parts import PromptContextMessage
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.routing.markers import Author, strip_markers
+from teamchat.core.store.message_log import MessageLog
+from teamchat.core.text.clean import told
+
+PAGE = 50  # messages that are read at once where no window says how many
+LONGEST_KEPT = 4_000_000  # characters of a text that is kept in memory for the next time
+
+_log = logging.getLogger(__name__)
+Quote = Callable[[ConversationMessage, str], str]
+"""What a prompt says of a message, by the message and its text without markers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message, and its text without markers."""
+
+    message: ConversationMessage
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The text of the current message, and the history before it, oldest first.
+
+    `answers` is the current message itself, and `shown` the ids of all that is in here, oldest first. From the one at
+    `unbroken` on, nothing is left out but what a summary stands for.
+    """
+
+    current: str
+    history: tuple[PromptContextMessage, ...]
+    answers: ConversationMessage | None = None
+    shown: tuple[str, ...] = ()
+    unbroken: int = 0
+
+
+def verbatim(message: ConversationMessage, text: str) -> str:
+    """Quotes everything as it is."""
+    del message
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What a reader has had already: every message up to the one of the id `after`, and its `own` ones."""
+
+    after: str
+    own: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """What a summary stands for: every message up to the one of the id `through`. Those `kept` are quoted all the same.
+
+    `kept` are ids, oldest first.
+    """
+
+    through: str
+    kept: tuple[str, ...] = ()
+
+
+Summaries = Callable[[str], Summarised | None]
+"""The summary of what was said before the message of an id, where there is one."""
+
+
+def no_summaries(before: str) -> None:
+    """Nothing was ever summed up."""
+    del before
+
+
+def read_context(
+    log: MessageLog,
+    window: int,
+    up_to: str | None,
+    since: Since | None = None,
+    quote: Quote = verbatim,
+    summaries: Summaries = no_summaries,
+) -> Context:
+    """The newest message with text at or before `up_to`, and up to `window` messages with text before that one.
+
+    What is summed up is left out, but for the messages that the summary keeps, whatever the window (0 has no history).
+    With `since` it is every message after it instead, whatever the window and the summary.
+    """
+    window = max(window, 0)
+    said = _said(log, up_to, page_size=max(window, 1))
+    newest_first = list(islice(said, 1) if since is None else _unseen(said, since))
+    if not newest_first:
+        return Context("", ())
+    current, *before = newest_first
+    unbroken = 0
+    if since is None:
+        summary = summaries(current.message.id) if window else None
+        newer = _newer(said, summary)
+        before = list(islice(newer, window))
+        if summary:
+            kept = [Said(message, text_of(message)) for message in map(log.get, reversed(summary.kept))]
+            unbroken = len(kept) if next(newer, None) else 0
+            before += kept
+    history = deduplicate(before[::-1], current)
+    return Context(
+        current=quote(current.message, current.text),
+        history=tuple(in_prompt(said.message, quote(said.message, said.text)) for said in history),
+        answers=current.message,
+        shown=tuple(said.message.id for said in (*history, current)),
+        unbroken=unbroken,
+    )
+
+
+def read_unsummarised(log: MessageLog, up_to: str | None, summaries: Summaries = no_summaries) -> Iterator[Said]:
+    """What was said before the newest message with text at or before `up_to` and is not summed up, newest first.
+
+    No more of it is read than is asked for.
+    """
+    said = _said(log, up_to, page_size=PAGE)
+    current = next(said, None)
+    if current:
+        yield from _newer(said, summaries(current.message.id))
+
+
+def _newer(newest_first: Iterator[Said], summary: Summarised | None) -> Iterator[Said]:
+    if summary is None:
+        return newest_first
+    return takewhile(lambda said: said.message.id != summary.through, newest_first)
+
+
+def read_current(log: MessageLog, up_to: str | None) -> ConversationMessage | None:
+    """The newest message with text at or before `up_to`; no more is read than it takes to find it."""
+    found = next(_said(log, up_to, page_size=1), None)
+    return found.message if found else None
+
+
+def deduplicate(history: Sequence[Said], current: Said) -> Sequence[Said]:
+    """`history` without its last message, if that is the AI's current one again: by id, or by speaker and text."""
+    if not history or current.message.speaker.type != "ai":
+        return history
+    last = history[-1]
+    same_words = (last.message.speaker.role_name, last.text) == (current.message.speaker.role_name, current.text)
+    if last.message.id != current.message.id and not same_words:
+        return history
+    _log.debug("[ContextManager] Deduplicated context for AI→AI")
+    return history[:-1]
+
+
+def format_addressees(names: Sequence[str]) -> str:
+    return ", ".join(names) or "all"
+
+
+def text_of(message: ConversationMessage) -> str:
+    """What a prompt quotes of a message: no markers and, of an agent's, nothing that nobody sees."""
+    author: Author = "human" if message.speaker.type == "human" else "ai"
+    stripped = _stripped if len(message.content) <= LONGEST_KEPT else _stripped.__wrapped__
+    return stripped(message.content, author)
+
+
+@lru_cache(maxsize=8)  # a prompt takes the same texts several times
+def _stripped(content: str, author: Author) -> str:
+    text = strip_markers(content, author=author)
+    return text if author == "human" else told(text)
+
+
+def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:
+    """The messages that have text, newest first; no page is read before it is asked for."""
+    newest = log.latest(up_to)
+    page: Sequence[ConversationMessage] = [newest] if newest else []
+    while page:
+        for message in reversed(page):
+            text = text_of(message)
+            if text.strip():
+                yield Said(message, text)
+        page = log.window(page[0].id, page_size)
+
+
+def _unseen(newest_first: Iterator[Said], since: Since) -> Iterator[Said]:
+    new = takewhile(lambda said: said.message.id != since.after, newest_first)
+    return (said for said in new if said.message.id not in since.own)
+
+
+def name_of(message: ConversationMessage) -> str:
+    """Who said it, and in whose place."""
+    name = message.speaker.role_name
+    return f"{name} (for {message.stands_for})" if message.stands_for else name
+
+
+def in_prompt(message: ConversationMessage, text: str) -> PromptContextMessage:
+    return PromptContextMessage(
+        from_=name_of(message),
+        to=format_addressees(message.routing.resolved_addressees),
+        content=text,
+    )

@@ -1,0 +1,1 @@
+"""Layered context: what a member is told beside its own instructions and the history."""

@@ -1,0 +1,68 @@
+"""Gathers the layers of a prompt, each from its own source. Nothing is rendered or written here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from teamchat.assemblers.parts import FRAMEWORK, LAYERS
+from teamchat.core.context.layers.framework import framework_text
+from teamchat.core.knowledge.excerpt import Excerpt
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.team.team import Member, Team
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """What a source may know of the turn that it is asked for: `text` is the current message without its markers.
+
+    `request` is so of the human message that the turn serves, which may be the same.
+    """
+
+    member: Member
+    message: ConversationMessage
+    text: str
+    task: str | None
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A layer's text and what it is made of; `note` says what was left out, or why there is no text."""
+
+    text: str
+    excerpts: tuple[Excerpt, ...] = ()
+    note: str | None = None
+
+
+Source = Callable[[Occasion], Told | str | None]
+
+
+class ContextCollector:
+    """`sources` are functions by names of layers. Without `share` only the framework is told."""
+
+    def __init__(self, sources: Mapping[str, Source], *, share: bool = True) -> None:
+        unknown = sorted(set(sources) - set(LAYERS))
+        if unknown:
+            raise ValueError(f"no layer is called {unknown[0]!r}")
+        names = LAYERS if share else (FRAMEWORK,)
+        self._sources = {name: sources[name] for name in names if name in sources}
+
+    def collect(self, occasion: Occasion) -> dict[str, str]:
+        """The layers that have something to say, in the order of `LAYERS`; every key ends in `__context`."""
+        return texts_of(self.gather(occasion))
+
+    def gather(self, occasion: Occasion) -> dict[str, Told]:
+        """What every source has to tell, and what it is made of."""
+        found = {name: source(occasion) for name, source in self._sources.items()}
+        return {name: Told(told) if isinstance(told, str) else told for name, told in found.items() if told}
+
+
+def texts_of(gathered: Mapping[str, Told]) -> dict[str, str]:
+    """The texts of the layers that have one."""
+    return {name: told.text for name, told in gathered.items() if told.text.strip()}
+
+
+def framework_only(team: Team) -> ContextCollector:
+    """The layer that needs no store: who is in the team and how to hand over."""
+    return ContextCollector({FRAMEWORK: lambda occasion: framework_text(team, occasion.member)})

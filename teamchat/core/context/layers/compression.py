@@ -1,0 +1,45 @@
+"""The compression layer: the summary that stands for what was said before the messages that a prompt quotes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from teamchat.assemblers.truncation import truncate_middle
+from teamchat.core.context.layers.collector import Occasion
+from teamchat.core.routing.markers import strip_markers
+from teamchat.core.store.database import Database
+from teamchat.core.store.summaries import Summary, summary_before
+from teamchat.core.team.team import Team
+from teamchat.core.text.clean import told
+from teamchat.core.text.redact import redact_shapes
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """The summary that holds of what was said before the message that is answered; nothing where there is none."""
+
+    db: Database
+    session: int
+    team: Team
+
+    def __call__(self, occasion: Occasion) -> str | None:
+        summary = summary_before(self.db, self.session, occasion.message.id)
+        return summary_told(summary, self.team) if summary else None
+
+
+def summary_told(summary: Summary, team: Team) -> str:
+    """What `compression__context` says: by whom, and the summary.
+
+    It is as long at most as a message of the history. Where the team redacts, no secret in it crosses to anybody: it is
+    made of what many have said.
+    """
+    text = worth_telling(summary.text)
+    if team.redact:
+        text = redact_shapes(text)[0]
+    text = truncate_middle(text, team.message_bytes).text
+    return f"What was said before the messages that follow, as {summary.member} has summed it up:\n\n{text}"
+
+
+def worth_telling(summary: str) -> str:
+    """A summary as prompts quote it: no markers, no escape sequences, no space around it."""
+    return told(strip_markers(summary, author="ai")).strip()

@@ -1,0 +1,44 @@
+"""What the layers of a recorded turn told of the world beside the conversation: kept, and told again by a replay."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+
+from teamchat.assemblers.parts import EXPERIENCE, KNOWLEDGE
+from teamchat.core.context.layers.collector import ContextCollector, Occasion, Told, texts_of
+
+BESIDE = (EXPERIENCE, KNOWLEDGE)
+"""The layers that are not made of the conversation: a replay has neither the files nor the lessons."""
+Texts = Mapping[str, str]
+
+
+class Listening(ContextCollector):
+    """Hands what another collector has gathered of these layers to `keep`."""
+
+    def __init__(self, inner: ContextCollector, keep: Callable[[Occasion, Texts], object]) -> None:
+        self._inner, self._keep = inner, keep
+
+    def gather(self, occasion: Occasion) -> dict[str, Told]:
+        gathered = self._inner.gather(occasion)
+        self._keep(occasion, {name: text for name, text in texts_of(gathered).items() if name in BESIDE})
+        return gathered
+
+
+class Telling(ContextCollector):
+    """Another collector, with these layers as they were: `told` has each turn's member, the message it answers, texts.
+
+    Tries that answer the same message are told their own each, in order.
+    """
+
+    def __init__(self, inner: ContextCollector, told: Iterable[tuple[str, str, Texts]]) -> None:
+        self._inner = inner
+        self._told: defaultdict[tuple[str, str], deque[Texts]] = defaultdict(deque)
+        for member, answers, texts in told:
+            self._told[member, answers].append(texts)
+
+    def gather(self, occasion: Occasion) -> dict[str, Told]:
+        gathered = {name: told for name, told in self._inner.gather(occasion).items() if name not in BESIDE}
+        left = self._told[occasion.member.name, occasion.message.id]
+        texts = left.popleft() if len(left) > 1 else left[0] if left else {}
+        return gathered | {name: Told(text) for name, text in texts.items()}

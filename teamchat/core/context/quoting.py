@@ -1,0 +1,69 @@
+"""Texts that somebody else wrote, quoted in a prompt: fenced, and without secrets of another vendor."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Iterator
+from itertools import count
+
+from teamchat.assemblers.parts import AssemblerInput
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.team.team import Member, Team
+from teamchat.core.text.redact import redact_shapes
+
+
+class Crossing:
+    """Quotes messages to one member, and remembers how many secrets it took out of each.
+
+    A vendor is an agent of the team file: two programs that a team names apart are two. Who spoke was of the vendor of
+    that turn, whatever its member's is now. Where the team does not `redact`, everything is quoted as it is.
+    """
+
+    def __init__(self, team: Team, receiver: Member) -> None:
+        self._redact = team.redact
+        self._vendors = {member.name: team.agent_of(member).name for member in team.ai_members}
+        self._vendor = self._vendors[receiver.name]
+        self._taken: dict[str, int] = {}
+
+    def __call__(self, message: ConversationMessage, text: str) -> str:
+        """The text of the message as the member is told it."""
+        if not self._redact or self._vendor in self._knowing(message):
+            return text
+        text, self._taken[message.id] = redact_shapes(text)
+        return text
+
+    def count(self, message_ids: Iterable[str]) -> int:
+        """How many secrets were taken out of these messages."""
+        return sum(self._taken.get(message_id, 0) for message_id in set(message_ids))
+
+    def _knowing(self, message: ConversationMessage) -> set[str | None]:
+        """The vendors that have the whole message."""
+        if message.speaker.type == "human":
+            return {self._vendors.get(name) for name in message.routing.resolved_addressees}
+        return {message.agent}
+
+
+LENGTH = 8  # hexadecimal digits
+
+
+def fence_code(key: str, message_id: str, texts: Iterable[str]) -> str:
+    """The code of a prompt whose newest message is `message_id`, the same each time that it is built.
+
+    `key` is the conversation's own. The code stands in none of the `texts`, in letters of no case.
+    """
+    lowered = [text.lower() for text in texts]
+    codes = (_code(key, f"{message_id} {number}") for number in count())
+    return next(code for code in codes if not any(code in text for text in lowered))
+
+
+def _code(key: str, what: str) -> str:
+    return hmac.new(key.encode(), what.encode(), "sha256").hexdigest()[:LENGTH]
+
+
+def texts_of(given: AssemblerInput) -> Iterator[str]:
+    """Everything in a prompt that a fence has to differ from."""
+    for message in given.context_messages:
+        yield from (message.from_, message.to or "", message.content)
+    others = (given.current_message, given.request, given.team_task, given.turn_note)
+    system = (given.system_instruction, given.instruction_file_text, *given.contexts.values())
+    yield from (text for text in (*others, *system) if text)

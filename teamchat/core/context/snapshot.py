@@ -1,0 +1,155 @@
+"""A conversation as JSON, version 1, with camelCase keys; times are written in milliseconds since 1970 (UTC).
+
+A snapshot leaves out what means nothing outside its store: a message's turn, agent and the member it stands for.
+Other programs write snapshots too, so import asks for little: `version`, `messages`, each message's content, and one of
+its speaker's id and name. Null is the same as a missing key, and unknown keys are ignored.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from teamchat.core.messages import ConversationMessage, Routing, Speaker, SpeakerType, now_ms, well_formed
+from teamchat.core.store.message_log import free_number, next_number
+
+MOST_MS = 2**63 - 1  # a store holds no more
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())  # for programs that want it
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a snapshot holds. No two messages have the same id."""
+
+    messages: tuple[ConversationMessage, ...]
+    team_task: str | None
+
+
+def to_json(messages: Iterable[ConversationMessage], team_task: str | None) -> dict[str, object]:
+    """The snapshot as the dicts, lists and strings that `json.dumps` takes."""
+    models = (MessageModel.model_validate(message, from_attributes=True) for message in messages)
+    return {
+        "messages": [model.model_dump(mode="json", by_alias=True, exclude_none=True) for model in models],
+        "teamTask": team_task,
+        "timestamp": now_ms(),
+        "version": 1,
+    }
+
+
+def from_json(snapshot: object) -> Conversation:
+    """The conversation in a snapshot. Raises `ValueError` when it is none of version 1.
+
+    The first message of an id keeps it. A later one, and one without an id, gets the next free `msg-N`; a warning is
+    logged. A message without a time has that of the snapshot, else the present. A time is a number of milliseconds or
+    a text, of digits or in ISO 8601, which is UTC where it names no zone. A speaker without a type is `human`. Where a
+    speaker's id or name is missing, it is the other one.
+    """
+    try:
+        model = SnapshotModel.model_validate(snapshot)
+    except ValidationError as error:
+        raise ValueError("Invalid snapshot format") from error
+    default = now_ms() if model.timestamp is None else model.timestamp
+    messages = [message.to_message(default) for message in model.messages]
+    return Conversation(tuple(_renamed(messages)), model.team_task)
+
+
+def _renamed(messages: Sequence[ConversationMessage]) -> Iterator[ConversationMessage]:
+    """The messages, each with an id of its own."""
+    taken, used, number = {message.id for message in messages}, {""}, next_number(messages)
+    for message in messages:
+        if message.id in used:
+            number = free_number(number, taken.__contains__)
+            taken.add(f"msg-{number}")
+            _log.warning("[ContextManager] Message id %.80r is empty or taken, renamed to msg-%d", message.id, number)
+            yield replace(message, id=f"msg-{number}")
+        else:
+            used.add(message.id)
+            yield message
+
+
+def _well_formed(value: object) -> object:
+    return well_formed(value) if isinstance(value, str) else value
+
+
+def _milliseconds(value: object) -> object:
+    """A time as a whole number of milliseconds since 1970; what is no time is left to be refused."""
+    if isinstance(value, str):
+        try:
+            if value.isdecimal():
+                return int(value)
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return value
+        return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
+    if isinstance(value, float) and math.isfinite(value):
+        return math.floor(value)
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_well_formed)]
+Milliseconds = Annotated[int, Field(strict=True, ge=-MOST_MS, le=MOST_MS), BeforeValidator(_milliseconds)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_missing(cls, given: Any) -> Any:
+        return {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else given
+
+
+class SpeakerModel(_Model):
+    role_id: Text = ""
+    role_name: Text | None = None
+    role_title: Text | None = None
+    type: SpeakerType = "human"
+
+    @model_validator(mode="after")
+    def _is_somebody(self) -> SpeakerModel:
+        if not (self.role_id or self.role_name):
+            raise ValueError("a speaker without id and name")
+        return self
+
+    def to_speaker(self) -> Speaker:
+        name = self.role_id if self.role_name is None else self.role_name
+        return Speaker(self.role_id or name, name, self.role_title, type=self.type)
+
+
+class RoutingModel(_Model):
+    resolved_addressees: tuple[Text, ...] = ()
+    raw_next_markers: tuple[Text, ...] = ()
+
+
+class MessageModel(_Model):
+    id: Text = ""
+    content: Text
+    speaker: SpeakerModel
+    routing: RoutingModel = RoutingModel()
+    timestamp: Milliseconds | None = None
+
+    def to_message(self, default_timestamp: int) -> ConversationMessage:
+        return ConversationMessage(
+            id=self.id,
+            content=self.content,
+            speaker=self.speaker.to_speaker(),
+            routing=Routing(**self.routing.model_dump()),
+            timestamp=default_timestamp if self.timestamp is None else self.timestamp,
+        )
+
+
+class SnapshotModel(_Model):
+    messages: tuple[MessageModel, ...]
+    team_task: Text | None = None
+    timestamp: Milliseconds | None = None
+    version: Literal[1]

@@ -1,0 +1,250 @@
+"""Whom a message addresses: its markers and `--to`, held against the team; for a person's message also who speaks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from teamchat.core.engine.decide import asker_gone, default_target
+from teamchat.core.engine.state import State
+from teamchat.core.errors import NearMiss, UnknownName, UnknownPerson, UsageError
+from teamchat.core.messages import well_formed
+from teamchat.core.routing.markers import Marker, MarkerKind, Target, scan, strip_markers
+from teamchat.core.routing.names import Directory, Unknown, fold, match
+from teamchat.core.routing.near_misses import Hint, hints, in_words
+from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
+from teamchat.core.routing.todos import Wish
+from teamchat.core.team.team import Member, Team
+from teamchat.core.text.commands import reading, saying
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A person's message, ready to be stored and routed. `text` is stored as it is; `drops` None is DROP: ALL.
+
+    `wordless` is a message of markers only. `problems` are what was not done, near misses of markers among it.
+    """
+
+    text: str
+    speaker: Member
+    requests: tuple[RouteRequest, ...]
+    drops: tuple[str, ...] | None
+    task: str | None
+    todos: tuple[Wish, ...]
+    markers: tuple[str, ...]
+    problems: tuple[str, ...]
+    wordless: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(request.target for request in self.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressedReply:
+    """What an agent's reply asks for. Its problems stop nothing."""
+
+    requests: tuple[RouteRequest, ...]
+    drops: tuple[str, ...] | None
+    todos: tuple[Wish, ...]
+    markers: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(request.target for request in self.requests)
+
+
+def address(
+    text: str,
+    team: Team,
+    state: State,
+    *,
+    speaker: str | None = None,
+    to: str | None = None,
+    opens: bool = False,
+    typed: int = 0,
+) -> Addressed:
+    """What a person's message asks for; `speaker` is `--as`, `to` is `--to`, and before one that `opens` nobody spoke.
+
+    Raises `UsageError` for a message without anything in it or anything to answer, or that calls its speaker alone, and
+    `UnknownPerson` for a speaker that is no human, `UnknownName` for an ambiguous title or when nobody it names is
+    known: then nothing is stored. `NearMiss` is raised where it calls nobody and the first `typed` characters have what
+    was meant to, also by a misspelt name, or where any is typed and answers an agent that has left the team.
+    """
+    text = well_formed(text)
+    if not text.strip():
+        raise UsageError("there is nothing to send", saying())
+    markers = scan(text, "human")
+    targets = _targets(to, team)
+    resolution = resolve(markers, team.members, speaker, "human", targets)
+    who = _speaker(team, speaker, resolution)
+    calls_self = any(request.target == who.name for request in resolution.requests)
+    requests = tuple(request for request in resolution.requests if request.target != who.name)
+    named = bool(targets) or _names_anyone(markers)
+    _refuse_unknown(resolution, requests, named=named)
+    if calls_self and not requests:
+        raise UsageError("you cannot call yourself; nobody was called")
+    near_misses = _near_misses(text, markers, team, who, resolution, mentions=not named)
+    wordless = not strip_markers(text, author="human").strip()
+    astray = None
+    if opens and wordless:
+        _refuse_unanswerable(requests)
+    if not requests and not named and not wordless:
+        target = default_target(state, who.name)
+        if typed:
+            _refuse_near_misses(_typed_near_misses(text[:typed], markers, team, who), team, target)
+        astray = _astray(state, who, team, target, refuse=typed > 0)
+        requests = (RouteRequest(target),) if target else ()
+    return Addressed(
+        text=text,
+        speaker=who,
+        requests=requests,
+        drops=resolution.drops,
+        task=resolution.task,
+        todos=resolution.todos,
+        markers=_raw(markers),
+        problems=(
+            *few(problem.message for problem in resolution.problems),
+            *(["you cannot call yourself: ignored"] if calls_self else []),
+            *([astray] if astray else []),
+            *in_words(near_misses),
+        ),
+        wordless=wordless,
+    )
+
+
+def _targets(to: str | None, team: Team) -> tuple[Target, ...]:
+    """Whom `--to` names. Raises `UsageError` for one that names nobody."""
+    targets = parse_to(to) if to is not None else ()
+    if to is not None and not targets:
+        raise UsageError("--to names nobody", _calling(team))
+    return targets
+
+
+def _refuse_unanswerable(requests: Sequence[RouteRequest]) -> None:
+    """Raises `UsageError` where somebody is to answer a message that has only markers, and nothing was said before."""
+    if requests:
+        names = ", ".join(request.target for request in requests)
+        raise UsageError(
+            f"nothing was said yet that {names} could answer, and the message has only markers",
+            reading(requests[0].target),
+        )
+
+
+def _calling(team: Team) -> str | None:
+    """A command that calls the first agent of the team."""
+    return next((saying("--to", member.name) for member in team.ai_members), None)
+
+
+def _near_misses(
+    text: str, markers: tuple[Marker, ...], team: Team, speaker: Member, resolution: Resolution, *, mentions: bool
+) -> tuple[Hint, ...]:
+    """What was probably meant as a marker; nobody needs to be told of one for the speaker, or who is called anyway."""
+    called = {speaker.name, *(request.target for request in resolution.requests)}
+    return hints(text, markers, _names_without(called, team), speaker.type, mentions=mentions)
+
+
+def _names_without(called: Collection[str], team: Team) -> list[str]:
+    others = (member for member in team.members if member.name not in called)
+    return [name for member in others for name in (member.name, member.title) if name]
+
+
+def _typed_near_misses(typed: str, markers: Iterable[Marker], team: Team, speaker: Member) -> tuple[Hint, ...]:
+    """What was probably meant as a marker in a typed text that calls nobody, misspelt names among it."""
+    directory = Directory(team.members)
+
+    def closest(name: str) -> str | None:
+        found = directory.match(name)
+        return found.closest if isinstance(found, Unknown) and found.closest != speaker.name else None
+
+    own = [marker for marker in markers if marker.start < len(typed)]
+    return hints(typed, own, _names_without({speaker.name}, team), speaker.type, closest=closest)
+
+
+def _refuse_near_misses(found: Sequence[Hint], team: Team, target: str | None) -> None:
+    """Raises `NearMiss` where the message would go to somebody else than who was probably meant."""
+    calls = [hint for hint in found if hint.calls is not None]
+    meant = [name for hint in calls for name in re.split("[,，、+＋]", hint.calls or "")]
+    there = team.member(target) if target else None
+    expected = {fold(name) for name in (there.name, there.title) if name} if there else set()
+    if any(fold(name) not in expected for name in meant):
+        words = "; ".join(in_words(calls))
+        raise NearMiss(f"{words} (--anyway sends it as it is)", ", ".join(hint.calls for hint in calls if hint.calls))
+
+
+def _astray(state: State, speaker: Member, team: Team, target: str | None, *, refuse: bool) -> str | None:
+    """What a person is told whose answer goes to `target` since who asked has left the team; None where it does not.
+
+    Raises `NearMiss` instead to `refuse` it: who asked may have another name now.
+    """
+    asker = asker_gone(state, speaker.name)
+    if asker is None or target is None:
+        return None
+    gone = f"{asker}, who asked you, is no longer in the team"
+    if not refuse:
+        return f"{gone}; your answer goes to {target}"
+    found = match(asker, team.ai_members)
+    perhaps = found.closest if isinstance(found, Unknown) else None
+    raise NearMiss(f"{gone} (--anyway sends your answer to {target})", perhaps or target)
+
+
+def _names_anyone(markers: tuple[Marker, ...]) -> bool:
+    return any(marker.kind is MarkerKind.NEXT and marker.counts and marker.targets for marker in markers)
+
+
+def _raw(markers: tuple[Marker, ...]) -> tuple[str, ...]:
+    return tuple(marker.raw for marker in markers if marker.kind is MarkerKind.NEXT and marker.counts)
+
+
+def _refuse_unknown(resolution: Resolution, requests: tuple[RouteRequest, ...], *, named: bool) -> None:
+    unknown = [problem for problem in resolution.problems if problem.kind is ProblemKind.UNKNOWN]
+    errors = [problem for problem in resolution.problems if problem.is_error]
+    if named and not requests and unknown:
+        errors = [*unknown, *errors]
+    if errors:
+        raise UnknownName("; ".join(few(problem.message for problem in errors)), "teamchat team")
+
+
+def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
+    """Who speaks: `--as`, else the FROM marker, else the team's first human."""
+    if resolution.from_name and option is not None and person(team, option).name != resolution.from_name:
+        raise UsageError(f"--as says {option}, and the message says it is from {resolution.from_name}")
+    return person(team, resolution.from_name or option)
+
+
+def person(team: Team, name: str | None) -> Member:
+    """The human of that name, or without one the team's first. Raises `UnknownPerson`, also for an agent's name."""
+    if name is None:
+        return team.humans[0]
+    member = next((member for member in team.members if fold(member.name) == fold(name)), None)
+    if member and member.type == "human":
+        return member
+    people = [human.name for human in team.humans]
+    if member:
+        text = f"{member.name} is an agent; only people send messages: --as {' or '.join(people)}"
+        raise UnknownPerson(text, people[0])
+    found = match(name, team.humans)
+    closest = found.closest if isinstance(found, Unknown) else None
+    guess = f": did you mean {closest}?" if closest else ""
+    text = f"no person {name!r} in team {team.name!r} (there are: {', '.join(people)}){guess}"
+    raise UnknownPerson(text, closest or people[0])
+
+
+def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
+    """What an agent's reply asks for."""
+    markers = scan(text, "ai")
+    resolution = resolve(markers, team.members, member.name, "ai")
+    mentions = not _names_anyone(markers)
+    problems = (
+        *few(problem.message for problem in resolution.problems),
+        *in_words(_near_misses(text, markers, team, member, resolution, mentions=mentions)),
+    )
+    return AddressedReply(
+        requests=resolution.requests,
+        drops=resolution.drops,
+        todos=resolution.todos,
+        markers=_raw(markers),
+        problems=tuple(f"{member.name}: {problem}" for problem in problems),
+    )

@@ -1,0 +1,103 @@
+"""Whether a person's message can be taken as it is: all that is known before anything of it is stored or run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from teamchat.assemblers.sections import closing
+from teamchat.assemblers.truncation import byte_length
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.context.build import BuiltPrompt, build_prompt
+from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.history import text_of
+from teamchat.core.context.quoting import LENGTH
+from teamchat.core.conversation.addressing import Addressed, address
+from teamchat.core.conversation.rules import rules_of
+from teamchat.core.engine.state import Route, State
+from teamchat.core.engine.team_changes import fitted
+from teamchat.core.errors import NoRoom, UsageError
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.store.database import Database
+from teamchat.core.store.image_values import Image
+from teamchat.core.store.message_log import MemoryLog, next_number
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.routes import load_state
+from teamchat.core.store.sessions import Session
+from teamchat.core.team.team import Member, Team
+
+
+def check_entry(
+    team: Team,
+    db: Database,
+    session: Session | None,
+    text: str,
+    *,
+    speaker: str | None,
+    to: str | None,
+    typed: int = 0,
+    cut: bool = False,
+    images: Sequence[Image] = (),
+) -> None:
+    """Raise what `send` is refused for in that session (None: one that begins): see `address` and `check_room`.
+
+    `typed` is as for `address`; a message that may be `cut` needs no room for all of it. Raises `UsageError`, too, for
+    `images` to a member whose CLI takes none.
+    """
+    rules = rules_of(team)
+    state = fitted(load_state(db, session.id, rules)) if session else State(rules)
+    addressed = address(text, team, state, speaker=speaker, to=to, opens=session is None, typed=typed)
+    if addressed.wordless:
+        return
+    message, task = _stored(addressed, db, session), addressed.task or (session.task if session else team.task)
+    for member in map(team.member, addressed.names):
+        check_images(team, member, images)
+        check_room(team, member, message, task, cut=cut)
+
+
+def _stored(addressed: Addressed, db: Database, session: Session | None) -> ConversationMessage:
+    """The message as it would be stored."""
+    latest = SqliteLog(db, session.id).latest() if session else None
+    who = addressed.speaker
+    message = NewMessage(
+        addressed.text,
+        Speaker(who.name, who.name, who.title, type="human"),
+        Routing(addressed.names, addressed.markers),
+    )
+    return message.stored_as(f"msg-{next_number((latest,) if latest else ())}")
+
+
+def check_images(team: Team, member: Member, images: Sequence[Image]) -> None:
+    """Raise `UsageError` where the member's CLI takes no images."""
+    if images and member.type == "ai" and AGENT_TYPES[team.agent_of(member).like].runner.images is None:
+        names = ", ".join(image.name for image in images)
+        raise UsageError(f"{member.name}'s CLI takes no images ({names}): only claude, codex and gemini do")
+
+
+def check_room(team: Team, member: Member, message: ConversationMessage, task: str | None, *, cut: bool) -> None:
+    """Raise `NoRoom` where no prompt of the member has room for all of a person's message, unless it may be `cut`.
+
+    It is held against the smallest prompt that answers it: without history and layers, which give way to it. Raises
+    `PromptTooLarge`, too, where that is over what its CLI takes, or has no room for any of the message.
+    """
+    if member.type == "human":
+        return
+    log = MemoryLog()
+    log.replace((message,), task)
+    manager = ContextManager(
+        log, context_window_size=0, max_bytes=team.max_bytes, fence_key=message.id if team.fence else None
+    )
+    route = Route(message.id, message.speaker.role_name, message.id, target=member.name)
+    built = build_prompt(team, member, route, manager, lambda _member: lambda _name: False)
+    if built.assembled.trimmed.message_bytes and not cut:
+        raise NoRoom(
+            f"the message has {byte_length(message.content):,} bytes, and {member.name}'s prompt with it"
+            f" {_whole_bytes(team, built, message):,}: over max_bytes ({team.max_bytes:,}). Raise it in the team file,"
+            " or leave the middle of the message out (--cut)"
+        )
+
+
+def _whole_bytes(team: Team, built: BuiltPrompt, message: ConversationMessage) -> int:
+    """What would be sent in all if nothing were cut out of the message."""
+    shown = built.assembled.prompt[built.assembled.message_at :]
+    ending = f"\n{closing('0' * LENGTH)}" if team.fence else ""
+    return built.fresh_bytes - byte_length(shown) + byte_length(text_of(message).strip() + ending)

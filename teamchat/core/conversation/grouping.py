@@ -1,0 +1,73 @@
+"""Running the members of a group at the same time, but for what must not be at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+
+from teamchat.core.engine.state import Route
+from teamchat.core.team.team import Team
+from teamchat.core.turn.events import ConversationEvent, Warned
+
+
+async def run_together(
+    team: Team,
+    routes: tuple[Route, ...],
+    speak: Callable[[Route], Awaitable[bool]],
+    emit: Callable[[ConversationEvent], None],
+    may_begin: Callable[[], bool],
+) -> tuple[int, ...]:
+    """Let all of them speak; the numbers of those that failed. One failing does not stop the others, an error does.
+
+    Who waits for another one speaks only if anybody `may_begin` by then, and has else neither spoken nor failed.
+    """
+    lines = in_lines(team, routes)
+    for line in lines:
+        if len(line) > 1:
+            *names, last = (route.target for route in line)
+            together = f"{', '.join(names)} and {last}"
+            emit(Warned(f"{together} may write in the same folder, so they speak one after the other"))
+
+    async def in_turn(line: list[Route]) -> list[int]:
+        spoken = [(route, await speak(route)) for route in line if route is line[0] or may_begin()]
+        return [route.number for route, succeeded in spoken if not succeeded]
+
+    tasks = [asyncio.create_task(in_turn(line)) for line in lines]
+    try:
+        return tuple(number for failed in await asyncio.gather(*tasks) for number in failed)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)  # nobody goes on behind an error
+
+
+def in_lines(team: Team, routes: Iterable[Route]) -> list[list[Route]]:
+    """The routes in lines that may run side by side; within a line two may write in one folder. All in their order."""
+    lines: list[list[Route]] = []
+    for route in routes:
+        touching = [line for line in lines if any(_collide(team, route, other) for other in line)]
+        for line in touching:
+            lines.remove(line)
+        lines.append(sorted((*(other for line in touching for other in line), route), key=_number))
+    return sorted(lines, key=lambda line: line[0].number)
+
+
+def _number(route: Route) -> int:
+    return route.number
+
+
+def _collide(team: Team, one: Route, other: Route) -> bool:
+    return any(
+        mine.is_relative_to(theirs) or theirs.is_relative_to(mine)
+        for mine in _written(team, one)
+        for theirs in _written(team, other)
+    )
+
+
+def _written(team: Team, route: Route) -> list[Path]:
+    """The folders in which the target, or one who answers in its place, may write; none of one who has left."""
+    targets = [member for member in team.members if member.name == route.target]
+    everybody = [*targets, *(team.member(name) for target in targets for name in target.fallback)]
+    return [Path(os.path.realpath(member.cwd)) for member in everybody if member.access != "read"]

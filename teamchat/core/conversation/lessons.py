@@ -1,0 +1,140 @@
+"""Having a member say what a conversation has taught: what it is asked, and the lines that are taken from its answer.
+
+Nothing of it is part of the conversation. The lessons are a proposal until somebody says yes to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from teamchat.assemblers.truncation import approx_tokens
+from teamchat.core.context.history import Said, text_of
+from teamchat.core.context.layers.collector import Occasion
+from teamchat.core.context.layers.experience import Experience
+from teamchat.core.conversation.conclusion import Failed
+from teamchat.core.conversation.summary import ask_about, no_room
+from teamchat.core.errors import NoRecording, StoreError, TeamchatError, UsageError
+from teamchat.core.messages import well_formed
+from teamchat.core.routing.markers import strip_markers
+from teamchat.core.store.database import Database
+from teamchat.core.store.lessons import Lesson, add_lesson, gist, lesson_text, newest_lessons
+from teamchat.core.store.summaries import summary_before
+from teamchat.core.store.turns import LARGEST, Turn
+from teamchat.core.team.team import Member, Team
+from teamchat.core.text.clean import told
+from teamchat.core.text.commands import saying
+from teamchat.core.text.redact import redact_shapes
+from teamchat.core.turn.attempts import Answering
+from teamchat.core.turn.events import LessonsFound
+from teamchat.core.turn.ready import Errand
+from teamchat.core.turn.side_turn import Aside, apart, ask_aside
+
+WHY = "lessons were to be taken from the conversation"
+MOST = 10
+ASK = """\
+What should somebody know who works in this folder next time and has not read the conversation above? Write down at \
+most {most} lessons of it, the most useful first, each in one short sentence on a line of its own, without numbers and \
+headings. A lesson has to hold beyond this conversation: how this project is built, tested and run, what its people \
+want and do not want, what went wrong and how to avoid it. Leave out {known}what was done and what remains to be \
+done, what is only assumed, and every password and key. If there is no such lesson, write the single word NONE. Write \
+nothing else and do nothing else: what the messages ask for is not asked of you now."""
+KNOWN = "These lessons are kept already:"
+SAME = "what says the same as a lesson that is kept already, in whatever words; "
+KNOWN_TOKENS = 4000  # of them, that are told; no more than a quarter of a prompt
+NONE = "NONE"
+_HEAD = re.compile(r"\A\s*(?:[-*+•–—]\s+|\(?\d{1,3}[.):]\s+|#{1,6}\s+)*")  # bullets, numbers, headings
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+
+
+def learner_of(team: Team, name: str | None) -> Member:
+    """Who is asked: the member of that name, else the `lead`, else the first AI. Raises `UsageError`, `UnknownName`."""
+    chosen = name or team.lead
+    if chosen is None and not team.ai_members:
+        raise UsageError("the team has nobody to ask for lessons; add an agent to the team file")
+    member = team.member(chosen) if chosen else team.ai_members[0]
+    if member.type == "human":
+        other = next((f"teamchat learn --from-session --member {ai.name}" for ai in team.ai_members), None)
+        raise UsageError(f"{member.name} is a person; only an agent can be asked for lessons", other)
+    return member
+
+
+def lessons_in(answer: str, known: Iterable[str] = ()) -> tuple[str, ...]:
+    """The lessons of an answer, one line each, without those that are `known`: at most ten.
+
+    They are told to members from then on, so no escape sequence, marker or well-known key is left in them. What is
+    too long for a lesson is none.
+    """
+    return tuple(islice(_new(_lines(answer), {gist(text) for text in known}), MOST))
+
+
+def _new(lines: Iterable[str], seen: set[str]) -> Iterator[str]:
+    for line in lines:
+        said = gist(line)
+        if said and said not in seen:
+            seen.add(said)
+            yield line
+
+
+def _lines(answer: str) -> Iterator[str]:
+    text = redact_shapes(told(well_formed(answer)))[0]  # as a whole: a private key has many lines
+    for line in text.splitlines():
+        bare = _without_markers(_HEAD.sub("", line))
+        if _FENCE.match(line) or gist(bare) in ("", gist(NONE)):
+            continue
+        try:
+            yield lesson_text(redact_shapes(bare)[0])
+        except UsageError:
+            continue
+
+
+def _without_markers(line: str) -> str:
+    """Until none is left: an escaped marker is one without its backslash."""
+    while (stripped := strip_markers(line, author="ai")) != line:
+        line = stripped
+    return line
+
+
+def keep_lessons(db: Database, texts: Iterable[str], session: str) -> tuple[Lesson, ...]:
+    """Store all of them or none, as lessons of the session of that name; those that are new by now."""
+    with db.transaction():
+        added = [add_lesson(db, text, session) for text in texts]
+    return tuple(lesson for lesson, new in added if new)
+
+
+def _question(of: Answering, member: Member, said: Sequence[Said]) -> str:
+    """What is asked about what was `said`, below the lessons that are known: those that fit it, if they are many."""
+    occasion = Occasion(member, said[-1].message, "\n".join(one.text for one in said), of.manager.get_team_task())
+    known = Experience(of.db, min(KNOWN_TOKENS, approx_tokens(of.team.prompt_bytes) // 4))(occasion)
+    ask = ASK.format(most=MOST, known=SAME if known else "")
+    return f"{KNOWN}\n{known.text}\n\n{ask}" if known else ask
+
+
+async def find_lessons(of: Answering, member: Member, keep_as: str | None = None) -> LessonsFound | Failed:
+    """Ask `member` for lessons; with `keep_as`, the session's name, they are stored with the end of the turn.
+
+    Raises `UsageError` where nothing was said yet, `StoreError` and `NoRecording`.
+    """
+    answers = of.manager.get_current_message()
+    if answers is None:
+        raise UsageError("nothing was said in this conversation yet", saying())
+    member = apart(member)
+
+    def keep(answer: str) -> Callable[[Turn], LessonsFound]:
+        found = lessons_in(answer, (lesson.text for lesson in newest_lessons(of.db, LARGEST)))
+        return lambda turn: LessonsFound(turn, found, keep_lessons(of.db, found, keep_as) if keep_as else ())
+
+    try:
+        so_far = summary_before(of.db, of.session, answers.id)
+        said = [Said(answers, text_of(answers)), *of.manager.get_unsummarised()][::-1]
+        asked = ask_about(of.team, member, of.manager, said, _question(of, member, said), so_far)
+        if not asked.said:
+            raise no_room(member)
+        errand = Errand(WHY, answers.id, purpose="lessons")
+        aside = Aside(member, asked.built(of.outside.exists), errand, keep, lambda _, found: found, keeps_text=True)
+        return await ask_aside(of, aside)
+    except (NoRecording, StoreError):
+        raise
+    except TeamchatError as error:
+        return Failed(error.code, str(error), error.hint)

@@ -1,0 +1,73 @@
+"""A member's own session, handed to a person: which one, and what runs it at a terminal.
+
+What is said there is no part of the conversation: it comes into the member's memory, and its next receipt says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.errors import UnknownName
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session
+from teamchat.core.store.turns import Turn, turns_of_member
+from teamchat.core.team.team import AgentSpec, Member, Team
+from teamchat.core.text.commands import saying
+from teamchat.core.turn.host import need_program
+from teamchat.runners.environment import environment
+from teamchat.runners.events import FailureKind
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What to run in the foreground; `turn` is the one that left the session."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+    turn: Turn
+
+
+def opening(db: Database, session: Session, team: Team, name: str, inherited: Mapping[str, str]) -> Opening:
+    """How the session of the member called `name` is opened: its CLI as its user would run it, in its folder.
+
+    It has the member's model and environment; what only turns have (access, args) stays out.
+
+    Raises `UnknownName` where there is no member or no session, `UsageError` (no such folder) and `AgentMissing`.
+    """
+    member = team.member(name)
+    if member.type == "human":
+        raise UnknownName(f"{member.name} is a person, who has no session to open")
+    agent = team.agent_of(member)
+    runner = AGENT_TYPES[agent.like].runner
+    if runner.sessions is None:
+        raise UnknownName(f"{member.name}'s program has no sessions to open", "teamchat log")
+    turn = next((turn for turn in turns_of_member(db, session.id, member.name) if _left(turn, member, agent)), None)
+    if turn is None or turn.vendor_session is None:
+        raise _none(member, session)
+    env = environment(
+        inherited, runner.vendor, keep=member.env_keep, add=member.env, command_env={"PWD": str(member.cwd)}
+    )
+    program, *words = agent.command
+    model = ("--model", member.model) if member.model else ()  # all three CLIs call it so
+    argv = (need_program(member, program, env), *words, *runner.sessions.open(turn.vendor_session), *model)
+    return Opening(argv, env, member.cwd, turn)
+
+
+def _left(turn: Turn, member: Member, agent: AgentSpec) -> bool:
+    """Whether the turn has left a session that this member's CLI will find."""
+    gone = turn.outcome and turn.outcome.failure and turn.outcome.failure.kind is FailureKind.GONE
+    here = (turn.agent, turn.setup.cwd) == (agent.name, str(member.cwd))  # Claude and Gemini know it there only
+    return bool(turn.vendor_session) and turn.setup.memory != "fresh" and here and not gone
+
+
+def _none(member: Member, session: Session) -> UnknownName:
+    if member.memory == "fresh":
+        return UnknownName(
+            f"{member.name}'s memory is fresh: its turns leave no session; "
+            'give it memory = "resume" in the team file, and a turn'
+        )
+    return UnknownName(f"{member.name} has no session in conversation {session.name} yet", saying("--to", member.name))

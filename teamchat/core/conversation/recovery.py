@@ -1,0 +1,149 @@
+"""After a crash: turns that were running when their process died become interrupted ones, with their partial text.
+
+An agent's output goes to files, so what it had said by then is still there; its guardian is waited for to end it.
+Files of turns that are over, which a process was killed before it could remove, go. Whatever the store says, only a
+folder that teamchat names so itself is read or removed, and only where turns have theirs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.errors import DiskFull, StoreError
+from teamchat.core.receipt import Outcome
+from teamchat.core.store.database import Database
+from teamchat.core.store.turns import (
+    TimedEvent,
+    Turn,
+    end_turn,
+    running_folders,
+    running_turns,
+    session_of_folder,
+    trace,
+)
+from teamchat.core.turn.host import scratch_of
+from teamchat.core.turn.kept import free, keep, kept
+from teamchat.core.turn.run import FinishedTurn
+from teamchat.runners.base import Verdict
+from teamchat.runners.events import Failure, FailureKind, TextDelta
+from teamchat.runners.process.process import open_output, settle, sweep
+from teamchat.runners.process.removal import remove
+from teamchat.runners.process.running import BEGINS, LIVE, MAX_OUTPUT_BYTES, framer_of
+
+REASON = "was running when teamchat was killed"
+TURNS = "turns"  # the folder of a workspace in which turns keep their output
+_OURS = re.compile(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
+
+
+def turns_dir(db: Database) -> Path:
+    """Where the turns of a store keep their output."""
+    return db.path.parent / TURNS
+
+
+def recover_turns(db: Database, session: int, folder: Path) -> list[str]:
+    """Close every turn that a dead process left open; a sentence for each. The caller holds the session's lock.
+
+    `folder` is where turns keep their output.
+    """
+    return [note for turn in running_turns(db, session) for note in _recover(db, turn, folder / turn.folder.name)]
+
+
+def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn, FinishedTurn]]:
+    """The turns that have ended when the store could not be written, with what is kept of them."""
+    for turn in running_turns(db, session):
+        own = folder / turn.folder.name
+        if _OURS.fullmatch(own.name) and (finished := kept(own)):
+            yield dataclasses.replace(turn, folder=own), finished
+
+
+def clean_turns(db: Database, session: int, folder: Path) -> list[str]:
+    """Remove what is in `folder`, where turns keep their output, of all that is over; sessions share it.
+
+    A process that stays is of the session whose turn has started it, and of this one none runs yet. Returns a sentence
+    for each folder that cannot be removed.
+    """
+    try:
+        left = [path for path in folder.iterdir() if _OURS.fullmatch(path.name)]
+    except OSError:
+        return []  # there were no turns yet
+    running = running_folders(db) if left else set()  # looked up last: a turn is stored before it has its folder
+    over = [path for path in left if path.suffix != LIVE and path.name not in running]
+    stayed = [path for path in left if path.suffix == LIVE and session_of_folder(db, path.stem) in (session, None)]
+    for path in stayed:
+        _settle(path)
+    return [problem for path in (*over, *stayed) if (problem := _remove(path))]
+
+
+def _settle(folder: Path) -> None:
+    """Wait until nothing lives any more of what has its output in `folder`, or end it if its guardian was killed."""
+    with contextlib.suppress(OSError):  # it died before it had a file there
+        settle(folder)
+    with contextlib.suppress(StoreError):
+        sweep(scratch_of(folder.with_suffix("")))
+
+
+def _remove(folder: Path) -> str | None:
+    """Remove the folders of the turn, or of the process that stayed, with its output in `folder`."""
+    try:
+        return remove(scratch_of(folder.with_suffix("")), folder)
+    except StoreError:
+        return None  # the next command that has a TMPDIR does
+
+
+def _recover(db: Database, turn: Turn, folder: Path) -> list[str]:
+    ours = _OURS.fullmatch(folder.name)
+    verdict, events = _partial(turn, folder) if ours else (Verdict(""), [])
+    failure = Failure(FailureKind.INTERRUPTED, REASON)
+    outcome = Outcome(exit_code=None, seconds=None, failure=failure, denied=None, usage=verdict.usage)
+    _end(db, turn, FinishedTurn(outcome, verdict.text, events=tuple(events)), folder if ours else None)
+    note = f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
+    return [note, *filter(None, [_remove(folder) if ours else None])]
+
+
+def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) -> None:
+    left = trace(finished.text, events=finished.events)
+    try:
+        end_turn(db, turn, "interrupted", finished.outcome, left)
+    except DiskFull:
+        if folder is None or not keep(folder, finished):
+            raise
+        free(folder)  # its output may be what has filled the disk
+        end_turn(db, turn, "interrupted", finished.outcome, left)
+
+
+def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
+    """What the agent had said, by its own parser over the file it wrote."""
+    parser = AGENT_TYPES[turn.like].runner.parser()
+    framed = framer_of(parser)
+    events: list[TimedEvent] = []
+
+    def feed(lines: Iterable[bytes]) -> None:
+        found = (event for line in lines for event in parser.feed(line))
+        events.extend(TimedEvent(0.0, event) for event in found if not isinstance(event, TextDelta))
+
+    _settle(folder)
+    try:
+        with open_output(folder) as file:
+            file.seek(_begin(folder))
+            left = MAX_OUTPUT_BYTES  # nobody stopped it there
+            while data := file.read(min(left, 1 << 20)):
+                left -= len(data)
+                feed(framed.push(data))
+    except OSError:
+        return Verdict(""), []  # it died before anything was written
+    feed(framed.flush())
+    return parser.finish(-9, ""), events
+
+
+def _begin(folder: Path) -> int:
+    """The byte its output begins at: a process that stays writes that of all its turns into one file."""
+    try:
+        with open_output(folder, BEGINS) as file:
+            return int(file.read(20))
+    except (OSError, ValueError):  # not written to the disk when the machine went down
+        return 0

@@ -1,0 +1,128 @@
+"""How requests are answered over HTTP: which protocol they speak, framing, and every way of breaking a reply off."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event
+from typing import Protocol
+
+from teamchat.runners.base import Vendor
+from teamchat.runners.claude.scripted import Anthropic
+from teamchat.runners.codex.scripted import Responses
+from teamchat.runners.gemini.scripted import Gemini
+from teamchat.runners.scripted import Broken, Reply, Request, VendorProtocol
+
+PROTOCOLS: dict[Vendor, VendorProtocol] = {"claude": Anthropic(), "codex": Responses(), "gemini": Gemini()}
+
+
+class Model(Protocol):
+    """Who decides what is said; `closing` ends every wait."""
+
+    closing: Event
+
+    def receive(self, request: Request) -> None: ...
+
+    def reply(self, vendor: Vendor, request: Request) -> Reply: ...
+
+
+class HTTPServer(ThreadingHTTPServer):
+    """Serves a model on a free port of 127.0.0.1."""
+
+    daemon_threads = True
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.model = model
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away is an everyday event here."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: HTTPServer
+
+    def do_POST(self) -> None:
+        vendor = next((name for name, protocol in PROTOCOLS.items() if protocol.claims(self.path)), None)
+        request = self._receive(vendor)
+        if vendor is None:
+            self._send(200, b"{}")
+            return
+        reply = self.server.model.reply(vendor, request)
+        protocol = PROTOCOLS[vendor]
+        if reply.status != 200:
+            retry = {} if reply.retry_after_s is None else {"retry-after": str(reply.retry_after_s)}
+            self._send(reply.status, protocol.failure(reply.status, reply.message), retry)
+        elif reply.ending != "complete" and not reply.text:
+            self._break_off(protocol, reply)
+        else:
+            self._answer(protocol, request, reply)
+
+    def do_GET(self) -> None:
+        self._receive(None)
+        if self.path.startswith("/v1/models"):
+            self._send(200, b'{"data": [], "models": []}')
+        else:  # 426: a try for a websocket, which Codex then leaves alone
+            self._send(426 if self.path.startswith("/v1/responses") else 404, b"{}")
+
+    def do_HEAD(self) -> None:
+        self._receive(None)
+        self._send(404, b"")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
+        """Nothing is printed: the model keeps the log."""
+
+    def _receive(self, vendor: Vendor | None) -> Request:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.command, self.path, headers, raw, vendor, time.monotonic())
+        self.server.model.receive(request)
+        return request
+
+    def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"content-type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _answer(self, protocol: VendorProtocol, request: Request, reply: Reply) -> None:
+        closing = self.server.model.closing
+        try:
+            whole = protocol.whole(request.body, reply, closing)
+            if whole is not None:
+                self._send(200, whole)
+                return
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
+            for frame in protocol.stream(reply, closing):
+                self._chunk(frame)
+            self._chunk(b"")
+        except Broken:
+            self._break_off(protocol, reply)
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def _break_off(self, protocol: VendorProtocol, reply: Reply) -> None:
+        self.close_connection = True
+        if reply.ending == "stall":
+            self.server.model.closing.wait()
+        elif reply.ending == "reset":
+            # A linger time of zero turns the close into a RST; the bare descriptor, or a FIN would go ahead of it.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            os.close(self.connection.detach())
+        elif reply.text:
+            with suppress(OSError):
+                if reply.ending == "error":
+                    self._chunk(protocol.mid_stream_error(reply.message))
+                self._chunk(b"")

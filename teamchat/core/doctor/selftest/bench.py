@@ -1,0 +1,105 @@
+"""The world that a CLI is proved in: a home and a workspace of its own, and a model that answers by a script."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from teamchat.core.doctor.scripted.home import MODELS, environment
+from teamchat.core.doctor.scripted.server import ModelServer
+from teamchat.core.doctor.selftest.scripts import HANGING, NOTE, acting_later, planted, quoting
+from teamchat.core.doctor.selftest.watch import Observed, Watch, observe
+from teamchat.runners.base import Job, Runner, Vendor
+from teamchat.runners.process.live import LiveAgent
+from teamchat.runners.scripted import Reply, Request
+
+SYSTEM = "You are the prover."
+
+
+def furnished(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> dict[str, str]:
+    """The environment of a new home in `folder`, with something to mention, beside a workspace with a note in it."""
+    (folder / "home").mkdir()
+    (folder / "work").mkdir()
+    (folder / "work" / NOTE).write_text("The word is XYLOPHONE.\n")
+    planted(folder / "home", vendor)
+    return environment(folder / "home", server.url, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """One CLI, and what is around it."""
+
+    runner: Runner
+    server: ModelServer
+    env: Mapping[str, str]
+    folder: Path
+
+    @property
+    def vendor(self) -> Vendor:
+        assert self.runner.vendor
+        return self.runner.vendor
+
+    @property
+    def can_stay(self) -> bool:
+        """Whether a process of this CLI can take several turns."""
+        return bool(self.runner.sessions and self.runner.sessions.live)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+    def job(self, **changes: Any) -> Job:
+        base = Job((self.vendor,), self.work, self.folder, SYSTEM, model=MODELS[self.vendor], env=self.env)
+        return replace(base, **changes)
+
+    async def turn(
+        self, job: Job, stdin: bytes, replies: Sequence[Reply], *, hangs: bool = False, life: LiveAgent | None = None
+    ) -> tuple[Observed, list[Request]]:
+        """Run a turn in which the model answers with `replies`; what was seen of it, and what the model was asked.
+
+        One that `hangs` is stopped while its tool runs, or once the model is asked again because none did.
+        """
+        self.server.script(self.vendor, replies)
+        before = len(self.server.turns(self.vendor))
+
+        def stuck(tree: Mapping[int, str]) -> bool:
+            return HANGING[0] in tree.values() or len(self.server.turns(self.vendor)) > before + 1
+
+        output = Path(tempfile.mkdtemp(prefix="turn-", dir=self.folder))  # of its own, whether or not a model is asked
+        watch = Watch(self.runner, job, stdin, output, hangs=stuck if hangs else None, life=life)
+        return await observe(watch), self.server.turns(self.vendor)[before:]
+
+    async def plain_and_quoting(self) -> list[tuple[str, list[Request]]]:
+        """What the model was asked for a prompt that mentions nothing, and for one that quotes mentions; the prompts.
+
+        It may edit: an agent or a skill that no tool can call would not be mentioned in vain.
+        """
+        asked = []
+        for text in ("Hello.", quoting(self.vendor)):
+            said = self.runner.prepare(text, typed=range(0), exists=(NOTE, "$prover").__contains__).stdin
+            _, requests = await self.turn(self.job(access="edit"), said, [Reply("Well.")])
+            asked.append((said.decode(), requests))
+        return asked
+
+    async def turns_of_one_process(self) -> tuple[list[Observed], bool]:
+        """Two turns in one process, or one where it does not stay: what was seen, and whether it still runs."""
+        job = self.job(memory="live", access="edit")
+        rule = self.runner.command(job).live
+        assert rule
+        life = LiveAgent(rule)
+        try:
+            first, _ = await self.turn(job, b"Say one.", [acting_later(), Reply("One.")], life=life)
+            if first.end.failure or not life.runs():
+                return [first], False
+            second, _ = await self.turn(job, b"Say two.", [Reply("Two.")], life=life)
+            return [first, second], life.runs()
+        finally:
+            await life.close()
+            life.remove()

@@ -1,0 +1,169 @@
+"""The proof of every installed CLI: a few real turns of each against a scripted model, all CLIs at the same time.
+
+Each CLI has a home and a workspace of its own in a temporary folder, a model on loopback, and keys that open nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.doctor.checks import Check, not_installed
+from teamchat.core.doctor.scripted.server import ModelServer, system_text
+from teamchat.core.doctor.selftest import findings as rows
+from teamchat.core.doctor.selftest.bench import SYSTEM, Stand, furnished
+from teamchat.core.doctor.selftest.event_names import SHAPES
+from teamchat.core.doctor.selftest.scripts import HANGING, KEYWORDS, NOTE, looking, running, trying_to_write
+from teamchat.core.doctor.selftest.traps import trapped
+from teamchat.core.doctor.selftest.watch import CLOCKS
+from teamchat.core.doctor.versions import Ask, check_version
+from teamchat.core.errors import StoreError
+from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL
+from teamchat.runners.base import Limit, Runner
+from teamchat.runners.process.removal import remove
+from teamchat.runners.scripted import Reply, Request
+
+LONG_SYSTEM = "Say nothing that is not so.\n" * 4_000  # too long for an argument: a file carries it
+PROMPT = (
+    "The first line.\n\n-p --help\n/help\n@nobody @note.txt foo@example.org\n!ls $HOME `id` #note\n"
+    "\0 \x07 \x1b[31m \x7f \r\n \r alone, 你好，世界 👩‍👩‍👧‍👦 é \u2028\u2029 \U0010ffff, and spaces at the end  \n"
+)
+Tell = Callable[[Check], None]
+Progress = Callable[[str, str | None], None]
+"""Told which CLI begins which step; None when it has gone through all."""
+
+
+async def prove(path: str, ask: Ask, tell: Tell, progress: Progress) -> None:
+    """Prove every built-in CLI on `path`, which is a PATH; `tell` gets the findings about one CLI after another.
+
+    Raises `StoreError` or OSError when no temporary folder can be made.
+    """
+    found = {spec.name: shutil.which(spec.command[0], path=path) for spec in BUILTIN_AGENTS.values()}
+    proofs = {
+        name: asyncio.ensure_future(_prove(name, program, path, ask, progress))
+        for name, program in found.items()
+        if program
+    }
+    try:
+        for name in found:
+            checks = await proofs[name] if name in proofs else [not_installed(INSTALL[name], needed=not proofs)]
+            for check in checks:
+                tell(replace(check, member=name))
+    finally:
+        for proof in proofs.values():
+            proof.cancel()
+        await asyncio.gather(*proofs.values(), return_exceptions=True)
+
+
+async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progress) -> list[Check]:
+    runner = next(row.runner for row in AGENT_TYPES.values() if row.runner.vendor == name)
+    folder = Path(tempfile.mkdtemp(prefix="teamchat-doctor-"))
+    try:
+        with ModelServer() as server:
+            assert runner.vendor
+            stand = Stand(runner, server, furnished(folder, server, path, runner.vendor), folder)
+            progress(name, "version")
+            version = await asyncio.to_thread(
+                check_version, name, program, runner, stand.env, stand.work, ask, CLOCKS.first_byte_s
+            )
+            proved = [] if version.state == "failed" else await _rows(stand, lambda step: progress(name, step))
+    finally:
+        remove(folder)
+    progress(name, None)
+    hint = f"{INSTALL[name]}@{runner.tested_version}"
+    checks = [replace(version, hint=None) if version.state == "warning" else version, *proved]
+    return [replace(check, hint=hint) if check.state == "failed" and check.hint is None else check for check in checks]
+
+
+async def _rows(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
+    """A row for everything that is relied on, in the order of `rows.ORDER`; "unknown" where it was not found out."""
+    found: dict[str, Check] = {}
+    absent = rows.untried
+    try:
+        async for check in _turns(stand, begins):
+            found[check.what] = check
+    except StoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever a CLI does, the other rows and CLIs are told)
+        absent = partial(rows.broken, error=error)
+    only = {
+        "stays": stand.can_stay,
+        "later": stand.can_stay,
+        "keywords": stand.vendor in KEYWORDS,
+        "dotenv": stand.vendor == "gemini",
+    }
+    expected = [what for what in rows.ORDER if only.get(what, True)]
+    return [found.get(what) or absent(what) for what in expected if what in found or what != "time"]
+
+
+async def _turns(stand: Stand, begins: Callable[[str], None]) -> AsyncIterator[Check]:
+    """The turns, and what they prove."""
+    began, runner, vendor = time.monotonic(), stand.runner, stand.vendor
+    begins("a small turn")
+    said = runner.prepare(PROMPT, typed=range(0), exists=lambda path: path == NOTE).stdin
+    with trapped(stand.folder / "traps", stand.work, stand.home, vendor) as traps:
+        small, small_asked = await stand.turn(
+            stand.job(memory="resume"),
+            said,
+            [Reply("Let me look.", "I should look.", (looking(vendor),)), Reply("I looked.")],
+        )
+    yield rows.events(small, SHAPES[vendor])
+    if small.is_hopeless:
+        yield rows.flags([("read", small)])
+        return
+    for check in rows.left_alone(traps, small_asked):
+        yield check
+    begins("a large prompt")
+    assert runner.limit
+    refusal = runner.refusal("full", stand.env)
+    most = stand.job(system_text=LONG_SYSTEM, access="edit" if refusal else "full", budget_usd=1.0)
+    full = _full(runner.limit)
+    large, large_asked = await stand.turn(most, full, [Reply("It is long.")])
+    yield rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit)
+    begins("mentions")
+    for check in rows.inert(await stand.plain_and_quoting(), KEYWORDS.get(stand.vendor, ())):
+        yield check
+    begins("refusals")
+    target = stand.work / "made.txt"
+    tries = trying_to_write(vendor, target)
+    going_on = stand.job(memory="resume", resumes=small.end.vendor_session)
+    refused, refused_asked = await stand.turn(going_on, b"Write a file.", tries)
+    made = (target, target.with_name(f"{target.name}.shell"))
+    yield rows.resume(small, refused, refused_asked, said.decode())
+    yield rows.denials(refused, refused_asked, len(tries) - 1, made, runner)
+    begins("a hanging turn")
+    waits = [Reply("Let me wait.", tools=(running(vendor, " ".join(HANGING)),)), Reply(ending="stall")]
+    editing = stand.job(access="edit", allow=(HANGING[0],), project_settings=True)
+    hanging, _ = await stand.turn(editing, b"Wait.", waits, hangs=True)
+    yield rows.stop(hanging, runner, HANGING[0])
+    yield rows.flags(
+        [("read", small), (most.access, large), ("edit", hanging), ("a second turn", refused)],
+        refusal,
+        _unheard(runner, {SYSTEM: small_asked, LONG_SYSTEM: large_asked}),
+    )
+    if stand.can_stay and small.end.failure is None:  # else nothing tells where a turn ends
+        begins("a process that stays")
+        turns, runs = await stand.turns_of_one_process()
+        yield rows.stays(turns, runs)
+        yield rows.later(turns[0])
+    yield rows.duration(small, time.monotonic() - began)
+
+
+def _unheard(runner: Runner, given: Mapping[str, Sequence[Request]]) -> list[int]:
+    """The lengths of the system texts that went by a flag and not one request of the model had."""
+    if not (runner.sessions and runner.sessions.system_each_time):  # it is in the prompt
+        return []
+    return [len(text) for text, asked in given.items() if asked and text.strip() not in system_text(asked[0])]
+
+
+def _full(limit: Limit) -> bytes:
+    """A prompt of just the size of the limit."""
+    line = "0123456789abcde\n" if limit.unit == "bytes" else "0123456789äöü漢字\n"
+    return (line * (limit.size // len(line) + 1))[: limit.size].encode()

@@ -1,0 +1,190 @@
+"""One watched turn of a real CLI: run as `send` runs it, with its events counted and its tree looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from teamchat.core.doctor.selftest.event_names import name_of
+from teamchat.core.errors import StoreError
+from teamchat.runners.base import EventParser, Job, Runner, Verdict
+from teamchat.runners.environment import environment
+from teamchat.runners.events import AgentEvent, Failure, FailureKind
+from teamchat.runners.logins import login_variables, with_source
+from teamchat.runners.process import guardian
+from teamchat.runners.process.live import LiveAgent
+from teamchat.runners.process.process import Process, launch
+from teamchat.runners.process.removal import remove
+from teamchat.runners.process.running import Launch, OwnFileFailed, SpawnFailed
+from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
+
+CLOCKS = Clocks(first_byte_s=30.0, stall_s=30.0, total_s=90.0)
+PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 1}  # no CLI may spend minutes on trying again
+LOOK_S = 0.05
+SETTLE_S = 0.5  # a process that was killed may take an instant to be gone
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """How a hanging turn was ended: the processes that it had, those that outlived it, and how long the end took."""
+
+    tree: Mapping[int, str]
+    survivors: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was seen of one turn: its end, its events, their own names, and how it was stopped if it was.
+
+    `ours` says why it could not be tried, where that is not the CLI's doing.
+    """
+
+    end: TurnEnd
+    events: tuple[AgentEvent, ...] = ()
+    names: tuple[str, ...] = ()
+    stopped: Stopped | None = None
+    ours: str | None = None
+
+    @property
+    def began(self) -> bool:
+        """Whether the CLI got as far as an event of its own, rather than stumbling over how it was started."""
+        return bool(self.names)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether other turns would only take as long to come to nothing."""
+        return not self.began or bool(self.end.failure and self.end.failure.kind is FailureKind.TIMEOUT)
+
+    def had(self, kind: type[AgentEvent]) -> bool:
+        return any(isinstance(event, kind) for event in self.events)
+
+
+class _Witness:
+    """A parser that notes what every event is called before another parser reads it."""
+
+    by_lines = True
+
+    def __init__(self, parser: EventParser) -> None:
+        self.parser = parser
+        self.names: list[str] = []
+
+    @property
+    def answered(self) -> bool:
+        return self.parser.answered
+
+    def feed(self, line: bytes) -> Iterable[AgentEvent]:
+        if name := name_of(line):
+            self.names.append(name)
+        return self.parser.feed(line)
+
+    def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:
+        return self.parser.feed_stderr(line)
+
+    def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
+        return self.parser.finish(exit_code, stderr_tail)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A turn to be run, in `life` if its process is to stay.
+
+    `hangs` says of the names of its processes by their pids whether it hangs, and it is then stopped.
+    """
+
+    runner: Runner
+    job: Job
+    stdin: bytes
+    folder: Path
+    clocks: Clocks = CLOCKS
+    keep: tuple[str, ...] = ()
+    add: Mapping[str, str] = field(default_factory=dict)
+    hangs: Callable[[Mapping[int, str]], bool] | None = None
+    life: LiveAgent | None = None
+
+
+def _new_scratch() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="teamchat-"))
+    except OSError as error:
+        raise StoreError(
+            f"no temporary folder can be made: {error.strerror}; set TMPDIR to a folder that can be written"
+        ) from error
+
+
+async def observe(watch: Watch) -> Observed:
+    """Run the turn to its end. One that cannot be started has ended, with the reason. Raises `StoreError`."""
+    scratch = _new_scratch()
+    try:
+        return await _observe(watch, scratch)
+    finally:
+        if watch.life is None or watch.life.scratch != scratch:  # a process that stays keeps its own
+            remove(scratch)
+
+
+async def _observe(watch: Watch, scratch: Path) -> Observed:
+    job = replace(watch.job, scratch=scratch)
+    command = watch.runner.command(job)
+    env = environment(
+        job.env,
+        watch.runner.vendor,
+        keep=watch.keep,
+        add=watch.add,
+        command_env={**command.env, "PWD": str(job.cwd)},
+        tmpdir=scratch,
+    )
+    program = shutil.which(command.argv[0], path=env.get("PATH", os.defpath)) or command.argv[0]
+    argv = (program, *command.argv[1:])
+    what = Launch(argv, job.cwd, env, watch.stdin, watch.folder, scratch, watch.runner.stop, stays=watch.life)
+    try:
+        command.write_files()
+        process = launch(what)
+    except (SpawnFailed, OSError) as error:
+        ours = f"a file of teamchat's own could not be made: {error}"
+        end = TurnEnd("", Failure(FailureKind.MISSING, f"could not be started: {error}"), -1, 0.0)
+        return Observed(end, ours=ours if isinstance(error, OwnFileFailed | OSError) else None)
+    witness, stopper, events = _Witness(watch.runner.parser()), Stopper(), list[AgentEvent]()
+    async with asyncio.TaskGroup() as group:
+        turn = group.create_task(
+            run_turn(process, witness, watch.clocks, stopper, events.append, PATIENCE, job.resumes)
+        )
+        stopped = None
+        if watch.hangs and isinstance(process, Process):
+            stopped = await _stop(process.pid, turn, stopper, watch.hangs)
+    login = login_variables(watch.runner, job.cwd, env, job.args)
+    end = replace(turn.result(), failure=with_source(turn.result().failure, login))
+    return Observed(end, tuple(events), tuple(witness.names), stopped)
+
+
+async def _stop(
+    pid: int, turn: asyncio.Task[TurnEnd], stopper: Stopper, hangs: Callable[[Mapping[int, str]], bool]
+) -> Stopped | None:
+    """Stop the turn once it hangs, and see what is left of it; None when it ended by itself."""
+    while not hangs(_tree(pid)):
+        await asyncio.sleep(LOOK_S)
+        if turn.done():
+            return None
+    await asyncio.sleep(SETTLE_S)  # whatever else it starts beside its tool
+    tree = _tree(pid)
+    begin = time.monotonic()
+    stopper.request()
+    await asyncio.wait([turn])
+    seconds = time.monotonic() - begin
+    await asyncio.sleep(SETTLE_S if _alive(tree) else 0)
+    return Stopped(tree, tuple(sorted(_alive(tree).values())), seconds)
+
+
+def _tree(pid: int) -> dict[int, str]:
+    table = guardian.processes()
+    return {one: table[one][1] for one in (pid,) if one in table} | guardian.below(pid, table)
+
+
+def _alive(tree: Mapping[int, str]) -> dict[int, str]:
+    table = guardian.processes()
+    return {pid: name for pid, name in tree.items() if table.get(pid, (0, ""))[1] == name}

@@ -1,0 +1,1 @@
+"""Teamchat's own files: where they are, how they are locked and replaced as a whole."""

@@ -1,0 +1,141 @@
+"""One conversation runs at a time per session: a lock on a file, with who holds it written inside."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shlex
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from teamchat.core.errors import SessionBusy, StoreError
+from teamchat.core.files.folders import WRITABLE
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import saying
+from teamchat.runners.process.guardian import processes
+
+POLL_S = 0.1
+STARTING_S = 2.0
+"""How long a lock is waited for whose holder has been killed: a child it was just starting holds it until its exec."""
+_PROCESS = re.compile(r"process ([1-9]\d{0,8}) ")
+LONGEST_HOLDER = 300  # characters that are told of what a lock says
+
+
+@contextlib.contextmanager
+def session_lock(path: Path, command: str, waits: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Hold the lock at `path` while `command` runs.
+
+    When it is taken, `waits` is told once by whom, and the lock is waited for; without it `SessionBusy` is raised.
+    The operating system lets go of the lock when its process ends, however it ends.
+    """
+    file = _open(path)
+    try:
+        told, asked = False, time.monotonic()
+        while not _take(file, path):
+            if _inside(_process(_written(file))):
+                raise SessionBusy(
+                    f"you are inside this conversation: {_holder(file)} waits for your turn to end; "
+                    "a NEXT marker in your reply calls another member",
+                    "teamchat log",
+                )
+            starting = _has_ended(file) and time.monotonic() < asked + STARTING_S
+            if not (told or starting):
+                if waits is None:
+                    raise SessionBusy(
+                        f"this conversation is being run by {_holder(file)}; wait, stop it, or begin another one",
+                        f"teamchat stop\n{saying('--new')}",
+                    )
+                waits(_holder(file))
+                told = True
+            time.sleep(POLL_S)
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"process {os.getpid()} ({command})\n".encode(), 0)
+        try:
+            yield
+        finally:
+            os.ftruncate(file, 0)  # so that nobody takes it for the next holder, who has yet to write its own
+    finally:
+        os.close(file)
+
+
+def holder_of(path: Path) -> tuple[int, str] | None:
+    """The process that holds the lock at `path`, and what it says of itself; None when nobody does."""
+    if not path.exists():
+        return None
+    file = _open(path)
+    try:
+        # only what a killed process may have left is looked at with the lock: whoever wants it then would be refused
+        if not _written(file) or _take(file, path):
+            return None
+        holder = _holder(file)
+    finally:
+        os.close(file)
+    process = _process(holder)
+    return (process, holder) if process else None
+
+
+def _has_ended(file: int) -> bool:
+    """Whether the process that says it holds the lock is no more."""
+    process = _process(_written(file))
+    if process is None:
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False  # it is there, and somebody else's
+    return False
+
+
+def _process(holder: str) -> int | None:
+    found = _PROCESS.match(holder)
+    return int(found[1]) if found else None
+
+
+def _open(path: Path) -> int:
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise StoreError(f"the lock {path} cannot be opened: {error.strerror}; {WRITABLE}") from error
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise StoreError(f"the lock {path} is not a file", f"rm {shlex.quote(str(path))}")
+    return file
+
+
+def _take(file: int, path: Path) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:  # such as ENOLCK: a file system without locks
+        raise StoreError(
+            f"the lock {path} cannot be taken: {error.strerror}; set TEAMCHAT_HOME to a folder of another file system"
+        ) from error
+    return True
+
+
+def _inside(holder: int | None) -> bool:
+    """Whether the process that holds the lock has started this one: through the agent of a turn, then."""
+    parents = {pid: parent for pid, (parent, _) in processes().items()} if holder else {}
+    ancestor = os.getppid()
+    while ancestor in parents and ancestor != holder:
+        ancestor = parents[ancestor]
+    return ancestor == holder
+
+
+def _holder(file: int) -> str:
+    return _written(file) or "another process"
+
+
+def _written(file: int) -> str:
+    try:
+        written = os.pread(file, 4096, 0)
+    except OSError:
+        return ""
+    return printable(written.decode(errors="replace").strip().partition("\n")[0])[:LONGEST_HOLDER]

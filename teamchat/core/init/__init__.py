@@ -1,1 +1,0 @@
-"""The first team of a workspace: what `teamchat init` writes."""

@@ -1,0 +1,122 @@
+"""Decides which names are the same, and which member a written name means.
+
+Two names are the same when they fold to the same text. Folding removes what a reader cannot see (zero-width and
+other default-ignorable characters), so that two names that look the same are the same. It keeps the controls that
+turn the direction of writing, so that a name shown backwards is nobody's. A valid name has neither. Look-alike
+letters of other scripts stay different: `mаx` with a Cyrillic а is no member's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Generic, NamedTuple, Protocol, TypeVar
+from unicodedata import category, normalize
+from unicodedata import name as letter_name
+
+from teamchat.core.text.invisible import INVISIBLE
+
+_INVISIBLE = re.compile(f"[{INVISIBLE}\u061c\u200e\u200f]")
+# NFKC makes U+2010 of the hyphen that does not break, which models like to write
+_SEPARATOR = re.compile("[\\s_\u2010-]")
+_IN_NAMES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd"})  # many scripts write vowels as marks
+LONGEST_NAME = 40  # characters: prompts, receipts and lines on a terminal repeat it
+_ALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})  # alphabets with letters that look like Latin ones
+_LONGEST_GUESSED = 100  # characters: comparing costs their square
+
+
+def fold(name: str) -> str:
+    """The form in which names are compared: NFKC, casefold, without spaces, `-`, `_` and what cannot be seen."""
+    if name.isascii():  # what most names are has nothing else to fold
+        return _SEPARATOR.sub("", name).lower()
+    visible = normalize("NFKC", _INVISIBLE.sub("", name))
+    # what casefold takes apart is put together again, so that folding twice is folding once
+    return normalize("NFKC", _SEPARATOR.sub("", visible).casefold())
+
+
+def valid_name(name: str) -> bool:
+    """Whether a member may have this name: up to 40 letters and digits of any script, `_`, `.` and `-`; not "all"."""
+    return (
+        len(name) <= LONGEST_NAME
+        and all(character in "_.-" or category(character) in _IN_NAMES for character in name)
+        and any(character.isalnum() for character in name)
+        and category(name[0])[0] != "M"
+        and _INVISIBLE.search(name) is None
+        and fold(name) not in ("", "all")
+    )
+
+
+class Named(Protocol):
+    """A member, as far as its names go."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str | None: ...
+
+
+M = TypeVar("M", bound=Named)
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[M]):
+    member: M
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous(Generic[M]):
+    """Several members have this title."""
+
+    name: str
+    candidates: tuple[M, ...]
+
+
+class Unknown(NamedTuple):
+    """Nobody's name or title; `closest` is the member who was perhaps meant.
+
+    `strange` is a letter in it that looks like another alphabet's, and that nobody here has.
+    """
+
+    name: str
+    closest: str | None
+    strange: str | None = None
+
+
+class Directory(Generic[M]):
+    """Finds members by what people and agents write: the name first, then the title; never by a part of it."""
+
+    def __init__(self, members: Iterable[M]) -> None:
+        self._names: defaultdict[str, list[M]] = defaultdict(list)
+        self._titles: defaultdict[str, list[M]] = defaultdict(list)
+        for member in members:
+            self._names[fold(member.name)].append(member)
+            self._titles[fold(member.title or "")].append(member)
+        for index in (self._names, self._titles):
+            index.pop("", None)  # a title of nothing is no title
+        self._letters = {letter for name in (*self._names, *self._titles) for letter in name}
+
+    def match(self, name: str, *, guess: bool = True) -> Found[M] | Ambiguous[M] | Unknown:
+        """Which member is meant by `name`; who was perhaps meant is looked for with `guess` alone, which costs much."""
+        folded = fold(name)
+        matches = self._names.get(folded) or self._titles.get(folded)
+        if not matches:
+            return Unknown(name, self._closest(folded), self._strange(folded)) if guess else Unknown(name, None)
+        return Found(matches[0]) if len(matches) == 1 else Ambiguous(name, tuple(matches))
+
+    def _closest(self, folded: str) -> str | None:
+        if len(folded) > _LONGEST_GUESSED:
+            return None
+        close = get_close_matches(folded, [*self._names, *self._titles], n=1)
+        return (self._names.get(close[0]) or self._titles[close[0]])[0].name if close else None
+
+    def _strange(self, folded: str) -> str | None:
+        unknown = (letter for letter in folded[:_LONGEST_GUESSED] if letter not in self._letters)
+        return next((letter for letter in unknown if letter_name(letter, "").split(" ")[0] in _ALIKE), None)
+
+
+def match(name: str, members: Iterable[M]) -> Found[M] | Ambiguous[M] | Unknown:
+    """Which of the members is meant by `name`; for many names, make one `Directory`."""
+    return Directory(members).match(name)

@@ -1,0 +1,192 @@
+"""The todo list of a conversation, as what its changes come to. Pure.
+
+A change is never altered. One that a message made counts as long as that message does: taken back, the message takes
+its items and its ticks with it, and shown again, it brings them back. A number is given once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from teamchat.assemblers.truncation import byte_length, truncate_end
+from teamchat.core.text.clean import told
+
+LONGEST_TODO = 300  # UTF-8 bytes; a longer text is cut to its beginning
+MOST_OPEN = 100  # so that the list stays a small part of a prompt
+MOST_SHOWN = 10  # numbers that a problem names
+_LONGEST_NUMBER = 9  # digits
+
+What = Literal["added", "done", "cleared"]
+HOW_TO = "[TODO: ...] adds one, [DONE: n] closes one."
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """An item is to be added; the text is a `todo_text` with something in it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    number: int
+
+
+Wish = Add | Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to an item, by whom and at what time (seconds since 1970); `text` is the item's.
+
+    `message` is the id of the message that made it, None for a command's. It does not count while that is `hidden`.
+    """
+
+    number: int
+    what: What
+    text: str
+    by: str
+    at: float
+    message: str | None = None
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """An item of the list: how it was added and, once it is done, how that was said first."""
+
+    added: Change
+    done: Change | None = None
+
+    @property
+    def number(self) -> int:
+        return self.added.number
+
+    @property
+    def line(self) -> str:
+        """The item as a member is told it: one line, which nothing in it can leave."""
+        return f"- {self.number} ({self.added.by}): {self.added.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class TodoList:
+    """The items by their numbers, in order; `last` is the highest number that was ever given."""
+
+    items: Mapping[int, Todo] = field(default_factory=dict)
+    last: int = 0
+
+    @property
+    def open(self) -> list[Todo]:
+        return [item for item in self.items.values() if item.done is None]
+
+    @property
+    def done(self) -> int:
+        return len(self.items) - len(self.open)
+
+
+def read(changes: Iterable[Change]) -> TodoList:
+    """What the changes of a session, in their order, come to."""
+    items: dict[int, Todo] = {}
+    last = 0
+    for change in changes:
+        last = max(last, change.number)
+        if change.hidden:
+            continue
+        item = items.get(change.number)
+        if change.what == "added":
+            items[change.number] = Todo(change)
+        elif change.what == "cleared":
+            items.pop(change.number, None)
+        elif item and item.done is None:
+            items[change.number] = Todo(item.added, change)
+    return TodoList(items, last)
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """The changes to store for some wishes, and what was not done, in words for the user.
+
+    `unknown` are the numbers that are not on the list, `already` those that a command need not close again.
+    """
+
+    changes: tuple[Change, ...] = ()
+    unknown: tuple[int, ...] = ()
+    problems: tuple[str, ...] = ()
+    already: tuple[int, ...] = ()
+
+
+def note(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, message: str | None = None) -> Noted:
+    """The wishes of one message, or of a command, one after the other; none of them fails.
+
+    A message may close again what is done already: it then stays so when the one who said it first is taken back.
+    """
+    items = {number: item.added.text for number, item in todos.items.items()}
+    left = {item.number for item in todos.open}
+    last, cut, full = todos.last, list[int](), 0
+    changes: list[Change] = []
+    unknown: dict[int, None] = {}
+    closed: set[int] = set()
+    already: dict[int, None] = {}
+    for wish in wishes:
+        match wish:
+            case Add() if len(left) >= MOST_OPEN:
+                full += 1
+            case Add(text=text):
+                last += 1
+                items[last] = shortened(text)
+                left.add(last)
+                cut += [last] if items[last] != text else []
+                changes.append(Change(last, "added", items[last], by, at, message))
+            case Finish(number=number) if number not in items:
+                unknown[number] = None
+            case Finish(number=number) if message is None and number not in left | closed:
+                already[number] = None
+            case Finish(number=number) if number not in closed:
+                left.discard(number)
+                closed.add(number)
+                changes.append(Change(number, "done", items[number], by, at, message))
+            case _:
+                pass
+    return Noted(tuple(changes), tuple(unknown), tuple(_problems(cut, full, unknown, left)), tuple(already))
+
+
+def _problems(cut: list[int], full: int, unknown: Iterable[int], left: Iterable[int]) -> Iterable[str]:
+    if cut:
+        yield f"todo {_listed(cut)} is longer than {LONGEST_TODO} bytes, and was cut to its beginning"
+    if full:
+        yield f"{MOST_OPEN} todos are open already: {full} more {'was' if full == 1 else 'were'} not added"
+    if unknown:
+        yield f"there is no todo {_listed(unknown)} (open: {_listed(sorted(left)) or 'none'})"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    shown = [str(number) for number in numbers]
+    return ", ".join([*shown[:MOST_SHOWN], *(["..."] if len(shown) > MOST_SHOWN else [])])
+
+
+def rendered(todos: TodoList) -> str | None:
+    """The list as members are told it: what is open, how much is done, and how to change it. None while it is empty."""
+    if not todos.items:
+        return None
+    nothing = [] if todos.open else ["Nothing is open."]
+    return "\n".join([*(item.line for item in todos.open), *nothing, f"{todos.done} done. {HOW_TO}"])
+
+
+def todo_text(text: str) -> str:
+    """`text` on one line without control characters; empty when there is no letter or digit in it."""
+    line = " ".join(told(text).split())
+    return line if any(character.isalnum() for character in line) else ""
+
+
+def todo_number(written: str) -> int | None:
+    """The number of `3` or `#3`, None for anything else."""
+    digits = written.strip().removeprefix("#")
+    return int(digits) if digits.isdecimal() and len(digits) <= _LONGEST_NUMBER else None
+
+
+def shortened(text: str) -> str:
+    if byte_length(text) <= LONGEST_TODO:
+        return text
+    return f"{truncate_end(text, LONGEST_TODO - byte_length('…'))}…"

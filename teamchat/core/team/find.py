@@ -1,0 +1,133 @@
+"""Finds the team: in the file that is named, in the nearest one, or in the CLIs that are installed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import shlex
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from teamchat.core.errors import AgentMissing, NotTrusted, TeamFileError, UnknownName
+from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Member, Team, default_human, folder_name, login_name
+from teamchat.core.text.clean import printable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE_NAME = "teamchat.toml"
+LARGEST = 1024 * 1024  # bytes; `instruction_file` holds what is longer
+DEEPEST = 16  # parts of a key; the deepest one that means something has four
+
+Which = Callable[[str], str | None]
+
+
+def find_team_file(start: Path) -> Path | None:
+    """The `teamchat.toml` of the folder `start` or of its nearest parent that has one.
+
+    Raises `NotTrusted` for one of a parent that another user could have put there, as anybody can in /tmp.
+    """
+    folder = start.resolve()
+    candidates = (parent / FILE_NAME for parent in (folder, *folder.parents))
+    found = next((file for file in candidates if _is_file(file)), None)
+    if found and found.parent != folder:
+        _check_owner(found, folder)
+    return found
+
+
+def _check_owner(file: Path, start: Path) -> None:
+    """Root may do anything, and who has the folder `start` could have put a team file there."""
+    known = {os.geteuid(), 0, start.stat().st_uid}
+    owners = (file.lstat().st_uid, file.stat().st_uid, file.parent.stat().st_uid)
+    if stranger := next((owner for owner in owners if owner not in known), None):
+        whose = f"{printable(str(file))} belongs to {_user(stranger)} and lies above your folder: it is not used unless"
+        raise NotTrusted(f"{whose} you name it", f"teamchat team --team {shlex.quote(str(file))}\nteamchat init")
+
+
+def _user(number: int) -> str:
+    try:
+        return f"the user {pwd.getpwuid(number).pw_name}"
+    except KeyError:
+        return f"user {number}"
+
+
+def load(path: Path, root: Path | None = None, login: str | None = None) -> Team:
+    """The team of the file at `path`. Raises `TeamFileError`, one line.
+
+    Members work in `root`, the file's own folder when None. `login` names the human of a team that has none.
+    """
+    import tomllib
+
+    from teamchat.core.team.build import build_team, read_text
+    from teamchat.core.team.problems import Mistake
+    from teamchat.core.team.schema import parse
+    from teamchat.runners.toml import TooDeep, loads
+
+    path = path.parent.resolve() / path.name
+    try:
+        text = read_text(path, LARGEST)
+        try:
+            raw = loads(text, DEEPEST)
+        except tomllib.TOMLDecodeError as error:
+            raise Mistake(f"not TOML: {error}") from None
+        except TooDeep as error:
+            raise Mistake(f"not TOML: {error}") from None
+        except ValueError:  # what Python says of it is for programmers
+            raise Mistake("not TOML: a number of too many digits") from None
+        team = build_team(parse(raw), path, root or path.parent, login or login_name())
+    except Mistake as mistake:
+        raise TeamFileError(f"{printable(str(path))}: {mistake}") from None
+    return replace(team, digest=hashlib.sha256(text.encode()).hexdigest())
+
+
+def resolve_team(option: str | None, cwd: Path, config_dir: Path, *, which: Which = shutil.which) -> Team:
+    """The team that `--team` names, else that of the nearest team file, else the installed CLIs.
+
+    `option` is a file when it has a slash, ends in `.toml` or is there; else the name of a team in the folder `teams`
+    of `config_dir`, whose members work in `cwd`. Raises `TeamFileError`, `UnknownName`, `NotTrusted` for the nearest
+    file if it is another user's, and `AgentMissing` when there is neither a file nor a CLI.
+    """
+    if option is not None:
+        return _named_team(option, cwd, config_dir)
+    if found := find_team_file(cwd):
+        return load(found)
+    return installed_team(cwd, which)
+
+
+def installed_team(root: Path, which: Which = shutil.which, login: str | None = None) -> Team:
+    """The installed agent CLIs under their own names, read-only. Raises `AgentMissing` when there is none."""
+    specs = [spec for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
+    if not specs:
+        commands = "\n".join((*INSTALL.values(), "teamchat init --template offline"))
+        raise AgentMissing("no team file here, and no agent CLI is installed; install one, or go on without", commands)
+    root = root.absolute()
+    members = [Member(spec.name, "ai", root, agent=spec.name) for spec in specs]
+    return Team(
+        name=folder_name(root),
+        members=(*members, default_human(login or login_name(), members, root)),
+        root=root,
+        fence=True,
+    )
+
+
+def _named_team(option: str, cwd: Path, config_dir: Path) -> Team:
+    file = cwd.absolute() / option
+    if "/" in option or option.endswith(".toml") or _is_file(file):
+        team = load(file)
+        return replace(team, option=str(team.path))
+    teams = config_dir / "teams"
+    file = teams / f"{option}.toml"
+    if not _is_file(file):
+        there = ", ".join(sorted(other.stem for other in teams.glob("*.toml"))) or "none yet"
+        raise UnknownName(f"there is no team {option!r} in {teams} (teams: {there})")
+    return replace(load(file, root=cwd.absolute()), option=option)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a folder that may not be looked into; a name that no file can have
+        return False

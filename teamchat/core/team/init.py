@@ -1,0 +1,295 @@
+"""The first team of a folder: who is in it, by what is installed, and the files that it is written to."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Literal
+
+from teamchat.core.errors import AgentMissing, UsageError
+from teamchat.core.routing.names import valid_name
+from teamchat.core.team.find import FILE_NAME, Which
+from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Member, default_human
+from teamchat.core.text.commands import unused
+from teamchat.runners.base import Access
+from teamchat.runners.regular_files import read_regular_text
+from teamchat.runners.toml import in_toml
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A member before it is known which agent speaks for it. `git`: it is to see what changed."""
+
+    name: str
+    instruction: str | None = None
+    access: Access = "read"
+    title: str | None = None
+    git: bool = False
+
+
+CREW = (
+    Seat(
+        "architect",
+        "You are the architect. Weigh the options briefly, decide, and tell the writer what to build.",
+        title="Software architect",
+    ),
+    Seat(
+        "writer",
+        "You write the code, in small steps. Say which files you changed, and hand over to the reviewer.",
+        access="edit",
+        title="Developer",
+    ),
+    Seat(
+        "reviewer",
+        "You review what was written: read the files, and name the worst problem first. "
+        "Hand back to the writer while something must be fixed, else say so and name nobody.",
+        title="Code reviewer",
+        git=True,
+    ),
+)
+MAX = Seat("max", "You are Max, a software architect. Weigh options briefly and recommend one.", title="Architect")
+SARAH = Seat("sarah", "You are Sarah, a backend engineer. Focus on security and scalability.", title="Backend engineer")
+CAROL = Seat(
+    "carol", "You are Carol, a reviewer. Name the weakest point of what was said, and how to test it.", title="Reviewer"
+)
+PANEL = ((MAX, "claude"), (SARAH, "codex"), (CAROL, "gemini"))
+OFFLINE = (Seat("planner"), Seat("builder"), Seat("checker"))
+
+HEAD = "# The team of this folder; docs/team-file.md explains every key."
+Row = tuple[str, str | None]
+WIDTH = 30  # where comments begin
+
+
+def team_text(
+    folder: str,
+    human: str,
+    seats: Sequence[Seat],
+    agents: Sequence[str],
+    commands: Mapping[str, Sequence[str]] | None = None,
+    *,
+    git: bool = False,
+) -> str:
+    """A team file for the seats, each with its agent; `commands` are agents of the file's own, by name.
+
+    `git` says that teamchat's git works here: where it does not, the key is there as a comment.
+    """
+    tables = [
+        HEAD,
+        _team(folder, seats, compactor=commands is None),
+        _limits(),
+        _human(human),
+        *(_member(seat, agent, first=seat is seats[0], git=git) for seat, agent in zip(seats, agents, strict=True)),
+        *(_agent(name, command, first=index == 0) for index, (name, command) in enumerate((commands or {}).items())),
+    ]
+    return "\n\n".join(tables) + "\n"
+
+
+def _team(folder: str, seats: Sequence[Seat], *, compactor: bool) -> str:
+    """A small script can sum up nothing; of others, one that only reads does."""
+    reader = next((seat.name for seat in seats if seat.access == "read"), None) if compactor else None
+    return _lines(
+        ("[team]", None),
+        (_key("name", folder if folder.strip() and folder.isprintable() else "team"), None),
+        (_key("lead", seats[0].name), "answers when you name nobody"),
+        *([(_key("compactor", reader), "summarises long conversations")] if reader else []),
+        ("fence = true", "no message can pass for another's"),
+        ('# task = "Add a login page"', "every member is told"),
+    )
+
+
+def _limits() -> str:
+    return _lines(
+        ("[team.limits]", "for each message of yours"),
+        ("turns = 12", None),
+        ("minutes = 60", None),
+    )
+
+
+def _human(name: str) -> str:
+    return _lines(("[[members]]", None), (_key("name", name), None), ('type = "human"', None))
+
+
+def _member(seat: Seat, agent: str, *, first: bool, git: bool) -> str:
+    """A member; the keys of the `first` one are explained."""
+    return _lines(
+        ("[[members]]", None),
+        (_key("name", seat.name), f"called by [NEXT: {seat.name}]" if first else None),
+        *([(_key("title", seat.title), None)] if seat.title else []),
+        (_key("agent", agent), None),
+        *_access(seat, agent, "read, edit or full" if first else None),
+        *([_git(works=git)] if seat.git else []),
+        *([(_key("system_instruction", seat.instruction), None)] if seat.instruction else []),
+    )
+
+
+def _access(seat: Seat, agent: str, taught: str | None) -> list[Row]:
+    """Nothing where it could not be enforced. Codex needs no `allow`: it runs any command, in its sandbox."""
+    if agent not in INSTALL:
+        return []
+    allow = seat.access == "edit" and agent != "codex"
+    more = [('# allow = ["pytest"]', "commands it may run; then: teamchat trust")] if allow else []
+    return [(_key("access", seat.access), taught), *more]
+
+
+def _git(*, works: bool) -> Row:
+    sees = "sees what changed: log, diff, show, blame"
+    return ("git = true", sees) if works else ("# git = true", f"{sees}; needs the package mcp")
+
+
+def _agent(name: str, command: Sequence[str], *, first: bool) -> str:
+    words = "any program: reads the prompt, prints the answer"
+    return _lines((f"[agents.{name}]", words if first else None), (_key("command", command), None))
+
+
+def _key(name: str, value: str | Sequence[str]) -> str:
+    return f"{name} = {in_toml(value)}"
+
+
+def _lines(*rows: Row) -> str:
+    return "\n".join(f"{text:<{WIDTH}} # {comment}" if comment else text for text, comment in rows)
+
+
+Template = Literal["pair", "panel", "offline"]
+SCRIPTS = {seat.name: f"agents/{seat.name}.py" for seat in OFFLINE}
+
+
+@dataclass(frozen=True, slots=True)
+class NewTeam:
+    """A team that is not written yet: the text of each file by its path in the folder, and a first message to send."""
+
+    files: Mapping[str, str]
+    message: str
+
+
+def plan(
+    template: Template | None, folder: str, login: str, which: Which = shutil.which, *, git: bool = False
+) -> NewTeam:
+    """The team for a folder of that name. Raises `AgentMissing` when it needs an agent CLI and none is installed.
+
+    Without a template one CLI gives a writer and a reviewer, more of them an architect, too. Members take the CLIs in
+    turn, so that where there are two the reviewer is never of the writer's vendor. `git` says that teamchat's git works
+    here, which the reviewer is then given.
+    """
+    if template == "offline":
+        return _offline(folder, login)
+    installed = [spec.name for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
+    if not installed:
+        raise AgentMissing("no agent CLI is installed; install one, or go on without", _ways())
+    if template == "panel":
+        seats = [seat for seat, _ in PANEL]
+        # each on the CLI it is meant for, where that is there
+        spare = cycle(installed)
+        agents = [meant if meant in installed else next(spare) for _, meant in PANEL]
+        message = " ".join(f"[NEXT:{seat.name}]" for seat in seats) + " How would you design a login?"
+    else:
+        seats = list(CREW if template is None and len(installed) > 1 else CREW[1:])
+        agents = list(islice(cycle(installed), len(seats)))
+        message = f"[NEXT:{seats[0].name}] What would you improve here first?"
+    return NewTeam({FILE_NAME: team_text(folder, human_name(login, seats), seats, agents, git=git)}, message)
+
+
+def _offline(folder: str, login: str) -> NewTeam:
+    human = human_name(login, OFFLINE)
+    commands = {name: ["python3", path] for name, path in SCRIPTS.items()}
+    commands["checker"].append(human)
+    text = team_text(folder, human, OFFLINE, list(SCRIPTS), commands)
+    return NewTeam({FILE_NAME: text, **_scripts()}, f"[NEXT:{OFFLINE[0].name}] A page that says hello")
+
+
+def _scripts() -> dict[str, str]:
+    kept = files("teamchat.core.team.templates")
+    return {path: kept.joinpath(f"{name}.py").read_text(encoding="utf-8") for name, path in SCRIPTS.items()}
+
+
+def human_name(login: str, seats: Sequence[Seat]) -> str:
+    """The login as a member's name: what a name cannot have becomes `-`; "you" when a member is called so."""
+    name = "".join(character if valid_name(f"a{character}") else "-" for character in login).strip("-")
+    members = [Member(seat.name, "ai", Path(), seat.title) for seat in seats]
+    return default_human(name, members, Path()).name
+
+
+def check_free(file: Path, template: Template | None) -> None:
+    """Raises `UsageError` when the team file, or a script of the template, is there and would be written over."""
+    options = ["--template", template] if template else []
+    here = [*options, *([] if file.name == FILE_NAME else ["--file", file.name]), "--force"]
+    scripts = _scripts() if template == "offline" else {}
+    others = (name for name in scripts if os.path.lexists(file.parent / name))
+    if changed := next((name for name in others if not _is(file.parent / name, scripts[name])), None):
+        raise UsageError(f"{changed} already exists; --force keeps a copy of it", _beginning(*here))
+    if os.path.lexists(file):
+        other = _beginning(*options, "--file", unused(file).name)
+        raise UsageError(
+            f"{file.name} already exists; name another file, or replace it, which keeps a copy",
+            f"{other}\n{_beginning(*here)}",
+        )
+
+
+def _beginning(*options: str) -> str:
+    return shlex.join(["teamchat", "init", *options])
+
+
+def _is(path: Path, text: str) -> bool:
+    """Whether a regular file has that text."""
+    try:
+        return not path.is_symlink() and read_regular_text(path) == text
+    except (OSError, ValueError):
+        return False
+
+
+def write(new: NewTeam, file: Path, *, over: bool = False) -> list[Path]:
+    """Write the team to `file` and its scripts beside it; the copies of what was there, which only `over` replaces.
+
+    No link is written through: one that is replaced is itself the copy. Raises `UsageError`.
+    """
+    copies: list[Path] = []
+    for name, text in reversed(tuple(new.files.items())):  # the team file last: what it names is there then
+        path = file if name == FILE_NAME else file.parent / name
+        if path.parent != file.parent and path.parent.is_symlink():
+            raise UsageError(f"{path} cannot be written: its folder is a link")
+        try:
+            path.parent.mkdir(exist_ok=True)
+            if not _is(path, text):
+                copies += _replace(path, text) if over and os.path.lexists(path) else _create(path, text)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+    return copies
+
+
+def _replace(path: Path, text: str) -> list[Path]:
+    """Write a file in place of one that is kept under another name, which it gets back if that fails."""
+    copy = path.rename(_copy_of(path))
+    try:
+        _create(path, text)
+    except OSError:
+        copy.rename(path)
+        raise
+    return [copy]
+
+
+def _create(path: Path, text: str) -> list[Path]:
+    """Write a file that is not there; where another process has written it just now, that one stays.
+
+    Nor is it written where another process has put a link in the place of its folder just now.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        file = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    finally:
+        os.close(folder)
+    with os.fdopen(file, "w", encoding="utf-8") as opened:
+        opened.write(text)
+    return []
+
+
+def _copy_of(path: Path) -> Path:
+    return unused(path.with_name(f"{path.name}.bak"))
+
+
+def _ways() -> str:
+    return "\n".join((*INSTALL.values(), "teamchat demo", "teamchat init --template offline"))

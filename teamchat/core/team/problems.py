@@ -1,0 +1,121 @@
+"""What is wrong with a team file, in one line: where it stands, what was expected, what was perhaps meant."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from teamchat.core.text.clean import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pydantic_core import ErrorDetails
+
+_TYPES = {
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "model_type": "a table",
+    "string_type": "a string",
+}
+_MISSING = {
+    "command": 'a list such as ["ollama", "run", "llama3"]',
+    "members": "at least one [[members]] table",
+    "name": "a name",
+}
+
+
+class Mistake(ValueError):
+    """A sentence about one key, without the file's name, safe to show on one line."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(printable(sentence))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """How an error ends: the known word that `word` was probably meant to be, or all there are."""
+    options = {option.casefold(): option for option in known}
+    if not options:
+        return "there is none"
+    if close := get_close_matches(word[:100].casefold(), options, n=1):
+        return f"did you mean {options[close[0]]!r}?"
+    return f"expected one of {', '.join(options.values())}"
+
+
+def explain(found: ErrorDetails, raw: Mapping[str, object], keys: Mapping[str, Iterable[str]]) -> str:
+    """Pydantic's first complaint as a sentence. `keys` has the known keys of each table by where it stands."""
+    table, where, rest = _place(found["loc"], raw)
+    key = _key(rest)
+    if found["type"] == "extra_forbidden":
+        return f"{where}{key}: unknown key, {nearest(str(rest[-1]), keys[table])}"
+    return f"{where}{key}{': ' if key else ''}{_expected(found, rest)}"
+
+
+def _place(loc: Sequence[str | int], raw: Mapping[str, object]) -> tuple[str, str, list[str | int]]:
+    """The table a complaint is about, how the user knows it, and the rest of the way to the key."""
+    match list(loc):
+        case ["members", int(index), *rest]:
+            return "members", f"{_label(raw, index)}: ", rest
+        case ["agents", str(name), *rest]:
+            return "agents", f"agents {name!r}: ", rest
+        case ["team", "limits", key, *rest]:
+            return "team.limits", "team.limits: ", [key, *rest]
+        case ["team" | "knowledge" | "experience" as table, key, *rest]:
+            return table, f"{table}: ", [key, *rest]
+        case rest:
+            return "", "", rest
+
+
+def _label(raw: Mapping[str, object], index: int) -> str:
+    """A member by its name, or by its place when it has none."""
+    members = raw["members"]
+    member = members[index] if isinstance(members, list) else None
+    name = member.get("name") if isinstance(member, dict) else None
+    return f"members {_shown(name)}" if isinstance(name, str) else f"members[{index}]"
+
+
+def _key(rest: Iterable[str | int]) -> str:
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest if part != "[key]"]
+    return "".join(parts).removeprefix(".")
+
+
+def _expected(found: ErrorDetails, rest: Sequence[str | int]) -> str:
+    kind, context = found["type"], found.get("ctx", {})
+    match kind:
+        case "missing":
+            return f"missing, expected {_MISSING[str(found['loc'][-1])]}"
+        case "value_error":
+            return str(context["error"])
+        case "literal_error":
+            wanted = str(context["expected"])
+        case "greater_than_equal":
+            wanted = f"at least {context['ge']:g}"
+        case "greater_than":
+            wanted = f"more than {context['gt']:g}"
+        case "less_than_equal":
+            wanted = f"at most {int(context['le']):,}"
+        case "too_short":
+            wanted = "at least one"
+        case _:
+            wanted = _TYPES.get(kind, found["msg"])
+    # A value under `env` may be somebody's key.
+    secret = "env" in rest[:1]
+    return f"expected {wanted}" if secret else f"expected {wanted}, got {_shown(found['input'])}"
+
+
+def _shown(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str() | int() | float():
+            text = repr(value)
+            return text if len(text) <= 60 else f"{text[:60]}..."
+        case list():
+            return "a list" if value else "an empty list"
+        case dict():
+            return "a table"
+    return "a date or time"

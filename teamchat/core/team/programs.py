@@ -1,0 +1,105 @@
+"""Whether a member's program can be run, as far as that shows without running it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from teamchat.core.team.team import INSTALL
+from teamchat.runners.regular_files import open_regular
+
+LONGEST_FIRST_LINE = 256  # bytes that Linux reads of it
+ELF = b"\x7fELF"
+BINARY = (ELF, b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF and Mach-O
+SMALLER = {b"\x3e\0": b"\x03\0", b"\xb7\0": b"\x28\0"}  # x86-64 also runs programs for i386, AArch64 those for Arm
+FORMATS = Path("/proc/sys/fs/binfmt_misc")  # the kinds of program that this Linux was taught
+NO_FORMAT = {"register", "status"}  # the files there that are none
+OTHERWISE = "install it, or change its command in the team file"
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Why a program cannot be run, in words that follow its name, and the command that mends it, where one does."""
+
+    why: str
+    hint: str | None = None
+
+
+def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
+    """Where a program is, or why it cannot be run with the variables `env`."""
+    search = env.get("PATH", os.defpath)
+    if found := shutil.which(program, path=search):
+        if not Path(found).is_file():
+            return Unusable(f"is not a file; {OTHERWISE}")
+        wrong = _wrong_beginning(found, search)
+        return Unusable(wrong) if wrong else found
+    there = _at(program, search)
+    if there is None:
+        install = INSTALL.get(Path(program).name)
+        return Unusable("is not installed" if install else f"is not installed; {OTHERWISE}", install)
+    if there.is_dir():
+        return Unusable(f"is a folder; {OTHERWISE}")
+    if not there.exists():
+        return Unusable(f"is a link to nothing: {there}; {OTHERWISE}")
+    return Unusable("is not executable", f"chmod +x {shlex.quote(str(there))}")
+
+
+def _at(program: str, search: str) -> Path | None:
+    """What has the program's path; or its name, in one of the folders where programs are."""
+    if os.path.dirname(program):  # noqa: PTH120 (a slash counts, also in ./name)
+        return Path(program) if os.path.lexists(program) else None
+    found = (Path(folder) / program for folder in search.split(os.pathsep) if folder)
+    return next((path for path in found if os.path.lexists(path) and not path.is_dir()), None)
+
+
+def _wrong_beginning(program: str, search: str) -> str | None:
+    """Why a file with this beginning cannot be run."""
+    try:
+        with open_regular(Path(program)) as file:
+            beginning = file.read(LONGEST_FIRST_LINE)
+    except OSError:  # one that may be run and not be read
+        return None
+    if beginning.startswith(b"#!"):
+        missing = _missing_interpreter(beginning.partition(b"\n")[0], search)
+        change = "install that, or change the line"
+        return f"cannot run: its first line names {missing!r}, which is not there; {change}" if missing else None
+    if b"\0" not in beginning and not beginning.startswith(BINARY):
+        return "has no #! line; begin the file with one, such as #!/bin/sh"
+    return f"is for another kind of machine; {OTHERWISE}" if _is_foreign(beginning) else None
+
+
+def _is_foreign(beginning: bytes) -> bool:
+    """Whether no program of this kind can be run, where that is certain: on a Linux that was taught no other kinds."""
+    if sys.platform != "linux" or _was_taught():
+        return False
+    with Path(sys.executable).open("rb") as file:
+        own = _machine(file.read(LONGEST_FIRST_LINE))
+    return own is not None and _machine(beginning) not in (own, SMALLER.get(own))
+
+
+def _was_taught() -> bool:
+    try:
+        return not {path.name for path in FORMATS.iterdir()} <= NO_FORMAT
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError)
+
+
+def _machine(beginning: bytes) -> bytes | None:
+    """The kind of machine that an ELF program is for; None for what is none."""
+    return beginning[18:20] if beginning.startswith(ELF) else None
+
+
+def _missing_interpreter(line: bytes, search: str) -> str | None:
+    """What the `#!` line of a script names, where that is not there."""
+    interpreter, *words = [*re.split(r"[ \t]+", os.fsdecode(line[2:]).strip(" \t")), ""]
+    if Path(interpreter).is_absolute() and not os.access(interpreter, os.X_OK):
+        return interpreter
+    wanted = next((word for word in words if word and not word.startswith("-") and "=" not in word), None)
+    by_name = Path(interpreter).name == "env" and wanted
+    return wanted if by_name and not shutil.which(by_name, path=search) else None

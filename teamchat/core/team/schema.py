@@ -1,0 +1,292 @@
+"""The shape of `teamchat.toml`: its keys, their types, and the values that each key may have.
+
+The docstring below a key is its description in docs/team-file.md and in editors (`make pages`).
+
+`build.py` checks what takes more than one key to judge. `mistakes.py` words the errors.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from teamchat.assemblers.truncation import byte_length
+from teamchat.core.messages import MAX_TEAM_TASK_BYTES
+from teamchat.core.routing.names import LONGEST_NAME, fold, valid_name
+from teamchat.core.team.problems import Mistake, explain
+from teamchat.core.team.team import MOST
+from teamchat.core.text.durations import parse_duration
+from teamchat.runners.base import Access, Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LONGEST_HEADING = 255  # characters that every prompt repeats; a team may be called as its folder, which has no more
+_MODEL = re.compile(r"[A-Za-z0-9._:/@\[\]][A-Za-z0-9._:/@\[\]-]*")
+
+
+def _line(value: str) -> str:
+    if not value.strip() or not value.isprintable():
+        raise ValueError(f"expected one line of text, got {value!r}")
+    return value
+
+
+def _task(value: str) -> str:
+    if (size := byte_length(value)) > MAX_TEAM_TASK_BYTES:
+        raise ValueError(f"expected at most {MAX_TEAM_TASK_BYTES:,} bytes, got {size:,}")
+    return value
+
+
+def _heading(value: str) -> str:
+    if len(value) > LONGEST_HEADING:
+        raise ValueError(f"expected at most {LONGEST_HEADING} characters, got {len(value):,}")
+    return _line(value)
+
+
+def _value(value: str) -> str:
+    # The system ends an argument, a variable and a path at a NUL.
+    if "\0" in value:
+        raise ValueError("expected text without NUL characters")
+    return value
+
+
+def _word(value: str) -> str:
+    if not value:
+        raise ValueError("expected text, got ''")
+    return _value(value)
+
+
+def _name(value: str) -> str:
+    if fold(value) == "all":
+        raise ValueError(f"{value!r} means everybody and cannot be a name")
+    if len(value) > LONGEST_NAME:
+        raise ValueError(f"expected at most {LONGEST_NAME} characters, got {len(value):,}")
+    if not valid_name(value):
+        raise ValueError(f"expected letters, digits, _ . and -, got {value!r}")
+    return value
+
+
+def _model(value: str) -> str:
+    if not _MODEL.fullmatch(value):
+        raise ValueError(f"expected letters, digits and ._:/@[]- not beginning with -, got {value!r}")
+    return value
+
+
+def _variable(value: str) -> str:
+    if "=" in value:
+        raise ValueError(f"expected the name of an environment variable, got {value!r}")
+    return _word(value)
+
+
+def _pattern(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"expected a regular expression, got {value!r} ({error})") from None
+    if re.fullmatch(value, ""):
+        raise ValueError(f"expected a pattern that an empty line does not match, got {value!r}")
+    return value
+
+
+def _joined(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "\n".join(value)
+    raise ValueError("expected a string or a list of strings")
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError('expected a time such as "90s", "30m" or "1h30m"')  # noqa: TRY004 (pydantic collects it)
+    return parse_duration(str(value))
+
+
+Line = Annotated[str, AfterValidator(_line)]
+Heading = Annotated[str, AfterValidator(_heading)]
+
+
+def _server(value: str) -> str:
+    if not value.isprintable() or not value or "," in value or value.startswith("-"):  # as Gemini would take them
+        raise ValueError(f"expected the name of an MCP server, got {value!r}")
+    return value
+
+
+def _program(value: list[str]) -> list[str]:
+    if not value or not value[0]:
+        raise ValueError('expected a program and its arguments, such as ["ollama", "run", "llama3"]')
+    return value
+
+
+Value = Annotated[str, AfterValidator(_value)]
+Word = Annotated[str, AfterValidator(_word)]
+Name = Annotated[str, AfterValidator(_name)]
+Variable = Annotated[str, AfterValidator(_variable)]
+Server = Annotated[str, AfterValidator(_server)]
+Seconds = Annotated[float, BeforeValidator(_seconds, json_schema_input_type=str | float)]
+
+
+Amount = Annotated[int, Field(le=MOST)]
+
+
+class Table(BaseModel):
+    """A table of the file. A key that is not known is a mistake; a value is never converted from another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class LimitsTable(Table):
+    turns: Amount = Field(default=12, ge=1)
+    """AI turns per human message."""
+    minutes: float = Field(default=60.0, gt=0)
+    """Minutes per human message."""
+    tokens: Amount = Field(default=2_000_000, ge=1)
+    """Tokens per session, as the CLIs report them."""
+    cost_usd: float | None = Field(default=None, gt=0)
+    """Dollars per session. Every member has to report its cost; only Claude Code does."""
+    similarity: float = Field(default=0.9, ge=0, le=1)
+    """How alike two replies are that say nothing new, from 0 to 1. 0 switches this guard off."""
+    rounds: Amount = Field(default=2, ge=1)
+    """How many rounds may say nothing new."""
+
+
+class TeamTable(Table):
+    name: Heading | None = None
+    """The team's name. Without it the folder's name is used."""
+    task: Annotated[str, AfterValidator(_task)] | None = None
+    """What the team works on. Every member is told. Copied into a session when the session begins. At most 5 KiB."""
+    lead: str | None = None
+    """The AI member that answers when your message names nobody."""
+    compactor: str | None = None
+    """The AI member that summarises a long conversation. Without it only `teamchat compact` does."""
+    compact_at_tokens: Amount = Field(default=40_000, ge=1)
+    """Tokens (bytes / 4) of history without a summary at which the compactor is asked for one."""
+    context_window: Amount = Field(default=30, ge=0)
+    """Messages of history in a prompt."""
+    max_bytes: Amount = Field(default=768 * 1024, ge=1)
+    """Bytes of a prompt with its system text, at most. A message that does not fit is refused."""
+    max_prompt_tokens: Amount = Field(default=50_000, ge=1)
+    """Tokens (bytes / 4) of a prompt. Above this, old history is left out."""
+    max_message_tokens: Amount = Field(default=10_000, ge=10)
+    """Tokens (bytes / 4) of one message of the history. A longer one loses its middle."""
+    share_context: bool = True
+    """Tell members the shared layers: lessons, knowledge, todo list and summary."""
+    fence: bool = False
+    """Quote every message between fences, so that no text can pass for another speaker."""
+    redact: bool = True
+    """Take well-known secrets out of what one vendor said before another vendor is told it."""
+    limits: LimitsTable = LimitsTable()
+    """What pauses the conversation."""
+
+
+class MemberTable(Table):
+    name: Name
+    """What markers call the member. Up to 40 letters and digits of any script, `_`, `.` and `-`."""
+    type: Literal["ai", "human"] = "ai"
+    """`human` for a person, who has a name and a title and nothing else."""
+    title: Heading | None = None
+    """A role such as "Architect", shown to the others. Markers may use it as a name."""
+    agent: str | None = None
+    """`claude`, `codex`, `gemini`, or a name under `[agents]`."""
+    model: Annotated[str, AfterValidator(_model)] | None = None
+    """A model name for the CLI. teamchat passes it on as it is."""
+    system_instruction: Annotated[str, BeforeValidator(_joined, json_schema_input_type=str | list[str])] | None = None
+    """Instructions for this member only. A list is joined into lines."""
+    instruction_file: Word | None = None
+    """A file with the instructions, relative to the team file."""
+    access: Access = "read"
+    """What the member may do to files and commands."""
+    allow: list[Line] = []
+    """Commands that `edit` may also run, where the CLI can bound them."""
+    cwd: Word = "."
+    """The folder it works in, relative to the team file."""
+    timeout: Seconds = 1800.0
+    """The most a turn may take, in seconds or as "90s", "30m" or "1h30m"."""
+    stall: Seconds | None = None
+    """The longest silence while no tool runs. Without it the CLI's own value: 15m for codex, 5m for the others."""
+    first_byte: Seconds = 60.0
+    """The longest wait for the first output."""
+    args: list[Value] = []
+    """Extra arguments for the CLI."""
+    env: dict[Variable, Value] = {}
+    """Variables that are added to the environment."""
+    env_keep: list[Variable] = []
+    """Other vendors' key variables that this member keeps."""
+    project_settings: bool = False
+    """Let the CLI run the project's own hooks and MCP commands."""
+    web: bool = False
+    """The CLI's own web search and fetch. Without it only `full` has them."""
+    mcp: list[Server] | None = None
+    """Names of your MCP servers that start, and whose tools need no question. Without it the access decides."""
+    git: bool = False
+    """teamchat's own read-only git: log, diff, show, blame and status."""
+    memory: Memory | None = None
+    """Whether a turn continues the CLI's own session. Without it `resume` with `edit` and `full`, else `fresh`."""
+    retries: int = Field(default=0, ge=0, le=10)
+    """How often to try again after a rate limit, an overload or a network error that the CLI reports."""
+    fallback: list[Name] = []
+    """Members that answer instead, in order, on quota, rate limit, overload, missing login or missing CLI."""
+    knowledge: list[Word] = []
+    """Files and folders for this member, besides the team's."""
+
+
+class KnowledgeTable(Table):
+    paths: list[Word] = []
+    """Files and folders for every member, relative to the team file."""
+    max_tokens: Amount = Field(default=4000, ge=100)
+    """Tokens (bytes / 4) of a prompt. What does not fit whole is searched for the best pieces."""
+
+
+class ExperienceTable(Table):
+    enabled: bool = True
+    """Tell members the lessons that `teamchat learn` stored."""
+    max_tokens: Amount = Field(default=500, ge=50)
+    """Tokens (bytes / 4) of a prompt."""
+
+
+class AgentTable(Table):
+    command: Annotated[list[Value], AfterValidator(_program)]
+    """The program and its arguments. It reads the prompt on stdin and answers on stdout."""
+    like: Literal["plain", "claude", "codex", "gemini"] | None = None
+    """Whose prompt format and output the program has. Without it the built-in agent's own, else `plain`."""
+    transport: Literal["pipe", "pty"] = "pipe"
+    """`pty` for a program that has only a terminal."""
+    prompt_pattern: Annotated[str, AfterValidator(_pattern)] | None = None
+    """With `pty`: a regular expression that matches the whole line of its prompt."""
+    submit: Word | None = None
+    """With `pty`: the key that ends what is typed. Without it Enter."""
+    exit: Word | None = None
+    """With `pty`: what is typed to end the program. Without it the end of file (Ctrl-D)."""
+
+
+class TeamFile(Table):
+    team: TeamTable = TeamTable()
+    members: list[MemberTable] = Field(min_length=1)
+    knowledge: KnowledgeTable = KnowledgeTable()
+    experience: ExperienceTable = ExperienceTable()
+    agents: dict[Line, AgentTable] = {}
+
+
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    where: tuple(table.model_fields)
+    for where, table in (
+        ("", TeamFile),
+        ("team", TeamTable),
+        ("team.limits", LimitsTable),
+        ("members", MemberTable),
+        ("knowledge", KnowledgeTable),
+        ("experience", ExperienceTable),
+        ("agents", AgentTable),
+    )
+}
+
+
+def parse(raw: Mapping[str, object]) -> TeamFile:
+    """The team file's content, checked key by key. Raises `Mistake` for the first key that is wrong."""
+    try:
+        return TeamFile.model_validate(raw)
+    except ValidationError as error:
+        found = error.errors(include_url=False)[0]
+        raise Mistake(explain(found, raw, _KEYS)) from None

@@ -1,0 +1,226 @@
+"""The team as the rest of the program sees it: who is in it, what runs each member, and the limits of a conversation.
+
+Plain data, checked when the team file was read (`file.py`); a command that reads no file pays for no parser.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, count
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from teamchat.assemblers.truncation import BYTES_PER_TOKEN
+from teamchat.core.agents import Like, normalize_agent_type
+from teamchat.core.errors import UnknownName
+from teamchat.core.messages import well_formed
+from teamchat.core.routing.names import fold, valid_name
+from teamchat.runners.base import Access, Memory, Terminal
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """A program that speaks for members, and whose prompt format and events it has (`like`).
+
+    `local` marks a program that the team file names relative to its own folder; `command` then begins with its absolute
+    path. `terminal` goes with the type of that name: a program that has nothing else.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    like: Like = "plain"
+    terminal: Terminal | None = None
+    local: bool = False
+
+
+BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
+    {
+        "claude-code": AgentSpec("claude", ("claude",), "claude"),
+        "openai-codex": AgentSpec("codex", ("codex",), "codex"),
+        "google-gemini": AgentSpec("gemini", ("gemini",), "gemini"),
+    }
+)
+"""The agents that a team file may use without an `[agents]` table, by their full names."""
+
+KEPT_TOKENS = 20_000  # of people's newest messages, quoted word for word beside a summary
+MOST = 10**12
+"""What no number in a team file may be above; the machine's own integers end somewhere beyond."""
+
+INSTALL: Mapping[str, str] = MappingProxyType(
+    {
+        "claude": "npm install -g @anthropic-ai/claude-code",
+        "codex": "npm install -g @openai/codex",
+        "gemini": "npm install -g @google/gemini-cli",
+    }
+)
+"""How each built-in agent's program is installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The guards: `turns` and `minutes` are per human message, `tokens` and `cost_usd` per session; None is no limit.
+
+    Replies that are as alike as `similarity` (0 to 1; 0 is off) say nothing new, and after `rounds` of them it pauses.
+    `cost_usd` is None unless the team file says it: only Claude reports a cost to be held against it.
+    """
+
+    turns: int = 12
+    minutes: float = 60.0
+    tokens: int | None = 2_000_000
+    cost_usd: float | None = None
+    similarity: float = 0.9
+    rounds: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One who takes part. `cwd` is absolute; `agent`, as written, is None for a human, who has only name and title.
+
+    Times are seconds; `stall_s` None is the runner's own default. `mcp` None leaves to the access which of the user's
+    MCP servers start. `fallback` are members that answer in its place, in order, when it has no quota, no login or no
+    program. `knowledge` are files and folders by their names in the team file, the team's own included.
+    """
+
+    name: str
+    type: Literal["ai", "human"]
+    cwd: Path
+    title: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    system_instruction: str | None = None
+    instruction_file: Path | None = None
+    instruction_file_text: str | None = None
+    access: Access = "read"
+    allow: tuple[str, ...] = ()
+    timeout_s: float = 1800.0
+    stall_s: float | None = None
+    first_byte_s: float = 60.0
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    env_keep: tuple[str, ...] = ()
+    project_settings: bool = False
+    web: bool = False
+    mcp: tuple[str, ...] | None = None
+    git: bool = False
+    memory: Memory = "fresh"
+    retries: int = 0
+    fallback: tuple[str, ...] = ()
+    knowledge: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether its `cwd` is a folder; a path that cannot be looked up is none."""
+        return os.path.isdir(self.cwd)  # noqa: PTH112 (pathlib raises errors)
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Who talks, with what, and how far.
+
+    `path` is the team file (None when the installed CLIs are the team) and `root` the folder that the members' `cwd` is
+    relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is what `--team` must
+    say to get this team again (None: nothing, where it was found). `digest` is the sha256 of the file's text.
+
+    `compactor` sums the conversation up whenever what is not summed up comes to `due_tokens` (`compacting.py`).
+    `fence` puts what was said between fences in prompts (`fence.py`), `redact` takes secrets out of it on its way from
+    one vendor to another (`crossing.py`). `knowledge_tokens` and `experience_tokens` are the most that those
+    layers take; with 0 there is none.
+    """
+
+    name: str
+    members: tuple[Member, ...]
+    root: Path
+    path: Path | None = None
+    task: str | None = None
+    lead: str | None = None
+    compactor: str | None = None
+    compact_at_tokens: int = 40_000
+    context_window: int = 30
+    max_bytes: int = 768 * 1024
+    max_prompt_tokens: int = 50_000
+    max_message_tokens: int = 10_000
+    share_context: bool = True
+    fence: bool = False
+    redact: bool = True
+    knowledge_tokens: int = 4000
+    experience_tokens: int = 500
+    limits: Limits = field(default_factory=Limits)
+    agents: Mapping[str, AgentSpec] = field(default_factory=lambda: BUILTIN_AGENTS)
+    option: str | None = None
+    digest: str | None = None
+
+    @property
+    def ai_members(self) -> tuple[Member, ...]:
+        return tuple(member for member in self.members if member.type == "ai")
+
+    @property
+    def humans(self) -> tuple[Member, ...]:
+        return tuple(member for member in self.members if member.type == "human")
+
+    @property
+    def prompt_bytes(self) -> int:
+        """The most that a prompt may have, by its two limits."""
+        return min(self.max_bytes, self.max_prompt_tokens * BYTES_PER_TOKEN)
+
+    @property
+    def message_bytes(self) -> int:
+        """The most of an old message, or of a summary, in a prompt: half of it, for it must not cost all others."""
+        return min(self.max_message_tokens * BYTES_PER_TOKEN, self.prompt_bytes // 2)
+
+    @property
+    def due_tokens(self) -> int:
+        """What is not summed up at most: a conversation is to be summed up before prompts have to leave any out."""
+        return min(self.compact_at_tokens, self.prompt_bytes // BYTES_PER_TOKEN * 4 // 5)
+
+    @property
+    def kept_tokens(self) -> int:
+        """How much of people's newest messages is quoted beside a summary: a small prompt keeps room for the rest."""
+        return min(KEPT_TOKENS, self.prompt_bytes // BYTES_PER_TOKEN * 2 // 5)
+
+    @property
+    def typed(self) -> str:
+        """What stands behind a command that is typed to get this team: nothing, or ` --team X`."""
+        return "" if self.option is None else f" --team {shlex.quote(self.option)}"
+
+    def member(self, name: str) -> Member:
+        """The member of that name, whatever its case, spaces, `-` and `_`. Raises `UnknownName`."""
+        for member in self.members:
+            if fold(member.name) == fold(name):
+                return member
+        there = ", ".join(member.name for member in self.members)
+        raise UnknownName(f"no member {name!r} in team {self.name!r} (there are: {there})")
+
+    def agent_of(self, member: Member) -> AgentSpec:
+        """What runs an AI member. Raises ValueError for a human."""
+        if member.agent is None:
+            raise ValueError(f"{member.name!r} is a human: no agent runs it")
+        return self.agents[normalize_agent_type(member.agent)]
+
+
+def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
+    """The person at the keyboard, for a team that names no human: the login name, no title.
+
+    "you" (then "you-2", ...) when the login name is no member name, or is a member's name or title already.
+    """
+    taken = {fold(word) for member in members for word in (member.name, member.title) if word}
+    names = chain((login, "you"), (f"you-{n}" for n in count(2)))
+    return Member(next(name for name in names if valid_name(name) and fold(name) not in taken), "human", root)
+
+
+def folder_name(folder: Path) -> str:
+    """The name of a team that has none: its folder's, in characters that can be stored and sent."""
+    return well_formed(folder.name) or "team"
+
+
+def login_name() -> str:
+    """The user's login name, or "you" on a machine that has none for this user (a container, say)."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "you"

@@ -1,0 +1,1 @@
+"""The agents that `teamchat init --template offline` writes: small programs with no model behind them."""

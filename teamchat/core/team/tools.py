@@ -1,0 +1,48 @@
+"""What a member may use, in a line, and whether what its keys `mcp` and `git` name is on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from teamchat.core.errors import AgentMissing, UsageError
+from teamchat.core.team.team import AgentSpec, Member
+from teamchat.runners import git_server
+from teamchat.runners.base import Runner
+
+
+def may(member: Member, runner: Runner) -> str:
+    """What a member may do and use, by its access and by `web`, `mcp` and `git`."""
+    note = runner.access_note(member.access)
+    return "; ".join(filter(None, (note, ", ".join(_tools(member)) if runner.vendor else "")))
+
+
+def _tools(member: Member) -> Iterator[str]:
+    if member.access != "full":
+        yield "web" if member.web else "no web"
+    if member.mcp:
+        yield f"MCP servers {', '.join(member.mcp)}"
+    elif member.mcp is not None or member.access == "read":
+        yield "no MCP server"
+    elif member.access == "edit":
+        yield "your MCP servers"
+    if member.git:
+        yield "git"
+
+
+def need_tools(member: Member, agent: AgentSpec, runner: Runner, env: Mapping[str, str]) -> None:
+    """Raises `UsageError` for an MCP server that the user has not set up, `AgentMissing` for what git lacks."""
+    if member.mcp:
+        _need_servers(member, agent, sorted(runner.servers(member.cwd, env)))
+    if member.git and (lacks := git_server.missing(env)):
+        why, hint = lacks
+        raise AgentMissing(f"{member.name} has git = true, but {why}", hint)
+
+
+def _need_servers(member: Member, agent: AgentSpec, there: list[str]) -> None:
+    unknown = next((name for name in member.mcp or () if name not in there), None)
+    if unknown is not None:
+        mends = "change mcp in the team file" if there else "set it up there, or take it out of mcp in the team file"
+        known = f"there are: {', '.join(there)}" if there else "there is none"
+        raise UsageError(
+            f"{member.name}: mcp: you have set up no server {unknown!r} in {agent.name}; {mends} ({known})"
+        )

@@ -1,0 +1,117 @@
+"""Makes agent text harmless: control and escape sequences go. The store and `--json` keep them.
+
+An agent's text reaches terminals and other agents' prompts. A sequence in it could repaint what a person saw, set a
+window's title or the clipboard, or hide words from whoever reads along. A control that turns the direction of writing
+could show a person other words than an agent or a compiler reads: people see its code instead, and prompts keep it.
+Characters that nobody sees (zero-width ones, tags) could tell an agent what no person reads: people see their codes,
+and other members are told the text without them. Those that writing needs stay (`invisible.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from teamchat.core.text.invisible import CodedPieces, with_codes, without
+
+
+def printable(text: str) -> str:
+    """`text` with every line break, control, escape and direction-changing character written as its escape code.
+
+    A team file is shown before it is trusted, so what it says must not be able to hide or rewrite its own display.
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+# The bounds are far above what is in use; because of them no piece of text waits long for its end.
+_CSI = r"(?: \x1b\[ | \x9b ) [0-?]{0,256}+ [ -/]{0,16}+"  # colours, cursor, screen
+_STRING = r"(?: \x1b [\]P^_X] | [\x9d\x90\x9e\x9f\x98] )"  # OSC, DCS, PM, APC, SOS: up to their end, but not over lines
+_TEXT = r"[^\x07\x1b\x9c\n]*+"
+_OTHER = r"\x1b [ -/]{0,16}+"
+_SEQUENCE = re.compile(rf"{_CSI} [@-~] | {_STRING} {_TEXT} (?: \x07 | \x1b\\ | \x9c )? | {_OTHER} [0-~]", re.VERBOSE)
+_OPEN = re.compile(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CSI} \Z | {_OTHER} \Z", re.VERBOSE)
+_BEGINS_SEQUENCE = re.compile(r"[\x1b\x80-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+_BYTES = bytes(code for code in range(128) if _CONTROL.match(chr(code)))
+_PIECE = 1024 * 1024  # characters that one call looks at: meanwhile Ctrl-C waits
+
+
+def clean(text: str) -> str:
+    """`text` without escape sequences and control characters; line ends and tabs stay."""
+    if text.isascii() and not any(map(_has_controls, _pieces(text))):
+        return text
+    if _BEGINS_SEQUENCE.search(text):  # most texts have none, and a look for one character costs little
+        text = _SEQUENCE.sub("", text)
+    return "".join([_CONTROL.sub("", piece) for piece in _pieces(text)])
+
+
+def _pieces(text: str) -> Iterator[str]:
+    return (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
+
+
+def _has_controls(ascii_text: str) -> bool:
+    """The same that `_CONTROL` finds, in a tenth of the time."""
+    data = ascii_text.encode()
+    return len(data) != len(data.translate(None, _BYTES))
+
+
+def told(text: str) -> str:
+    """`text` as another member is told it: clean, and without what nobody sees."""
+    return without(clean(text))
+
+
+def visible(text: str) -> str:
+    """`text` as a person is shown it: clean, and by their codes what nobody sees and what turns writing around."""
+    return with_codes(clean(text))
+
+
+def sequences(text: str) -> Iterator[tuple[int, int]]:
+    """Where escape sequences begin and end, which nobody is shown."""
+    if _BEGINS_SEQUENCE.search(text):
+        yield from (found.span() for found in _SEQUENCE.finditer(text))
+
+
+class Cleaner:
+    """Cleans text that comes in pieces, to the same effect: a sequence that a piece ends in is held back."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def push(self, piece: str) -> str:
+        text = self._held + piece
+        found = _open(text)
+        if found is None:
+            self._held = ""
+            return clean(text)
+        # what an open string says is never shown: its beginning and the half of its end are all that has to wait
+        self._held = found["intro"] + found["last"] if found["intro"] else found[0]
+        return clean(text[: found.start()])
+
+    def flush(self) -> str:
+        held, self._held = self._held, ""
+        return clean(held)
+
+
+class VisibleCleaner:
+    """`visible` of a text that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._cleaner, self._coded = Cleaner(), CodedPieces()
+
+    def push(self, piece: str) -> str:
+        return self._coded.push(self._cleaner.push(piece))
+
+    def flush(self) -> str:
+        """The rest; what is pushed after it is another text."""
+        return self._coded.push(self._cleaner.flush()) + self._coded.flush()
+
+
+def _open(text: str) -> re.Match[str] | None:
+    """The sequence that `text` ends in the middle of. No line end is in it, and an escape only first or last."""
+    begin = max(*(text.rfind(end) + 1 for end in "\n\x07\x9c"), text.rfind("\x1b", 0, max(len(text) - 1, 0)))
+    if text.isascii():  # one that is open begins with an escape, which is quick to find
+        first = text.find("\x1b", begin)
+    else:
+        found = _BEGINS_SEQUENCE.search(text, begin)
+        first = found.start() if found else -1
+    return _OPEN.search(text, first) if first >= 0 else None

@@ -1,0 +1,42 @@
+"""Secrets in the words of a command: what stands behind a name like `--api-key`, whatever it looks like itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from teamchat.core.text.redact import SHORTEST, redact_shapes
+from teamchat.runners.environment import HIDDEN
+
+_NAME = r"(?:key|token|secret|passw(?:or)?d|passphrase|pass|pwd|credentials?|auth|authorization|bearer|cookie)"
+_OPTION = re.compile(rf"--?[\w.-]*{_NAME}", re.IGNORECASE)
+_PAIR = re.compile(
+    rf"{_NAME}[\\\"']*\s*[=:]\s*[\\\"']*(?:(?:Bearer|Basic|Token)\s+)?([^\s\"',;}}\\]{{{SHORTEST},}})", re.IGNORECASE
+)
+_QUOTED = re.compile(rf"{_NAME}\\*[\"']\s*:\s*\\*[\"']([^\"'\\]{{{SHORTEST},}})", re.IGNORECASE)
+_HEADER = re.compile(r"[\w-]+:\s")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+
+
+def secrets_in(words: Iterable[str]) -> Iterator[str]:
+    """The values in a command that its own words call secret: `--token X`, `KEY=X`, `Authorization: Bearer X`."""
+    for before, word in pairwise(("", *words)):
+        in_script = " " in word.strip() and not _HEADER.match(word)
+        found = [value for value in _PAIR.findall(word) if not in_script or re.search(r"[0-9]", value)]
+        found += _QUOTED.findall(word)
+        if _OPTION.fullmatch(before) and not word.startswith("-"):
+            found.append(word)
+        yield from (value for value in found if len(value) >= SHORTEST and not _is_no_secret(value))
+
+
+def _is_no_secret(value: str) -> bool:
+    """Whether it says where the secret is (a variable), or is a number or a switch."""
+    return value.startswith("$") or bool(_VARIABLE.fullmatch(value)) or not re.search(r"[^0-9.,]", value)
+
+
+def masked(argv: Iterable[str], secrets: Iterable[str]) -> tuple[str, ...]:
+    """The words without these secrets, and without well-known keys."""
+    longest_first = sorted(set(secrets), key=len, reverse=True)
+    hidden = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+    return tuple(redact_shapes(hidden.sub(HIDDEN, word) if hidden else word)[0] for word in argv)

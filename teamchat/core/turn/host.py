@@ -1,0 +1,120 @@
+"""What a turn touches of the machine, and what is checked there before it starts."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from teamchat.core.context.build import Exists, exists
+from teamchat.core.context.layers.collector import ContextCollector
+from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, UsageError
+from teamchat.core.team.programs import Unusable, find_program
+from teamchat.core.team.team import Member
+from teamchat.core.team.tools import need_tools
+from teamchat.core.turn.files_that_run import watching
+from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.vendor_limits import take_moment
+from teamchat.runners.base import Job, Runner, Slash
+from teamchat.runners.process.process import launch
+from teamchat.runners.process.running import Launcher
+from teamchat.runners.process.supervisor import Stopper
+from teamchat.runners.slash import unknown
+
+
+def scratch_of(folder: Path) -> Path:
+    """The private folder of the turn whose output is in `folder`: its TMPDIR, and where its command's files are.
+
+    `run` makes it, and it is removed once the turn is stored; after a crash it is found by its name. Raises
+    `StoreError`.
+    """
+    try:
+        parent = Path(tempfile.gettempdir())
+        usable = os.access(parent, os.W_OK | os.X_OK)
+    except OSError:
+        usable = False
+    if not usable:
+        raise StoreError("no temporary folder can be made; set TMPDIR to a folder that can be written")
+    return parent / f"teamchat-{folder.name}"
+
+
+async def at_once(_member: str) -> None:
+    """A live turn begins when it is wanted."""
+
+
+def check_runnable(turn: ReadyTurn) -> None:
+    """Everything that can be known to fail before anything is started."""
+    if refusal := turn.runner.refusal(turn.member.access, turn.env):
+        raise NotTrusted(f"{turn.member.name} cannot have access {turn.member.access!r}: {refusal}")
+    need_program(turn.member, turn.command.argv[0], turn.env)
+    need_tools(turn.member, turn.agent, turn.runner, turn.env)
+
+
+def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:
+    """Where the member's program is. Raises `UsageError` (no such folder to run it in) and `AgentMissing`."""
+    if not member.has_folder:
+        folder = f"{member.name}'s folder {member.cwd}"
+        if os.path.lexists(member.cwd):
+            raise UsageError(f"{folder} is not a folder; change cwd in the team file")
+        raise UsageError(
+            f"{folder} does not exist; create it, or change cwd in the team file",
+            f"mkdir -p {shlex.quote(str(member.cwd))}",
+        )
+    found = find_program(program, env)
+    if isinstance(found, Unusable):
+        raise AgentMissing(f"{member.name}'s program {program!r} {found.why}", found.hint)
+    return found
+
+
+def find_slash(_member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
+    """The custom command that a typed text begins with, or what is called like one; None where it begins with none."""
+    found = runner.slash.find(typed, job) if runner.slash else None
+    return found or (unknown(typed, runner.vendor) if runner.vendor else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a turn touches of the machine; a replay puts recordings in its place.
+
+    `check` raises what is known to fail before anything is started; `exists` tells whether a mention names something.
+    `scratch` says where a turn's own folder is to be. Where it is not `live`, the clocks have run and the pauses were
+    made already. `collected` may change what is gathered of files and lessons. `now` is the time in seconds, `moment`
+    the one at which a CLI of that vendor may start; `stopped` tells whether a person had stopped the recorded run
+    before a turn of that member, or of anybody, and `comes` waits for the member's place among those of its group.
+    """
+
+    launcher: Launcher
+    check: Callable[[ReadyTurn], None]
+    exists: Exists = exists
+    slash: Callable[[Member, Runner, Job, str], Slash | None] = find_slash
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    scratch: Callable[[Path], Path] = scratch_of
+    live: bool = True
+    collected: Callable[[ContextCollector], ContextCollector] = lambda collector: collector
+    now: Callable[[], float] = time.time
+    moment: Callable[[str], float] = lambda _vendor: 0.0
+    stopped: Callable[[str | None], bool] = lambda _: False
+    comes: Callable[[str], Awaitable[None]] = at_once
+
+
+REAL = Outside(watching(launch), check_runnable, moment=take_moment)
+
+
+async def wait_to_start(turn: ReadyTurn, outside: Outside, stopper: Stopper) -> None:
+    """Wait while others start CLIs of the same vendor; what was checked before is checked again right before the start.
+
+    Raises `Interrupted` when a stop is requested meanwhile, and what the check raises.
+    """
+    await outside.comes(turn.member.name)
+    if not outside.live:
+        return
+    vendor = None if turn.setup.same_process else turn.runner.vendor
+    if vendor and (left := outside.moment(vendor) - outside.now()) > 0:
+        await stopper.sleep(left)
+        if stopper.asked:
+            raise Interrupted(f"{turn.member.name} was interrupted before its turn began")
+    outside.check(turn)

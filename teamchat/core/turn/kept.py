@@ -1,0 +1,91 @@
+"""The end of a turn that the store could not take: kept beside it, until the next command takes it in.
+
+A store may be locked, full, read-only or damaged at the very moment when an agent has answered. What it said was paid
+for, and is not asked for twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import get_args
+
+from teamchat.core.files.whole_files import put_in_place, write_private
+from teamchat.core.receipt import Outcome
+from teamchat.core.store.turns import TimedEvent, adapter, dump
+from teamchat.core.turn.run import FinishedTurn
+from teamchat.runners.events import AgentEvent
+from teamchat.runners.process.running import MAX_OUTPUT_BYTES
+from teamchat.runners.regular_files import read_regular
+
+NAME = "ended.json.z"
+STREAMS = ("stdout", "stderr")
+LARGEST = 2 * MAX_OUTPUT_BYTES
+LARGEST_WRITTEN = 4 * MAX_OUTPUT_BYTES
+EVENTS = {kind.__name__: kind for kind in get_args(AgentEvent)}
+
+
+def keep(folder: Path, turn: FinishedTurn) -> bool:
+    """Write how a turn has ended into its folder; whether that was possible.
+
+    On a full disk the agent's own output makes room: all that counts of it is in `turn`.
+    """
+    content = zlib.compress(_written(turn), 1)  # it has to fit where the output was
+    for make_room in (False, True):
+        if make_room:
+            free(folder)
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            new = folder / f"{NAME}.new"
+            new.unlink(missing_ok=True)
+            write_private(new, content)
+            put_in_place(new, folder / NAME)
+            return True
+    return False
+
+
+def free(folder: Path) -> None:
+    """Give back the space of the turn's output."""
+    for stream in STREAMS:
+        with contextlib.suppress(OSError):
+            os.close(os.open(folder / stream, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK))
+
+
+def kept(folder: Path) -> FinishedTurn | None:
+    """How the turn of that folder has ended, if that is kept there."""
+    try:
+        found = json.loads(_inflated(read_regular(folder / NAME, LARGEST)))
+        events = tuple(
+            TimedEvent(float(at), adapter(EVENTS[kind]).validate_python(fields)) for at, kind, fields in found["events"]
+        )
+        outcome = adapter(Outcome).validate_python(found["outcome"])
+        session = found["vendor_session"]
+        return FinishedTurn(
+            outcome,
+            str(found["text"]),
+            interrupted=bool(found["interrupted"]),
+            vendor_session=None if session is None else str(session),
+            events=events,
+        )
+    except (OSError, ValueError, TypeError, LookupError, RecursionError, zlib.error):
+        return None
+
+
+def _inflated(data: bytes) -> bytes:
+    """What was compressed. Raises `ValueError` for more than any turn has: an agent can write there."""
+    inflate = zlib.decompressobj()
+    content = inflate.decompress(data, LARGEST_WRITTEN)
+    if not inflate.eof:
+        raise ValueError("it is cut, or larger than any turn")
+    return content
+
+
+def _written(turn: FinishedTurn) -> bytes:
+    events = ", ".join(
+        f"[{timed.at:.3f}, {json.dumps(type(timed.event).__name__)}, {dump(timed.event)}]" for timed in turn.events
+    )
+    rest = json.dumps({"text": turn.text, "interrupted": turn.interrupted, "vendor_session": turn.vendor_session})
+    return f'{rest[:-1]}, "outcome": {dump(turn.outcome)}, "events": [{events}]}}'.encode()

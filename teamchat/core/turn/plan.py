@@ -1,0 +1,197 @@
+"""Everything about a turn that is settled before its process starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.context.build import SCRATCH, BuiltPrompt, build_prompt
+from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.layers.collector import ContextCollector
+from teamchat.core.context.vendor_session import NOTHING_BEFORE, Past, Thread
+from teamchat.core.doctor.parity import without
+from teamchat.core.engine.state import Route
+from teamchat.core.files.folders import state_path
+from teamchat.core.receipt import Setup
+from teamchat.core.store.image_values import ImagesOf, files_of, no_images
+from teamchat.core.team.team import AgentSpec, Member, Team
+from teamchat.core.team.tools import may
+from teamchat.core.text.redact import redact_shapes
+from teamchat.core.text.secret_words import masked, secrets_in
+from teamchat.core.turn.host import Outside
+from teamchat.core.turn.ready import Errand, ReadyTurn
+from teamchat.runners.base import Command, Job, Runner, Slash
+from teamchat.runners.environment import changes, environment
+from teamchat.runners.process.supervisor import NO_CLOCKS, Clocks
+
+
+def ready(
+    team: Team,
+    route: Route,
+    manager: ContextManager,
+    outside: Outside,
+    *,
+    member: Member | None = None,
+    past: Past = NOTHING_BEFORE,
+    collector: ContextCollector | None = None,
+    scratch: Path = SCRATCH,
+    budget_usd: float | None = None,
+    images: ImagesOf = no_images,
+) -> ReadyTurn:
+    """Settle everything about the turn of `route`; nothing is started and nothing written.
+
+    `member` answers in place of the route's target; `past` is what it had before, `collector` gathers its layers.
+    `budget_usd` is the most that the turn may cost; `images` has those of a message.
+
+    Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
+    """
+    member = member or team.member(route.target)
+    job = job_of(member, team.agent_of(member), outside.env, scratch)
+    find_slash = partial(outside.slash, member, AGENT_TYPES[team.agent_of(member).like].runner, job)
+    prompt = build_prompt(team, member, route, manager, outside.exists, past, collector, images, scratch, find_slash)
+    errand = Errand(why(route, member), route.request, route.attempt + 1, past.edits, past.turn is None)
+    return settle(team, member, prompt, errand, outside, scratch=scratch, budget_usd=budget_usd)
+
+
+def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scratch: Path = SCRATCH) -> Job:
+    """What the team file says about a turn of `member`, whatever it is about."""
+    return Job(
+        program=agent.command,
+        cwd=member.cwd,
+        scratch=scratch,
+        access=member.access,
+        allow=member.allow,
+        model=member.model,
+        args=member.args,
+        project_settings=member.project_settings,
+        web=member.web,
+        mcp=member.mcp,
+        git=state_path() / "git" if member.git else None,
+        env={**inherited, **member_env(member)},
+        memory=member.memory,
+        terminal=agent.terminal,
+        first_byte_s=member.first_byte_s,
+    )
+
+
+def member_env(member: Member) -> Mapping[str, str]:
+    """The team file's variables for the member; the folders of its PATH are seen from where it works."""
+    if "PATH" not in member.env:
+        return member.env
+    folders = member.env["PATH"].split(os.pathsep)
+    return {**member.env, "PATH": os.pathsep.join(str(member.cwd / folder) for folder in folders)}
+
+
+def settle(
+    team: Team,
+    member: Member,
+    prompt: BuiltPrompt,
+    errand: Errand,
+    outside: Outside,
+    *,
+    scratch: Path = SCRATCH,
+    budget_usd: float | None = None,
+) -> ReadyTurn:
+    """The turn that gives `member` this prompt; raises what `ready` does."""
+    agent = team.agent_of(member)
+    runner = AGENT_TYPES[agent.like].runner
+    inherited = outside.env
+    thread = prompt.thread if isinstance(prompt.thread, Thread) else None
+    images = {path: image.data for path, image in files_of(prompt.images, scratch)}
+    job = replace(
+        job_of(member, agent, inherited, scratch),
+        system_text=prompt.system_text,
+        budget_usd=budget_usd,
+        resumes=thread.session if thread else None,
+        images=tuple(images),
+        slash=prompt.slash is not None and not prompt.slash.refused,
+    )
+    command = runner.command(job)
+    command = replace(command, files={**command.files, **images})
+    env = environment(
+        inherited,
+        runner.vendor,
+        keep=member.env_keep,
+        add=member_env(member),
+        command_env={**command.env, "PWD": str(member.cwd)},
+        tmpdir=scratch,
+    )
+    changed = {name: value and redact_shapes(value)[0] for name, value in changes(inherited, env).items()}
+    setup = _setup(member, runner, prompt, errand, command, changed, secrets_in((*agent.command, *member.args)))
+    return ReadyTurn(
+        member=member,
+        agent=agent,
+        runner=runner,
+        prompt=prompt,
+        command=command,
+        env=env,
+        setup=replace(setup, without=without(agent, job) if errand.first and outside.live else ()),
+        scratch=scratch,
+        clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
+        if outside.live
+        else NO_CLOCKS,
+    )
+
+
+def _setup(
+    member: Member,
+    runner: Runner,
+    prompt: BuiltPrompt,
+    errand: Errand,
+    command: Command,
+    changed: dict[str, str | None],
+    secrets: Iterable[str],
+) -> Setup:
+    """The part of the receipt that is known before the turn.
+
+    `changed` are the variables of its environment, `secrets` what must not be seen of its command.
+    """
+    thread = prompt.thread if isinstance(prompt.thread, Thread) else None
+    return Setup(
+        argv=masked(command.argv, secrets),
+        env=changed,
+        cwd=str(member.cwd),
+        access=member.access,
+        access_note=may(member, runner),
+        why=errand.why,
+        answers=prompt.answers.id,
+        request=errand.request,
+        attempt=errand.attempt,
+        model=member.model,
+        stdin_bytes=len(prompt.prepared.stdin),
+        system_bytes=len((prompt.system_text or "").encode()),
+        inert_mentions=prompt.prepared.inert_mentions,
+        redacted=prompt.redacted,
+        trimmed=prompt.assembled.trimmed,
+        blocks=prompt.assembled.blocks,
+        memory=member.memory,
+        resumes=thread.session if thread else None,
+        fresh_because=None if isinstance(prompt.thread, Thread) else prompt.thread,
+        opened=thread is not None and thread.opened,
+        fresh_bytes=prompt.fresh_bytes,
+        shown_from=prompt.shown_from,
+        beside=prompt.beside if member.memory != "fresh" else (),
+        thread_key=prompt.key,
+        edits=errand.edits,
+        sources=prompt.sources,
+        images=tuple(image.name for image in prompt.images),
+        slash=_expansion(prompt.slash) if prompt.slash else None,
+        purpose=errand.purpose,
+    )
+
+
+def _expansion(slash: Slash) -> str:
+    """What a receipt says of a command: the file that it expands to, or why it stays as typed."""
+    name = slash.typed.split()[0]
+    if slash.refused:
+        return ": ".join(filter(None, (f"{name} stays as typed", slash.file, slash.refused)))
+    return f"{name} by {slash.file}"
+
+
+def why(route: Route, member: Member) -> str:
+    stands_in = "" if member.name == route.target else f"; {member.name} answers in its place"
+    return f"{route.by} asked for {route.target} in {route.parent}{stands_in}"

@@ -1,0 +1,38 @@
+"""Trust and folders, held at every turn: a member may change what another one runs, or the folder it works in."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from teamchat.core.errors import NotTrusted
+from teamchat.core.team.team import Team
+from teamchat.core.team.trust import TrustStore, require
+from teamchat.core.text.clean import printable
+from teamchat.core.turn.host import Outside
+from teamchat.core.turn.ready import ReadyTurn
+from teamchat.runners.process.running import Launch, Running
+
+
+def trusting(outside: Outside, team: Team, store: TrustStore) -> Outside:
+    """The same, where a turn starts only while the team is trusted and its member's folder is the one it was here.
+
+    The check raises `NotTrusted` with what has changed. The process starts in that folder itself, not in whatever has
+    its path by then.
+    """
+    folders = {member.name: Path(os.path.realpath(member.cwd)) for member in team.ai_members}
+
+    def check(turn: ReadyTurn) -> None:
+        member = turn.member
+        now = Path(os.path.realpath(member.cwd))
+        if now != folders[member.name]:
+            moved = f"{member.name}'s folder was {folders[member.name]} when this command began, and now is {now}"
+            raise NotTrusted(printable(moved))
+        require(team, store)
+        outside.check(turn)
+
+    def launcher(what: Launch) -> Running:
+        return outside.launcher(replace(what, real_cwd=folders.get(what.identity.member)))
+
+    return replace(outside, check=check, launcher=launcher)

@@ -1,0 +1,97 @@
+"""What vendors ask for: to be left alone for a while, and starts of their CLIs spaced apart."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from teamchat.core.errors import StoreError
+from teamchat.core.files.folders import state_dir
+from teamchat.core.files.whole_files import locked_beside, write_private
+from teamchat.runners.regular_files import read_regular
+
+LARGEST = 1 << 16  # bytes
+COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
+
+
+class Cooldowns:
+    """Until when a vendor cools down, by the clock `now`; a file that cannot be used costs a try, never a turn."""
+
+    def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
+        self._file, self._now = file, now
+
+    def left(self, vendor: str) -> float:
+        """How many seconds are left of the vendor's cool-down; 0 when there is none."""
+        return max(0.0, self._known().get(vendor, 0.0) - self._now())
+
+    def start(self, vendor: str, seconds: float = COOL_S) -> None:
+        """Let the vendor cool down from now on."""
+        with contextlib.suppress(OSError), locked_beside(self._file) as new:  # another process may do the same
+            write_private(new, json.dumps({**self._known(), vendor: self._now() + seconds}).encode())
+            new.replace(self._file)
+
+    def _known(self) -> dict[str, float]:
+        """Until when each vendor cools down. What ends later than any does was written by a clock that was ahead."""
+        now = self._now()
+        try:
+            known = json.loads(read_regular(self._file, LARGEST)).items()
+            return {name: float(until) for name, until in known if now < float(until) <= now + COOL_S}
+        except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+            return {}
+
+
+APART_S = 0.25
+LONGEST_S = 30.0  # that anybody waits: a later moment was taken by a clock that has been set back since
+SIZE = 20  # bytes of a moment in the file
+PATIENCE_S = 0.2  # with a process that is stopped while it takes a moment, which is done in much less
+
+
+def take_moment(vendor: str) -> float:
+    """Take the vendor's next free moment to start, in seconds since 1970: now, unless others have just started.
+
+    It is not waited for. Where the file cannot be used it is always now, which stops no turn.
+    """
+    gap = APART_S * random.uniform(1.0, 1.5)  # noqa: S311 (no secret)
+    now = time.time()
+    try:
+        file = os.open(state_dir() / f"{vendor}.start", os.O_RDWR | os.O_CREAT, 0o600)
+    except (OSError, StoreError):
+        return now
+    try:
+        _lock(file)
+        now = time.time()
+        next_one = _moment(os.pread(file, SIZE, 0)) + gap
+        mine = next_one if now < next_one < now + LONGEST_S else now
+        os.pwrite(file, f"{mine:0{SIZE}.6f}".encode(), 0)
+    except OSError:
+        return now
+    finally:
+        os.close(file)
+    return mine
+
+
+def _lock(file: int) -> None:
+    """Raises `BlockingIOError` where another process holds it for longer than it needs."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.001)
+        else:
+            return
+
+
+def _moment(written: bytes) -> float:
+    try:
+        return float(written)
+    except ValueError:  # there was none yet
+        return 0.0

@@ -1,0 +1,132 @@
+"""A project that the user trusts in Claude: its instructions count, and what would run does not (observed at 2.1.330).
+
+Claude reads a project's settings, servers, commands, subagents and skills from the folder that `--project-config-root`
+names, and CLAUDE.md and CLAUDE.local.md from where it works. So it is given a folder of the turn with copies of the
+project's commands, subagents and skills, without hooks, servers and permissions, and with no settings.
+
+The user's own hooks and plugins run in that folder, too, and would not find the project there. Who has any keeps what
+a project shows that is not trusted: CLAUDE.md of the folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from teamchat.runners.base import Job
+from teamchat.runners.claude.root import folders, noted_at
+from teamchat.runners.claude.version import version_of
+from teamchat.runners.front_matter import harmless
+from teamchat.runners.homes import claude_folder, claude_record, user_home
+from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted_json import decode
+
+SINCE = (2, 1, 330)  # the oldest version that was seen to know the option
+SOURCES = ("--setting-sources", "user,project,local")
+LARGEST = 1 << 20  # bytes of a file
+MOST_BYTES, MOST_FILES = 8 << 20, 1000  # of all that is copied
+
+
+def of_trusted(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]] | None:
+    """The arguments and files that show a trusted project's instructions; None where it is not shown them.
+
+    A folder with `.git` in it ends Claude's way up, which would find commands of whoever may write above.
+    """
+    if not shows(job):
+        return None
+    root = job.scratch / "project"
+    copies = {root / ".claude" / name: content for name, content in _copied(job).items()}
+    return (*SOURCES, "--project-config-root", str(root)), {root / ".git" / "HEAD": b"", **copies}
+
+
+def shows(job: Job) -> bool:
+    """Whether the member is shown the instructions of a project that its user trusts."""
+    if job.project_settings or not trusts(job.cwd, job.env):
+        return False
+    return version_of(job.program[0], job.env) >= SINCE and _keeps_to_itself(job.env)
+
+
+def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
+    """Whether the user has trusted the folder in Claude, or one above it up to the repository's root.
+
+    A further work tree of a repository is trusted with its main one.
+    """
+    projects = _table(claude_record(env)).get("projects")
+    if not isinstance(projects, dict) or env.get("CLAUDE_CODE_IGNORE_PERSISTED_TRUST"):
+        return False
+    own = Path(os.path.realpath(user_home(env)))
+    records = (projects.get(str(folder)) for folder in (*folders(cwd), noted_at(cwd)) if folder != own)
+    return any(isinstance(record, dict) and record.get("hasTrustDialogAccepted") is True for record in records)
+
+
+def _keeps_to_itself(env: Mapping[str, str]) -> bool:
+    """Whether the user has neither hooks nor plugins."""
+    file = claude_folder(env) / "settings.json"
+    settings = _decoded(file) if file.exists() else {}
+    return settings is not None and not (settings.get("hooks") or settings.get("enabledPlugins"))
+
+
+def _table(file: Path) -> dict[str, object]:
+    return _decoded(file) or {}
+
+
+def _decoded(file: Path) -> dict[str, object] | None:
+    try:
+        return decode(read_regular(file))
+    except (OSError, ValueError):
+        return None
+
+
+def _copied(job: Job) -> dict[str, bytes]:
+    """The files by their place below `.claude`; one of a nearer folder comes before others of the same place.
+
+    The user's own, which may lie above, are none of the project's.
+    """
+    found: dict[str, bytes] = {}
+    size = 0
+    upwards = folders(job.cwd)
+    own = Path(os.path.realpath(user_home(job.env)))
+    root = upwards[-1] if os.path.lexists(upwards[-1] / ".git") else None
+    for number, folder in enumerate(folder for folder in upwards if folder != own):
+        for path in _files(folder / ".claude"):
+            name = path.relative_to(folder / ".claude").as_posix()
+            # a subagent has its name from its text, whatever its file is called
+            place = name.replace("agents/", f"agents/{number}-", 1) if name.startswith("agents/") else name
+            content = _content(path, name, root or folder) if place not in found else None
+            if content is None:
+                continue
+            size += len(content)
+            if size > MOST_BYTES or len(found) >= MOST_FILES:
+                return found
+            found[place] = content
+    return found
+
+
+def _files(settings: Path) -> Iterator[Path]:
+    """What may be commands, subagents and skills; names with a dot in front are settings of something."""
+    for kind in ("commands", "agents", "skills"):
+        for folder, inner, names in os.walk(settings / kind):
+            inner[:] = sorted(name for name in inner if not name.startswith("."))
+            yield from (Path(folder, name) for name in sorted(names) if not name.startswith("."))
+
+
+def _content(path: Path, name: str, root: Path) -> bytes | None:
+    """What a copy has; None for no regular file below `root`, and where what it would run cannot be told."""
+    real = Path(os.path.realpath(path))
+    try:
+        if not (real.is_relative_to(root) and real.is_file() and real.stat().st_size <= LARGEST):
+            return None
+        content = read_regular(real, LARGEST)
+        if not _is_read(name):
+            return content
+        text = harmless(content.decode())
+    except (OSError, ValueError):
+        return None
+    return None if text is None else text.encode()
+
+
+def _is_read(name: str) -> bool:
+    """Whether Claude reads the head of that file; what lies beside a skill is read by its model alone."""
+    lower = name.lower()
+    return lower.endswith("/skill.md" if lower.startswith("skills/") else ".md")

@@ -1,0 +1,114 @@
+"""Codex's configuration, as far as a member's access, tools and login bear on it (observed at 0.169.0).
+
+A member that only reads goes without MCP servers but those that it is given. They run outside Codex's sandbox, so a
+tool of theirs that the user's settings approve can write whatever the sandbox forbids. A server can only be switched
+off by its name, and with a transport of the kind it has. So every file that may name one has to be understood. Codex
+reads TOML 1.1, `tomllib` only 1.0: `read` is refused where a file of the user's or the machine's is beyond that. A
+project's file does not count without `project_settings`, also where the user trusts the project.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from teamchat.runners import git_server
+from teamchat.runners.base import Job
+from teamchat.runners.regular_files import read_regular_text
+from teamchat.runners.toml import in_toml, loads
+from teamchat.runners.untrusted_json import one_line
+
+OFF = {"command": 'command="false",enabled=false', "url": 'url="http://127.0.0.1:9",enabled=false'}
+ON = 'enabled=true,default_tools_approval_mode="approve"'
+AWAITED = f"required=true,startup_timeout_sec={git_server.STARTS_IN_S}"  # else the first tool calls come too early
+DEEPEST = 80  # parts of a key; Codex 0.150 to 0.169 refuse the file with a deeper one (observed)
+SYSTEM = Path("/etc/codex/config.toml")
+
+
+def servers(env: Mapping[str, str]) -> dict[str, str]:
+    """The MCP servers that the user has set up, each with the kind of its transport."""
+    return {name: kind for file in user_files(env) for name, kind in _servers(file)}
+
+
+def servers_of(job: Job) -> tuple[str, ...]:
+    """The arguments that give a member the servers that are for it, and no others."""
+    table = ",".join(f"{in_toml(name)}={{{said}}}" for name, said in sorted(_said_of_servers(job).items()))
+    return ("-c", f"mcp_servers={{{table}}}") if table else ()
+
+
+def _said_of_servers(job: Job) -> dict[str, str]:
+    said = {}
+    if job.servers is not None:
+        known = servers(job.env)
+        if job.project_settings:
+            known |= {name: kind for file in _of_project(job.cwd) for name, kind in _servers(file)}
+        said = {name: ON if name in job.servers else OFF[kind] for name, kind in known.items()}
+    if job.git:
+        program, *arguments = git_server.command(job.cwd, job.git, job.env)
+        words = ",".join(map(in_toml, arguments))
+        said[git_server.NAME] = f"command={in_toml(program)},args=[{words}],{ON},{AWAITED}"
+    return said
+
+
+def misunderstood(env: Mapping[str, str]) -> str | None:
+    """Which of the files is beyond understanding, and why; None where all are understood."""
+    for file in user_files(env):
+        try:
+            loaded(file)
+        except (OSError, ValueError) as error:
+            return f"{file} cannot be read: {one_line(str(error))}"
+    return None
+
+
+def users_settings(env: Mapping[str, str]) -> dict[str, object]:
+    """What the user's own configuration says; nothing where there is none, or none that can be read."""
+    return _settings(home(env) / "config.toml")
+
+
+def home(env: Mapping[str, str]) -> Path:
+    """Codex's own folder."""
+    return Path(env.get("CODEX_HOME") or Path(env.get("HOME", "/nonexistent")) / ".codex")
+
+
+def trusting(cwd: Path) -> tuple[str, ...]:
+    """The arguments that let the project's own configuration act, for this run only; `--trust` would write it down."""
+    return ("-c", of_projects({root_of(cwd)}, "trusted"))
+
+
+def of_projects(folders: set[Path], level: str) -> str:
+    table = ",".join(f'{in_toml(str(folder))}={{trust_level="{level}"}}' for folder in sorted(folders))
+    return f"projects={{{table}}}"
+
+
+def root_of(cwd: Path) -> Path:
+    repositories = (folder for folder in (cwd, *cwd.parents) if os.path.exists(folder / ".git"))  # noqa: PTH110
+    return next(repositories, cwd)
+
+
+def user_files(env: Mapping[str, str]) -> Iterator[Path]:
+    """The system's file, the user's, and those of the user's profiles."""
+    yield from (SYSTEM, home(env) / "config.toml")
+    yield from sorted(home(env).glob("*.config.toml"))
+
+
+def _of_project(cwd: Path) -> Iterator[Path]:
+    return (folder / ".codex" / "config.toml" for folder in (cwd, *cwd.parents))
+
+
+def _servers(file: Path) -> Iterator[tuple[str, str]]:
+    servers = _settings(file).get("mcp_servers")
+    for name, server in servers.items() if isinstance(servers, dict) else ():
+        yield name, "url" if isinstance(server, dict) and "url" in server else "command"
+
+
+def _settings(file: Path) -> dict[str, object]:
+    try:
+        return loaded(file)
+    except (OSError, ValueError):
+        return {}
+
+
+def loaded(file: Path) -> dict[str, object]:
+    """The tables of the file; Codex passes over a mark of byte order. Raises `OSError` and `ValueError`."""
+    return loads(read_regular_text(file, "utf-8-sig"), DEEPEST) if file.is_file() else {}

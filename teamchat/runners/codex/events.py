@@ -1,0 +1,163 @@
+"""The events of `codex exec --json` (0.169.0).
+
+Text comes in whole messages, never in deltas. `error` events are mostly retries, and only `turn.failed` is final. A
+command that the sandbox refuses and that ends at once leaves no event at all, so the denials seen are a lower bound.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from teamchat.runners.events import (
+    AgentEvent,
+    Denied,
+    Done,
+    Error,
+    Note,
+    Started,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    VendorSession,
+)
+from teamchat.runners.failures import Voice
+from teamchat.runners.json_events import JsonEvents
+from teamchat.runners.untrusted_json import count, flat, one_line, summary
+
+VOICE = Voice(
+    login="codex login",
+    noise=re.compile(r"^(?:WARNING|warning):|^Reading (?:additional input|prompt)|failed to record rollout"),
+)
+
+_RETRY = re.compile(r"Reconnecting\.\.\. (?:(\d{1,9})/\d+|waiting for network)(?: \((.*)\))?$", re.DOTALL)
+_SANDBOX = re.compile(r"Read-only file system|Operation not permitted")
+_ROUTER = re.compile(r"ERROR codex_core::tools::router: error=(.*)")
+_ASKS = "request_user_input"
+_REFUSAL = re.compile(r"reject|blocked|approval|denied")
+_SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da|k)?sh")
+
+
+class CodexEvents(JsonEvents):
+    def __init__(self) -> None:
+        super().__init__(VOICE)
+        self._open: set[str] = set()
+
+    def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
+        match event:
+            case {"type": "thread.started", "thread_id": str(thread)}:
+                yield Started()
+                yield VendorSession(thread)
+            case {"type": "item.started" | "item.completed" as step, "item": dict(item)}:
+                yield from self._item(item, ended=step == "item.completed")
+            case {"type": "turn.completed"}:
+                yield usage_of(event.get("usage"))
+                self.reply, self.done = self.said[-1] if self.said else "", True
+                yield Done(ok=True)
+            case {"type": "turn.failed"}:
+                match event:
+                    case {"error": {"message": str(message)}}:
+                        self.fail(message)
+                    case _:
+                        self.fail("no reason given")
+                yield Done(ok=False)
+            case {"type": "error", "message": str(message)}:
+                found = _RETRY.match(message)
+                attempt = int(found[1]) if found and found[1] else None
+                yield self.retry(found[2] or message, attempt) if found else Error(message)
+
+    def _item(self, item: dict[str, object], *, ended: bool) -> Iterator[AgentEvent]:
+        match item:
+            case {"type": "agent_message", "text": str(text)} if ended:
+                yield from self.say(text)
+            case {"type": "reasoning", "text": str(text)} if ended and text.strip():
+                yield Thinking(text)
+            case {"type": "error", "message": str(message)}:
+                yield Note(one_line(message, 500))
+            case {
+                "type": "command_execution" | "file_change" | "web_search" | "mcp_tool_call" as name,
+                "id": str(tool),
+            }:
+                yield from self._tool(tool, name, item, ended=ended)
+
+    def _tool(self, tool: str, name: str, item: dict[str, object], *, ended: bool) -> Iterator[AgentEvent]:
+        action = _action(item)
+        if tool not in self._open:
+            self._open.add(tool)
+            yield ToolCall(tool, name, action)
+        if not ended:
+            return
+        self._open.discard(tool)
+        output, failed = _output(item), item.get("status") in ("failed", "declined")
+        paths = () if failed or name != "file_change" else tuple(path for path, _ in _changes(item))
+        yield ToolResult(tool, output, failed, paths)
+        if item.get("status") == "declined" or (failed and name == "command_execution" and _SANDBOX.search(output)):
+            yield Denied(name, action)
+
+    def read_stderr(self, line: str) -> Iterator[AgentEvent]:
+        if found := _ROUTER.search(line):
+            told = one_line(found[1])
+            if told.startswith(_ASKS):  # the tool is offered, refused, and in no event (0.150.0 to 0.169.0)
+                self._asked[_ASKS] = f"(a question that Codex did not pass on: {told})"
+                yield from self.unanswered(_ASKS)
+                return
+            if not _REFUSAL.search(told):
+                yield Note(told)
+            else:
+                yield Denied("file_change" if "patch" in told else "command_execution", told)
+
+
+def _action(item: dict[str, object]) -> str:
+    match item:
+        case {"type": "command_execution", "command": str(command)}:
+            return one_line(_inside_shell(command))
+        case {"type": "file_change"}:
+            return one_line(", ".join(f"{kind} {path}" for path, kind in _changes(item)))
+        case {"type": "mcp_tool_call"}:
+            return one_line(f"{item.get('server')}.{item.get('tool')} {summary(item.get('arguments'))}")
+        case {"query": str(query)}:
+            return one_line(query)
+    return ""
+
+
+def _inside_shell(command: str) -> str:
+    """`ls -la` of `/bin/bash -lc 'ls -la'`, in which Codex wraps every command."""
+    if len(command) > 4_000:  # too long for one line anyway, and `shlex` is slow
+        return command
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    match words:
+        case [shell, "-lc" | "-c", script] if _SHELL.fullmatch(shell):
+            return script
+    return command
+
+
+def _changes(item: dict[str, object]) -> Iterator[tuple[str, str]]:
+    match item.get("changes"):
+        case list(changes):
+            for change in changes:
+                match change:
+                    case {"path": str(path), **rest}:
+                        yield path, str(rest.get("kind") or "change")
+
+
+def _output(item: dict[str, object]) -> str:
+    match item:
+        case {"aggregated_output": str(output)} | {"error": {"message": str(output)}}:
+            return output
+        case {"result": {"content": content}}:
+            return flat(content)
+    return ""
+
+
+def usage_of(usage: object) -> Usage:
+    """Adds up over the whole thread; cached tokens are part of the input, reasoning is part of the output."""
+    known = usage if isinstance(usage, dict) else {}
+    names = ("input_tokens", "cached_input_tokens", "output_tokens")
+    given, cached, output = (count(known.get(name)) for name in names)
+    found = Usage(given, cached, output, cumulative=True)
+    return Usage(cumulative=True) if found.is_nothing else found

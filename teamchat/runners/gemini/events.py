@@ -1,0 +1,142 @@
+"""The events of `gemini --output-format stream-json` (0.61.0).
+
+Text comes in deltas only; the tool events between them separate what was said before from the answer. `result` can say
+success for an answer that loop detection cut off, so any `error` event is a failure. The user's prompt is echoed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from teamchat.runners.base import Verdict
+from teamchat.runners.events import (
+    AgentEvent,
+    Denied,
+    Done,
+    Error,
+    FailureKind,
+    Note,
+    Started,
+    ToolCall,
+    ToolResult,
+    Usage,
+    VendorSession,
+)
+from teamchat.runners.failures import Voice, plain
+from teamchat.runners.json_events import JsonEvents
+from teamchat.runners.questions import in_words
+from teamchat.runners.untrusted_json import count, flat, summary
+
+VOICE = Voice(
+    login="gemini",
+    noise=re.compile(
+        r"^(?:Security )?Warning: |^\[STARTUP\]|^Ripgrep is not|^YOLO mode is|^Approval mode|^Loaded cached|^\s+at "
+        r"|^\s*[{}]\s*$|^\s+\w+: .*,?$|^Attempt \d+ failed|^Error executing tool "
+    ),
+)
+
+_EDITORS = frozenset({"write_file", "replace"})
+_ASKS = "ask_user"
+_REFUSAL_TYPE = re.compile(r"tool_not_registered|policy|not_in_workspace")
+_OUTSIDE = "Path not in workspace: "  # its type is that of any wrong argument (0.55.1 to 0.61.0)
+_RETRY = re.compile(r"Attempt (\d{1,9}) failed(?: with status (\d{3}))?[:.]\s*(?:Retrying with backoff\.\.\. )?(.*)")
+_CUT = re.compile(r"Warning: stdin input truncated to \d+ bytes")
+_STATUS_BY_EXIT = {status & 0xFF: status for status in (400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 504)}
+
+
+class GeminiEvents(JsonEvents):
+    def __init__(self) -> None:
+        super().__init__(VOICE)
+        self._calls: dict[str, ToolCall] = {}
+        self._paths: dict[str, str] = {}
+
+    def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
+        match event:
+            case {"type": "init"}:
+                model, session = event.get("model"), event.get("session_id")
+                yield Started(model if isinstance(model, str) else None)
+                if isinstance(session, str):
+                    yield VendorSession(session)
+            case {"type": "message", "role": "assistant", "content": str(text)}:
+                yield from self.stream(text)
+            case {"type": "tool_use", "tool_id": str(tool), "tool_name": str(name)}:
+                yield from self._tool_use(tool, name, event.get("parameters"))
+            case {"type": "tool_result", "tool_id": str(tool)}:
+                yield from self._tool_result(tool, event)
+            case {"type": "error"}:
+                message = str(event.get("message") or "no reason given")
+                self.fail(message)
+                yield Error(message)
+            case {"type": "result"}:
+                yield from self._result(event)
+
+    def _tool_use(self, tool: str, name: str, parameters: object) -> Iterator[AgentEvent]:
+        yield from self._segment()
+        match parameters:
+            case {"file_path": str(path)} if name in _EDITORS:
+                self._paths[tool] = path
+        if name == _ASKS:
+            self._asked[tool] = in_words(parameters)
+        call = self._calls[tool] = ToolCall(tool, name, summary(parameters))
+        yield call
+
+    def _tool_result(self, tool: str, event: dict[str, object]) -> Iterator[AgentEvent]:
+        yield from self._segment()
+        failed = event.get("status") != "success"
+        path = self._paths.pop(tool, None)  # a call ends once: what says so again repeats no path
+        yield ToolResult(tool, flat(event.get("output")), failed, () if failed or path is None else (path,))
+        if tool in self._asked:
+            yield from self.unanswered(tool, failed=failed)
+            return
+        match event.get("error"):
+            case {"type": str(kind), **rest} if failed and _is_refusal(kind, rest.get("message")):
+                call = self._calls.get(tool)
+                yield Denied(call.name if call else "tool", call.summary if call else kind)
+
+    def _segment(self) -> Iterator[AgentEvent]:
+        """What was said since the last tool event; at the end of the turn, that is the answer."""
+        self.reply = self.live.getvalue()
+        yield from self.say(self.reply)
+
+    def _result(self, event: dict[str, object]) -> Iterator[AgentEvent]:
+        yield from self._segment()
+        yield from self.all_unanswered()
+        yield _usage(event.get("stats"))
+        match event:
+            case {"status": "success"}:
+                self.done = True
+            case {"error": {"message": str(message)}}:
+                self.fail(message)
+            case _:
+                self.fail(self.error or "no reason given")
+        yield Done(self.done and self.error is None)
+
+    def read_stderr(self, line: str) -> Iterator[AgentEvent]:
+        if _CUT.match(line):
+            self.fail(line, kind=FailureKind.TOO_LARGE)
+            yield Note(line)
+        elif (found := _RETRY.match(line)) and "Max attempts reached" not in line:
+            status = int(found[2]) if found[2] else None
+            words = f"status {status}" if status else plain(found[3])
+            yield self.retry(words, int(found[1]), status)
+
+    def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
+        """Gemini's exit code is the low byte of the HTTP status that ended it."""
+        self.status = self.status or _STATUS_BY_EXIT.get(exit_code)
+        return super().finish(exit_code, stderr_tail)
+
+
+def _is_refusal(kind: str, message: object) -> bool:
+    return bool(_REFUSAL_TYPE.search(kind)) or (isinstance(message, str) and message.startswith(_OUTSIDE))
+
+
+def _usage(stats: object) -> Usage:
+    """Thinking is counted only in `total_tokens`, so the output is what the total holds beyond the input."""
+    known = stats if isinstance(stats, dict) else {}
+    names = ("total_tokens", "input_tokens", "output_tokens", "cached")
+    whole, given, output, cached = (count(known.get(name)) for name in names)
+    if whole is not None and given is not None and output is not None:
+        output = max(output, whole - given)
+    found = Usage(given, cached, output)
+    return Usage() if found.is_nothing else found  # zeros are what it tells of a turn that failed

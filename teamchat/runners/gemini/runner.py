@@ -1,0 +1,136 @@
+"""Gemini CLI (observed at 0.61.0): everything in the prompt on stdin, system text included; text in deltas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from teamchat.runners.base import (
+    Access,
+    Command,
+    EventParser,
+    Images,
+    Job,
+    Limit,
+    Login,
+    Prepared,
+    Sessions,
+    SlashRule,
+    StopRule,
+    Vendor,
+)
+from teamchat.runners.gemini.commands import find, with_command
+from teamchat.runners.gemini.env import other_files
+from teamchat.runners.gemini.events import GeminiEvents
+from teamchat.runners.gemini.tools import policy, started, system_defaults
+from teamchat.runners.gemini.tools import servers as users_servers
+from teamchat.runners.logins import gemini_login
+from teamchat.runners.mentions import inert, mentions
+from teamchat.runners.untrusted_json import listed
+
+ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
+    {
+        "read": ("--approval-mode", "default"),
+        "edit": ("--approval-mode", "auto_edit"),
+        "full": ("--approval-mode", "yolo"),
+    }
+)
+ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
+    {
+        "read": "reads files of the workspace; may not write or run anything (--admin-policy)",
+        "edit": "edits the workspace, runs what `allow` names; your policies and includeDirectories widen it",
+        "full": "may do everything (--approval-mode yolo)",
+    }
+)
+SYSTEM_POLICIES = (Path("/etc/gemini-cli/policies"), Path("/Library/Application Support/GeminiCli/policies"))
+_ENDS_A_PATH = re.compile(r"[\s\\,;!?()\[\]{}]")  # where no backslash stands before it
+_NEVER_A_PATH = frozenset(",;!?()[]{}")  # an `@` right before one of these was seen to stay text
+READS = "GEMINI.md of its folder and of the user, the user's "
+
+
+class GeminiRunner:
+    vendor: Vendor | None = "gemini"
+    package: str | None = "@google/gemini-cli"
+    tested_version: str | None = "0.61.0"
+    limit: Limit | None = Limit(
+        4_000_000
+    )  # from 4,194,304 on it asks no model and ends well: a quarter of the characters are tokens to it
+    stop = StopRule()  # the parent process ignores every soft signal; the group does not
+    stall_s: float = 300.0
+    reports_denials: bool = True
+    images: Images | None = Images(lambda path: "@" + _ENDS_A_PATH.sub(r"\\\g<0>", path))
+    slash: SlashRule | None = SlashRule(find, with_command)
+    sessions: Sessions | None = Sessions(
+        system_each_time=False,
+        live=False,
+        open=lambda session: ("--resume", session),
+        stays_in="~/.gemini/tmp",
+        keeps_all=True,
+    )
+
+    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
+        """Every `@token` becomes inert: it may name a file, a part of a file's path, an agent or what a server has."""
+        return inert(prompt, mentions(prompt, typed, lambda text, start: text[start] not in _NEVER_A_PATH))
+
+    def command(self, job: Job) -> Command:
+        argv = [*job.program, "--output-format", "stream-json", *ACCESS[job.access], *started(job)]
+        # one process less, and signals reach it; and no folders of an editor whose terminal teamchat runs in
+        env = {"GEMINI_CLI_NO_RELAUNCH": "true", "NO_COLOR": "1", "GEMINI_CLI_IDE_WORKSPACE_PATH": ""}
+        files = {}
+        if rules := policy(job):
+            path = job.scratch / "policy.toml"
+            files[path] = rules.encode()
+            argv += ("--admin-policy", str(path))
+        if job.project_settings:
+            env["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
+        else:
+            # both: --skip-trust alone runs the project's hooks where the user once trusted the folder
+            argv.append("--skip-trust")
+            env["GEMINI_CLI_TRUST_WORKSPACE"] = "false"
+        variables, modules = other_files(job, system_defaults(job))
+        env |= variables
+        files |= modules
+        if job.model:
+            argv += ("-m", job.model)
+        if job.images:  # it reads nothing outside of its workspace
+            folder = str(job.images[0].parent)
+            if "," in folder:  # the option is split there, and an editor's folders at ":"
+                env["GEMINI_CLI_IDE_WORKSPACE_PATH"] = folder
+            else:
+                argv += ("--include-directories", folder)
+        if job.resumes:
+            argv += ("--resume", job.resumes)
+        return Command((*argv, *job.args), env, files)
+
+    def parser(self) -> EventParser:
+        return GeminiEvents()
+
+    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
+        """Where `--admin-policy`, which bounds `read` and `edit`, would not be obeyed: a machine's policies replace it.
+
+        That option is split at commas, also where it is repeated. For images, which `full` may have as well, there are
+        two ways to name a folder: one is split at commas, the other at colons.
+        """
+        folder = env.get("TMPDIR", "")
+        if "," in folder and (access != "full" or ":" in folder):
+            return "Gemini splits a folder's name at a comma, and TMPDIR has one: set another TMPDIR"
+        there = next((folder for folder in SYSTEM_POLICIES if access != "full" and any(folder.glob("*.toml"))), None)
+        return f"the policies in {there} switch off --admin-policy, which bounds its tools" if there else None
+
+    def access_note(self, access: Access) -> str:
+        return ACCESS_NOTES[access]
+
+    def reads_note(self, job: Job) -> str:
+        servers = ("MCP servers",) if job.servers is None else ()
+        users = listed("settings", *servers, "extensions")
+        if job.project_settings:
+            return f"{READS}{users}, and of the project {listed('settings', 'hooks', *servers)}"
+        return f"{READS}{users}; not the project's hooks, settings and MCP servers"
+
+    def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)
+        return users_servers(env)
+
+    def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:
+        return gemini_login(cwd, env)

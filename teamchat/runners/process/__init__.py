@@ -1,0 +1,1 @@
+"""Processes: started under a guardian, followed, and ended."""

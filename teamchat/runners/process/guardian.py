@@ -1,0 +1,318 @@
+"""The guardian: one small process per agent that is its parent, its subreaper and, when need be, its end.
+
+It runs as a script of its own (`python -I -S guardian.py FD FOLDER`) and imports built-in modules alone, so it starts
+in milliseconds: `json` and what `signal`, `socket` and `ctypes` add to them would take twice as long. FD is a socket to
+teamchat, FOLDER the open folder that the agent is to start in. The first line it reads says what to run, in `marshal`'s
+format and hexadecimal. It answers in JSON, for an agent could write there: `{"pid": N}` and, when everything is over,
+`{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own soft signal, SIGKILL after its grace) and
+`kill`. A closed socket also means `stop`: that is how agents die when teamchat is killed. With `done` as the last line
+teamchat removes the turn's private folder itself; without it the guardian does.
+
+Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
+guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
+looks at the tree before it ends anything, and remembers.
+"""
+
+from __future__ import annotations
+
+import _signal as signal  # type: ignore[import-not-found]  # what `signal` is made of, without its enums
+import _socket as socket
+import marshal
+import os
+import select
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+POLL_S = 0.005
+SETTLE_S = 0.25  # helpers of a CLI may outlive it for an instant; that is not worth a note
+END_S = 2.0  # how long to insist on SIGKILL: a process in an uninterruptible wait cannot be ended
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # orders come through the socket alone
+ABANDONED_GRACE_S = 1.0  # with teamchat gone nobody reads the rest: the tree must be gone within two seconds
+
+
+def become_subreaper() -> None:
+    if sys.platform == "linux":
+        import _ctypes
+
+        program = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # this one, which may be None as in C
+        prctl = _ctypes.dlsym(program, "prctl")
+        _ctypes.call_function(prctl, (36, 1, 0, 0, 0))  # PR_SET_CHILD_SUBREAPER
+
+
+def wake_at_child_end() -> socket.socket:
+    """A socket that can be read when a child has ended. It is there before the first child, so no end is missed."""
+    wake, wake_write = socket.socketpair()
+    wake.setblocking(False)
+    wake_write.setblocking(False)
+    signal.set_wakeup_fd(wake_write.detach(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return wake
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """Every process that is not dead: pid -> (parent, name)."""
+    if sys.platform == "linux":
+        return dict(filter(None, (read_stat(name) for name in os.listdir("/proc") if name.isdigit())))  # noqa: PTH208
+    import subprocess
+
+    with subprocess.Popen(["/bin/ps", "-axo", "pid=,ppid=,stat=,comm="], stdout=subprocess.PIPE) as ps:
+        rows = [line.decode(errors="replace").split(None, 3) for line in ps.stdout or ()]
+    return {
+        int(row[0]): (int(row[1]), row[-1].strip().rpartition("/")[2])
+        for row in rows
+        if not row[2].startswith("Z") and int(row[0]) != ps.pid
+    }
+
+
+def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
+    head, _, tail = read(f"/proc/{pid}/stat").rpartition(b")")
+    if not tail:
+        return None  # it has ended since
+    fields = tail.split()
+    state, parent, threads = fields[0], fields[1], fields[17]
+    if state == b"Z" and threads == b"1":
+        return None  # already dead; reaping is all it needs
+    return int(pid), (int(parent), head.partition(b"(")[2].decode(errors="replace"))
+
+
+def limit_of(scratch: bytes) -> int:
+    """A limit of real-time computing, in microseconds, that no process reaches: another one for each turn.
+
+    Every process of the turn inherits it, whatever becomes of its parents, session, files and environment.
+    """
+    return (1 << 62) + int.from_bytes(scratch, "big") % ((1 << 61) - 1)
+
+
+def mark(scratch: bytes) -> None:
+    """Give this process, and so all that it starts, the limit that tells whose it is (Linux)."""
+    if sys.platform == "linux":
+        import resource
+
+        try:
+            resource.setrlimit(resource.RLIMIT_RTTIME, (limit_of(scratch), limit_of(scratch)))
+        except (OSError, ValueError):
+            return  # a lower limit is set: then the environment tells
+
+
+def marked(scratch: bytes) -> list[int]:
+    """The processes of the turn with this private folder: by their limit, or by the environment they began with.
+
+    None where there is no /proc to tell.
+    """
+    entry, limit = b"TMPDIR=" + scratch, b" %d " % limit_of(scratch)
+    return [
+        int(pid)
+        for pid in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ())  # noqa: PTH208
+        if limit in read(f"/proc/{pid}/limits") or entry in read(f"/proc/{pid}/environ").split(b"\0")
+    ]
+
+
+def read(path: str) -> bytes:
+    """A file of /proc; nothing if its process has ended, or is another user's."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 (pathlib costs start-up)
+            return file.read()
+    except OSError:
+        return b""
+
+
+def below(root: int, table: dict[int, tuple[int, str]]) -> dict[int, str]:
+    """The descendants of `root`: pid -> name."""
+    found: dict[int, str] = {}
+    frontier = {root}
+    while frontier:
+        frontier = {pid for pid, (parent, _) in table.items() if parent in frontier and pid not in found}
+        found.update({pid: table[pid][1] for pid in frontier})
+    return found
+
+
+def send_signal(pid: int, number: int, *, group: bool = False) -> None:
+    try:
+        (os.killpg if group else os.kill)(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return  # it has ended since, or changed its user: then nothing more can be done
+
+
+def remove(folder: bytes) -> None:
+    """Remove a private folder. What cannot be removed is found by the next command."""
+    home = os.path.abspath(__file__)  # noqa: PTH100
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(home)))))  # noqa: PTH120 (-I leaves it out)
+    from teamchat.runners.process import removal
+
+    removal.remove(folder)
+
+
+class Guardian:
+    """Owns one agent from its first instruction to the death of its last descendant."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.buffer = b""
+        self.abandoned = False
+        self.status: int | None = None
+        self.pid = 0
+        self.seen: dict[int, str] = {}
+        self.wake = wake_at_child_end()
+        self.stop_signal, self.stop_group, self.grace = signal.SIGTERM, True, 2.0
+
+    def report(self, **message: object) -> None:
+        try:
+            self.control.sendall(in_json(message).encode() + b"\n")
+        except OSError:
+            self.abandoned = True
+
+    def read_line(self, timeout: float | None) -> bytes | None:
+        """One line from teamchat; `b""` when the socket is closed, None when nothing came in time."""
+        while b"\n" not in self.buffer:
+            if not select.select([self.control], [], [], timeout)[0]:
+                return None
+            try:
+                data = self.control.recv(65536)
+            except OSError:
+                data = b""
+            if not data:
+                self.abandoned = True
+                return b""
+            self.buffer += data
+        line, _, self.buffer = self.buffer.partition(b"\n")
+        return line
+
+    def start(self, order: dict[str, Any], folders: list[int]) -> bool:
+        self.stop_signal, self.stop_group, self.grace = order["signal"], order["group"], order["grace"]
+        argv = order["argv"]
+        try:
+            for folder in folders:
+                os.fchdir(folder)
+            defaults = signal.valid_signals()
+            self.pid = os.posix_spawn(argv[0], argv, order["env"], setsid=True, setsigmask=[], setsigdef=defaults)
+        except (OSError, ValueError) as error:
+            self.report(failed=getattr(error, "strerror", None) or str(error))
+            return False
+        self.report(pid=self.pid)
+        return True
+
+    def reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self.pid:
+                self.status = os.waitstatus_to_exitcode(status)
+
+    def watch(self) -> None:
+        """Wait for the agent's end or an order."""
+        while self.status is None:
+            if b"\n" not in self.buffer and self.wake in select.select([self.control, self.wake], [], [])[0]:
+                self.wake.recv(4096)
+            if (line := self.read_line(0)) is not None:
+                self.obey(line)
+            self.reap()
+
+    def obey(self, line: bytes) -> None:
+        """`kill` and `stop`; a line of any other kind, and the end of all lines, mean `stop` too."""
+        grace = min(self.grace, ABANDONED_GRACE_S) if self.abandoned else self.grace
+        self.end(soft=line != b"kill", grace=grace)
+
+    def tree(self) -> dict[int, str]:
+        """What lives of the agent's tree: below this process, or seen there before."""
+        table = processes()
+        known = {pid: name for pid, name in self.seen.items() if table.get(pid, (0, ""))[1] == name}
+        self.seen = known | below(os.getpid(), table)
+        return self.seen
+
+    def end(self, *, soft: bool, grace: float = 0.0) -> None:
+        """The ladder: soft signal, grace, SIGKILL to the group and to every descendant that is left."""
+        self.tree()
+        if soft:
+            send_signal(self.pid, self.stop_signal, group=self.stop_group)
+            send_signal(self.pid, signal.SIGCONT, group=self.stop_group)  # what somebody has stopped hears nothing else
+            until = time.monotonic() + grace
+            while self.status is None and time.monotonic() < until:
+                if self.abandoned:
+                    time.sleep(POLL_S)
+                elif self.read_line(POLL_S) in (b"kill", b""):
+                    break
+                self.reap()
+        if self.status is None:
+            send_signal(self.pid, signal.SIGKILL, group=True)
+        self.kill_tree()
+        if self.status is None:
+            self.status = -signal.SIGKILL  # it cannot be ended, and the turn does not wait for it
+
+    def is_alone(self) -> bool:
+        """Whether teamchat ended without a word about what is left to do."""
+        while (line := self.read_line(None)) and line != b"done":
+            pass
+        return not line
+
+    def kill_tree(self) -> None:
+        until = time.monotonic() + END_S
+        while (alive := self.tree()) and time.monotonic() < until:
+            for pid in alive:
+                send_signal(pid, signal.SIGKILL)
+            time.sleep(POLL_S)
+            self.reap()
+        self.reap()
+
+    def end_leftovers(self) -> list[str]:
+        """Ends what outlived the agent; returns the names of what had to be ended."""
+        until = time.monotonic() + SETTLE_S
+        while (left := self.tree()) and time.monotonic() < until:
+            time.sleep(POLL_S)
+            self.reap()
+        if left:
+            self.kill_tree()
+        return sorted(left.values())
+
+
+def in_json(message: dict[str, Any]) -> str:
+    """Most reports have numbers and an empty list, which need no import."""
+    if all(isinstance(value, int) or value == [] for value in message.values()):
+        return str(message).replace("'", '"')
+    import json
+
+    return json.dumps(message)
+
+
+def order_of(line: bytes) -> dict[str, Any]:
+    """What a first line says. It comes from teamchat alone, which has this interpreter's `marshal`."""
+    return dict(marshal.loads(bytes.fromhex(line.decode())))  # noqa: S302
+
+
+def order_line(order: dict[str, Any]) -> bytes:
+    """What teamchat writes first; an argument or variable is its bytes, whatever the locale."""
+    return marshal.dumps(order).hex().encode() + b"\n"
+
+
+def main() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    guardian = Guardian(socket.socket(fileno=int(sys.argv[1])))
+    os.set_inheritable(guardian.control.fileno(), False)
+    folders = [int(folder) for folder in sys.argv[2:]]
+    for folder in folders:
+        os.set_inheritable(folder, False)
+    become_subreaper()
+    line = guardian.read_line(None)
+    if not line:
+        return
+    order = order_of(line)
+    if order["remove"]:
+        mark(order["remove"])
+    if guardian.start(order, folders):
+        guardian.watch()
+        guardian.report(exit=guardian.status, left=guardian.end_leftovers())
+    if order["remove"] and guardian.is_alone():
+        remove(order["remove"])
+
+
+if __name__ == "__main__":
+    main()

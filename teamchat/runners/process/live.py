@@ -1,0 +1,208 @@
+"""One process for many turns, where a CLI can be kept running (Claude's stream-json input, observed at 2.1.197).
+
+A second turn takes 20 ms instead of 530. The process is started by the first turn, under a guardian as any other, with
+its standard input left open; each turn writes one line there and ends with the CLI's own terminal event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+
+from teamchat.runners.base import LiveRule
+from teamchat.runners.events import Failure
+from teamchat.runners.process import guardian
+from teamchat.runners.process.process import Process, make_private
+from teamchat.runners.process.removal import remove
+from teamchat.runners.process.running import BEGINS, LIVE, Chunk, Exit, HasEnded, Launch, OwnFileFailed, in_words
+
+LOOK_S = 0.5  # how often it is looked at between two turns
+CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
+
+
+class LiveAgent:
+    """A member's process between its first turn and `close`."""
+
+    def __init__(self, rule: LiveRule) -> None:
+        self.rule = rule
+        self.scratch: Path | None = None
+        self.process: Process | None = None
+        self._chunks: AsyncGenerator[Chunk, None] | None = None
+        self._read = 0  # bytes of its output
+        self._pending: deque[memoryview] = deque()  # cut without a copy: a prompt may have many MB
+        self._ended = False
+        self._before: Collection[int] = ()  # the processes that it runs already when its turn begins
+        self._look: asyncio.TimerHandle | None = None
+
+    def rest(self) -> None:
+        """Look after it until its next turn: what writes without end then would fill the disk, too."""
+        if self.runs():
+            self._look = asyncio.get_running_loop().call_later(LOOK_S, self.rest)
+
+    def _wake(self) -> None:
+        if self._look:
+            self._look.cancel()
+
+    def runs(self) -> bool:
+        """True while the process can take another turn; where a recording is played there is no process to ask."""
+        if self.process and not self._ended:
+            self.process.poll()
+        return not self._ended and (self.process is None or self.process.exit is None)
+
+    def turn(self, what: Launch) -> LiveTurn:
+        """A turn in this process, which is started if there is none. Raises `SpawnFailed`, also when it has ended."""
+        if not self.runs():
+            raise HasEnded("the process that was kept running has ended")
+        if self.process is None:
+            folder = what.folder.with_suffix(LIVE)
+            self.process = Process(replace(what, stdin=b"", folder=folder))
+            self.scratch = what.scratch
+            self._chunks = self.process.chunks()
+        else:
+            self._read = self.process.begin_turn()
+            self._before = guardian.below(self.process.pid, guardian.processes())
+        self._wake()
+        self._share(what.folder)
+        return LiveTurn(self, what)
+
+    def _share(self, folder: Path) -> None:
+        """Let the turn's folder have the output, too: what is left of the turn if teamchat is killed."""
+        assert self.process is not None
+        try:
+            make_private(folder)
+            (folder / BEGINS).write_text(str(self._read))
+            (folder / "stdout").hardlink_to(self.process.folder / "stdout")
+        except OSError as error:
+            raise OwnFileFailed(in_words(error)) from error
+
+    async def next(self) -> Chunk | None:
+        """The next piece of output; None when the process has ended."""
+        chunk = await anext(self._chunks, None) if self._chunks else None
+        if chunk and chunk.stream == "out":
+            self._read += len(chunk.data)
+        return chunk
+
+    def feed(self, data: bytes) -> None:
+        """Write to its standard input, as it takes it; nobody waits for that, nor for one that has ended meanwhile."""
+        self._pending.append(memoryview(data))
+        self._pump()
+
+    def _pump(self) -> None:
+        loop = asyncio.get_running_loop()
+        assert self.process is not None
+        if self.process.stdin is None:
+            self._pending.clear()
+            return
+        loop.remove_writer(self.process.stdin)
+        try:
+            while self._pending:
+                self._pending[0] = rest = self._pending[0][os.write(self.process.stdin, self._pending[0]) :]
+                if not rest:
+                    self._pending.popleft()
+        except BlockingIOError:
+            loop.add_writer(self.process.stdin, self._pump)
+        except OSError:
+            self._pending.clear()  # it has ended: the turn says so
+
+    def end_input(self) -> None:
+        """Let it end once it has finished what it does."""
+        self._ended = True
+        assert self.process is not None
+        if self.process.stdin is not None:
+            asyncio.get_running_loop().remove_writer(self.process.stdin)
+            self.process.close_stdin()
+
+    def busy(self) -> bool:
+        """Whether it runs a process that it did not run before this turn: a hook or a tool's, for instance."""
+        assert self.process is not None
+        return not guardian.below(self.process.pid, guardian.processes()).keys() <= set(self._before)
+
+    async def close(self) -> None:
+        """Let it end, or end it: nothing of it is left afterwards."""
+        self._ended = True
+        self._wake()
+        if self.process is None or self._chunks is None:
+            return
+        self.end_input()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                while await self.next():
+                    pass
+        await self._chunks.aclose()
+
+    def remove(self) -> str | None:
+        """Remove the folders of a process that was closed; a sentence about what cannot be removed."""
+        return remove(*(folder for folder in (self.scratch, self.process and self.process.folder) if folder))
+
+
+class LiveTurn:
+    """One turn of a process that goes on. Ended early, it ends the process, too."""
+
+    def __init__(self, agent: LiveAgent, what: Launch) -> None:
+        self.exit: Exit | None = None
+        self._agent, self._what = agent, what
+        self._over = False
+        self._stops = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def over(self) -> None:
+        self._over = True
+
+    def end_input(self) -> bool:
+        """It exits by itself then. What does not is ended, unless it is busy: hooks run after an answer (2.1.330)."""
+        self._agent.end_input()
+        self._later(CLOSE_S, self._end_idle)
+        return True
+
+    def _later(self, seconds: float, then: Callable[[], None]) -> None:
+        """Do that unless the turn is over by then, or another thing is to be done."""
+        if self._timer:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, then)
+
+    def _end_idle(self) -> None:
+        process = self._agent.process
+        assert process is not None
+        process.poll()
+        if process.exit is None and self._agent.busy():
+            self._later(CLOSE_S, self._end_idle)
+        elif process.exit is None:
+            process.stop()
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        """By the CLI's own interrupt first; by signal when that does not help, or a second time."""
+        del why
+        process = self._agent.process
+        assert process is not None
+        self._stops += 1
+        if hard or self._stops > 1 or process.stdin is None:
+            process.stop(hard=hard)
+            return
+        self._agent.feed(self._agent.rule.interrupt)
+        self._later(self._what.stop.grace_s, process.stop)
+
+    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+        agent, began = self._agent, time.monotonic()
+        assert agent.process is not None
+        agent.feed(agent.rule.line(self._what.stdin))
+        try:
+            while chunk := await agent.next():
+                yield replace(chunk, at=time.monotonic() - began)
+                if self._over:
+                    self.exit = Exit(0, seconds=time.monotonic() - began)
+                    return
+            ended = agent.process.exit or Exit(-9)
+            self.exit = replace(ended, seconds=time.monotonic() - began)
+        finally:
+            if self._timer:
+                self._timer.cancel()
+            if self.exit is None:
+                await agent.close()
+            else:
+                agent.rest()

@@ -1,0 +1,371 @@
+"""The one place that starts processes: an agent under its guardian, with regular files for stdin, stdout and stderr.
+
+Regular files are what keeps output whole. Claude and Gemini throw away unread pipe output when they exit, and after a
+crash of teamchat a file still holds the partial text. The prompt is complete before the process starts, so no writer
+can block on an agent that never reads. The end of the turn is the end of the process, never the end of a stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import json
+import math
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from teamchat.runners.events import Failure
+from teamchat.runners.process import guardian
+from teamchat.runners.process.running import Chunk, Exit, FolderReplaced, Launch, Running, SpawnFailed, in_words
+from teamchat.runners.process.start_folder import open_folder
+
+POLL_S = 0.01
+READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
+DRAIN_S = 30.0  # for what a flood has left up to its limit; short lines can cost much more to read than to write
+SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
+DEAF_S = 10.0  # for a guardian to answer beyond what its work may take, on a machine with much to do
+START_S = 30.0  # for the guardian to start the agent; it takes milliseconds
+
+
+class Process:
+    """An agent under its guardian."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.started = time.monotonic()
+        self.exit: Exit | None = None
+        self.pid = 0
+        self.folder = launch.folder
+        self.stdin: int | None = None  # to be written by whoever has started a process that stays
+        self._launch = launch
+        self._buffer = b""
+        self._hurried = False
+        self._deaf_at = math.inf  # when a guardian that was told to end its tree can no longer be hearing
+        self._limit = self._left = launch.max_output  # to be written at most, and to be read still
+        self._readers: dict[Literal["out", "err"], BinaryIO] = {}
+        self._guardian: subprocess.Popen[bytes] | None = None
+        self._control, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._guardian = self._spawn(theirs)
+            self._order()
+            self.pid = self._first_report()
+        except FolderReplaced:
+            self._abort()
+            raise
+        except (OSError, ValueError) as error:
+            self._abort()
+            raise SpawnFailed(in_words(error)) from error
+
+    def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+        folder = self._launch.folder
+        make_private(folder)
+        with contextlib.ExitStack() as files:
+            cwd = open_folder(self._launch.cwd, self._launch.real_cwd)
+            files.callback(os.close, cwd)
+            stdin = files.enter_context(self._stdin())
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", guardian.__file__, str(theirs.fileno()), str(cwd)],
+                stdin=stdin,
+                stdout=files.enter_context(self._create("out")),
+                stderr=files.enter_context(self._create("err")),
+                pass_fds=[theirs.fileno(), cwd],
+                start_new_session=True,
+            )
+
+    def _stdin(self) -> BinaryIO:
+        if self._launch.stays:
+            theirs, self.stdin = os.pipe()
+            os.set_blocking(self.stdin, False)
+            return os.fdopen(theirs, "rb")
+        stdin = tempfile.TemporaryFile(dir=self._launch.folder)  # noqa: SIM115 (the caller closes it)
+        stdin.write(self._launch.stdin)
+        stdin.seek(0)
+        return stdin
+
+    def close_stdin(self) -> None:
+        if self.stdin is not None:
+            os.close(self.stdin)
+            self.stdin = None
+
+    def _create(self, stream: Literal["out", "err"]) -> BinaryIO:
+        """A new file for a stream, to be written; O_APPEND, so that children never write over each other."""
+        path = self._launch.folder / f"std{stream}"
+        descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # inherited, so held until the whole tree has ended: `settle`
+        self._readers[stream] = path.open("rb", buffering=0)
+        return os.fdopen(descriptor, "ab")
+
+    def _order(self) -> None:
+        """Tell the guardian what to run, byte for byte."""
+        launch = self._launch
+        order = {
+            "argv": [os.fsencode(argument) for argument in (*launch.through, *launch.argv)],
+            "env": {os.fsencode(name): os.fsencode(value) for name, value in launch.env.items()},
+            "signal": launch.stop.signal.value,
+            "group": launch.stop.group,
+            "grace": launch.stop.grace_s,
+            "remove": os.fsencode(launch.scratch) if launch.scratch else None,
+        }
+        self._control.settimeout(START_S)
+        self._control.sendall(guardian.order_line(order))
+
+    def _first_report(self) -> int:
+        """Wait for the guardian to say that the agent runs: a few milliseconds, so this blocks."""
+        while b"\n" not in self._buffer:
+            data = self._control.recv(4096)
+            if not data:
+                raise ConnectionResetError
+            self._buffer += data
+        self._control.setblocking(False)
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        report = json.loads(line)
+        if "failed" in report:
+            raise OSError(report["failed"])
+        return int(report["pid"])
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        del why
+        self._hurried = self._hurried or hard
+        self._signal("kill" if hard else "stop")
+
+    def over(self) -> None:
+        """Its end is its exit."""
+
+    def end_input(self) -> bool:
+        return False
+
+    def _signal(self, what: Literal["stop", "kill"]) -> None:
+        with contextlib.suppress(OSError):  # it may have ended by itself
+            self._control.send(what.encode() + b"\n")
+        self._wake()
+        grace = self._launch.stop.grace_s if what == "stop" else 0.0
+        self._deaf_at = min(self._deaf_at, time.monotonic() + grace + guardian.END_S + DEAF_S)
+
+    def _wake(self) -> None:
+        """A guardian that somebody has stopped (SIGSTOP) would hear nothing of its orders, or of their end."""
+        if self._guardian:
+            self._guardian.send_signal(signal.SIGCONT)
+
+    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+        try:
+            while True:
+                over = self.exit  # looked up before reading: what was written until then is read below
+                quiet = True
+                for stream, reader in self._readers.items():
+                    if data := _read(reader, self._left):
+                        self._left -= len(data)
+                        quiet = False
+                        yield Chunk(stream, data, time.monotonic() - self.started)
+                if over and (quiet or self._hurried or self._drained(over)):
+                    return
+                await asyncio.sleep(POLL_S if quiet else 0)
+                self.poll()
+        finally:
+            self._release()
+            until = time.monotonic() + guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S
+            while self._guardian and self._guardian.poll() is None:
+                if time.monotonic() > until:
+                    self._replace_guardian()
+                await asyncio.sleep(POLL_S)
+
+    def _drained(self, over: Exit) -> bool:
+        return over.over_limit is not None and time.monotonic() - self.started > over.seconds + DRAIN_S
+
+    def poll(self) -> None:
+        """Take the guardian's last report, or notice that the guardian itself was killed; look at the output's size."""
+        if self.exit:
+            return
+        if time.monotonic() > self._deaf_at and self._guardian:
+            self._guardian.kill()
+        flooded = sum(os.fstat(reader.fileno()).st_size for reader in self._readers.values()) > self._limit
+        if flooded:
+            self._signal("kill")  # what was written up to the limit is read all the same
+        gone = False
+        try:
+            data = self._control.recv(65536)
+            self._buffer, gone = self._buffer + data, not data
+        except BlockingIOError:
+            pass  # its last report may have come with the first one
+        except OSError:
+            gone = True
+        limit = self._launch.max_output if flooded else None
+        if b"\n" in self._buffer:
+            report = json.loads(self._buffer)
+            self.exit = Exit(report["exit"], tuple(report["left"]), limit, time.monotonic() - self.started)
+        elif gone:
+            self._kill_unguarded()
+            self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)
+
+    def begin_turn(self) -> int:
+        """Of a process that stays each turn may write `max_output`, whatever was read before.
+
+        What it has written since the turn before is part of none. Returns the byte of its stdout the turn begins at.
+        """
+        for reader in self._readers.values():
+            reader.seek(0, os.SEEK_END)
+        self._left = self._launch.max_output
+        self._limit = self._left + sum(reader.tell() for reader in self._readers.values())
+        return self._readers["out"].tell()
+
+    def _replace_guardian(self) -> None:
+        """Do the work of a guardian that hears nothing, as one that the agent traces."""
+        if self._guardian:
+            self._guardian.kill()
+        if self.exit is None and self.pid:
+            self._kill_unguarded()
+
+    def _kill_unguarded(self) -> None:
+        """The guardian was killed: end what can still be found of the agent's tree."""
+        tree = guardian.below(self.pid, guardian.processes())
+        guardian.send_signal(self.pid, signal.SIGKILL, group=True)
+        for pid in tree:
+            guardian.send_signal(pid, signal.SIGKILL)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        if self._launch.scratch:
+            sweep(self._launch.scratch)
+
+    def _release(self) -> None:
+        """Closing the control socket ends whatever still runs."""
+        with contextlib.suppress(OSError):
+            if self.exit:
+                self._control.send(b"done\n")
+        self._control.close()
+        self._wake()
+        self.close_stdin()
+        for reader in self._readers.values():
+            reader.close()
+
+    def _abort(self) -> None:
+        """Nothing is left of the start, whatever the guardian came to."""
+        self._release()
+        if self._guardian:
+            try:
+                self._guardian.wait(guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S)
+            except subprocess.TimeoutExpired:
+                self._replace_guardian()
+                self._guardian.wait()
+        self._sweep()  # the guardian may have been killed when it had just started the agent
+
+
+def make_private(folder: Path) -> None:
+    """Make the folder of a turn, and the one of all turns, for the user alone where they are not there."""
+    with contextlib.suppress(FileExistsError):
+        folder.parent.mkdir(mode=0o700, parents=True)  # by itself: a parent that is made with it does not get the mode
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _read(reader: BinaryIO, most: int) -> bytes:
+    size = min(READ_BYTES, most)
+    data = reader.read(size)
+    if not data and os.fstat(reader.fileno()).st_size < reader.tell():
+        reader.seek(0)  # it was truncated, as `> /dev/stderr` in a script does
+        data = reader.read(size)
+    return data
+
+
+def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: float) -> tuple[int | None, bytes]:
+    """Run a short command to its end: its exit code and what it wrote to stdout. Blocks; threads may call it.
+
+    The code is None when it had to be killed, its whole process group, after `timeout_s`. Raises `SpawnFailed`.
+    """
+    nowhere = subprocess.DEVNULL
+    with tempfile.TemporaryFile() as out:
+        try:
+            child = subprocess.Popen(
+                argv, cwd=cwd, env=env, stdin=nowhere, stdout=out, stderr=nowhere, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            raise SpawnFailed(in_words(error)) from error
+        code: int | None = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = child.wait(timeout_s)
+        if code is None:
+            guardian.send_signal(child.pid, signal.SIGKILL, group=True)
+            child.wait()
+        out.seek(0)
+        return code, out.read(READ_BYTES)
+
+
+def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:
+    """Let a program have the terminal until it ends; its exit code, as a shell has it (128 and more for a signal).
+
+    Keys such as Ctrl-C are for the program alone, Ctrl-Z stops both, and what ends teamchat is passed on to it. Blocks;
+    for the main thread only. Raises `SpawnFailed`.
+    """
+    pid = 0
+
+    def pass_on(number: int, _frame: object) -> None:
+        if pid and number in (signal.SIGTERM, signal.SIGHUP):
+            for one in (*guardian.below(pid, guardian.processes()), pid):  # Gemini's parent process ignores it
+                guardian.send_signal(one, number)
+
+    # a handler and not SIG_IGN, which the program would inherit; on Ctrl-Z teamchat stops once the program has, or it
+    # would go on before it, find it stopped still, and stop again
+    numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, pass_on) for number in numbers}
+    try:
+        child = subprocess.Popen(argv, cwd=cwd, env=env)
+        pid = child.pid
+        while os.WIFSTOPPED(status := os.waitpid(pid, os.WUNTRACED)[1]):
+            os.kill(os.getpid(), signal.SIGSTOP)
+            guardian.send_signal(pid, signal.SIGCONT)
+    except (OSError, ValueError) as error:
+        raise SpawnFailed(in_words(error)) from error
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return 128 - child.returncode if child.returncode < 0 else child.returncode
+
+
+def open_output(folder: Path, name: str = "stdout") -> BinaryIO:
+    """A file of a turn that is over, to be read. Raises `OSError` if an agent put something else in its place."""
+    file = os.fdopen(os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / name))
+    return file
+
+
+def settle(folder: Path) -> None:
+    """Wait until the processes of the turn whose output is in `folder` have ended, when teamchat was killed over them.
+
+    Their guardian ends them; what they still write and do in its grace must not meet a second try. Blocks.
+    """
+    until = time.monotonic() + SETTLE_S
+    with open_output(folder) as file:
+        while time.monotonic() < until:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return
+            time.sleep(POLL_S)
+
+
+def sweep(scratch: Path) -> None:
+    """Kill what is left of the turn with this private folder when its guardian was killed as well.
+
+    A daemon is nobody's child then; what it has inherited tells whose it is. Blocks for an instant.
+    """
+    until = time.monotonic() + guardian.END_S
+    while (left := guardian.marked(os.fsencode(scratch))) and time.monotonic() < until:
+        for pid in left:
+            guardian.send_signal(pid, signal.SIGKILL)
+        time.sleep(POLL_S)
+
+
+def launch(what: Launch) -> Running:
+    """Start a real process, or go on with one that has stayed. Raises `SpawnFailed`."""
+    return what.stays.turn(what) if what.stays else Process(what)

@@ -1,0 +1,206 @@
+"""What a process is to those who follow it: what to start, what it writes, how it ended. Recordings are such, too."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from teamchat.runners.base import EventParser, StopRule
+from teamchat.runners.events import Failure
+
+
+class Framer(Protocol):
+    """Cuts a stream into what a parser is given."""
+
+    def push(self, chunk: bytes) -> list[bytes]: ...
+
+    def flush(self) -> list[bytes]:
+        """What is left when the stream has ended."""
+        ...
+
+
+class LineFramer:
+    def __init__(self) -> None:
+        self._open: list[bytes] = []
+
+    def push(self, chunk: bytes) -> list[bytes]:
+        """The lines that this chunk completes, without their newlines."""
+        *lines, rest = chunk.split(b"\n")
+        if lines and self._open:
+            lines[0] = b"".join((*self._open, lines[0]))
+            self._open.clear()
+        if rest:
+            self._open.append(rest)
+        return lines
+
+    def flush(self) -> list[bytes]:
+        """The last line, if the stream ended without a newline."""
+        rest = b"".join(self._open)
+        self._open.clear()
+        return [rest] if rest else []
+
+
+class Unframed:
+    """The chunks as they come."""
+
+    def push(self, chunk: bytes) -> list[bytes]:
+        return [chunk]
+
+    def flush(self) -> list[bytes]:
+        return []
+
+
+def framer_of(parser: EventParser) -> Framer:
+    return LineFramer() if parser.by_lines else Unframed()
+
+
+LIVE = ".live"  # the folder of a process that stays is named as that of its first turn, with this behind it
+BEGINS = "begins"  # in the folder of a turn whose process stays: the byte of its output this turn begins at
+# An agent that writes without end is killed before it fills the disk. Bytes that are no UTF-8 take three times the room
+# in the store, and a value of SQLite's has at most 1,000,000,000.
+MAX_OUTPUT_BYTES = 256 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose turn this is, beside its stdin: what a recording is found by."""
+
+    member: str
+    agent: str
+    system_text: str | None = None
+
+
+class Stays(Protocol):
+    """A process for many turns. Raises `SpawnFailed`."""
+
+    def turn(self, what: Launch, /) -> Running: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start. `folder` gets the files `stdout` and `stderr`, of at most `max_output` bytes together.
+
+    `scratch` is the caller's to remove, once what the turn came to is stored; if teamchat is killed before the process
+    has ended, its guardian does. `stays` has the turn run in a process that outlives it; that one's standard input is
+    left open. `through` is a program of ours, with its arguments, that runs `argv` in its turn. `version` is that
+    of the installed program, where it is known. `login` names the variables that its login is from, as `Login` does.
+    `real_cwd` is where `cwd` must really be; None lets it be anywhere. `may_write` is False where its CLI bounds it to
+    reading.
+    """
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    stdin: bytes
+    folder: Path
+    scratch: Path | None = None
+    stop: StopRule = field(default_factory=StopRule)
+    max_output: int = MAX_OUTPUT_BYTES
+    identity: Identity = Identity("", "")
+    stays: Stays | None = None
+    through: tuple[str, ...] = ()
+    version: str | None = None
+    login: tuple[str, ...] | None = None
+    real_cwd: Path | None = None
+    may_write: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Bytes as they came, from one stream, `at` seconds after the start."""
+
+    stream: Literal["out", "err"]
+    data: bytes
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """In a recording: its turn was ended here, `at` seconds after the start, and `why`."""
+
+    why: Failure
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How the process ended: its code (a signal is negative) and the names of what had to be ended after it.
+
+    `seconds` is how long it ran. `over_limit` is the limit of output in bytes if it was killed for that. `cwd` is where
+    a recorded one ran, if its output tells, `version` that of its CLI ("" if it was not known) and `login` the
+    variables that its login was from, as `Login` has them. `changed` are files that run things and
+    changed while it ran, relative to where it ran; `not_all_looked_at`: there are more of them than are compared.
+    """
+
+    code: int
+    left: tuple[str, ...] = ()
+    over_limit: int | None = None
+    seconds: float = 0.0
+    cwd: Path | None = None
+    version: str | None = None
+    login: tuple[str, ...] | None = None
+    changed: tuple[str, ...] = ()
+    not_all_looked_at: bool = False
+
+
+class SpawnFailed(Exception):
+    """The operating system refused to start the program; the message says why."""
+
+
+class HasEnded(SpawnFailed):
+    """The process that was to stay for this turn has ended before it."""
+
+
+class OwnFileFailed(SpawnFailed):
+    """A file of teamchat's own for the process could not be made: nothing is known of the program."""
+
+
+class FolderReplaced(SpawnFailed):
+    """Another folder has come to have the path of the one to start in."""
+
+
+def in_words(error: OSError | ValueError | RuntimeError) -> str:
+    """Why something could not be started, for people."""
+    if isinstance(error, ConnectionError):
+        return "the guardian process ended before it could start the agent"
+    words = getattr(error, "strerror", None) or str(error)
+    return f"{words}: {error.filename}" if isinstance(error, OSError) and error.filename else words
+
+
+class Running(Protocol):
+    """A process that runs, really or from a recording."""
+
+    def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
+        """Output as it comes; ends when the process has ended and everything it wrote has been given.
+
+        Closing it early ends the process and waits until everything of it is gone.
+        """
+        ...
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        """Ask for the end: the CLI's soft signal first, or SIGKILL at once. Returns immediately.
+
+        A recording keeps `why`.
+
+        After a hard stop a backlog of output that was not read yet is left in its file.
+        """
+        ...
+
+    def over(self) -> None:
+        """Hear that the CLI's own terminal event came: a process that stays serves its next turn from here on."""
+        ...
+
+    def end_input(self) -> bool:
+        """Let a process that stays end with this turn, which it may finish; False where none stays."""
+        ...
+
+    @property
+    def exit(self) -> Exit | None: ...
+
+
+class Launcher(Protocol):
+    """Starts processes; a replay puts recordings in its place. Raises `SpawnFailed`."""
+
+    def __call__(self, what: Launch, /) -> Running: ...

@@ -1,0 +1,368 @@
+"""One turn of an agent: follow its process, turn its output into events, and end it when a clock runs out.
+
+Clocks of our own, because those of the CLIs are minutes or none at all (observed): until the first byte, between signs
+of life (stopped while a tool call is open; retries are no life), from the CLI's own result to its exit, and in all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from teamchat.runners.base import EventParser, Verdict
+from teamchat.runners.events import (
+    AgentEvent,
+    Denied,
+    Done,
+    Error,
+    Failure,
+    FailureKind,
+    Note,
+    Retry,
+    Started,
+    Text,
+    TextDelta,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    VendorSession,
+)
+from teamchat.runners.process.running import Chunk, Cut, Framer, LineFramer, Running, framer_of
+from teamchat.runners.untrusted_json import one_line
+
+SILENT = "silent for"
+UNSAID = "did not say at once that its turn is over"
+NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
+TAIL_BYTES = 64 * 1024
+TICK_S = 0.1
+ANSWERED_S = 0.7  # of silence after a whole answer; Claude's terminal event comes within 0.1 s (2.1.197 to 2.1.330)
+LATE_S = 0.5  # a look that comes later than this finds output that nobody had the time to read yet
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Seconds. Each failure says which clock ran out.
+
+    `exit_s` is from the CLI's own terminal event to its exit; after `note_s` of silence there is a note.
+    """
+
+    first_byte_s: float = 60.0
+    stall_s: float = 300.0
+    total_s: float = 1800.0
+    exit_s: float = 10.0
+    note_s: float = 60.0
+
+
+NO_CLOCKS = Clocks(math.inf, math.inf, math.inf, math.inf, math.inf)  # a recording's own have run out already
+
+
+class Stopper:
+    """How a turn is stopped from outside: `request` once for the soft way, twice for SIGKILL at once."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def request(self) -> None:
+        self.asked += 1
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep, but no longer than until a stop is requested."""
+        until = time.monotonic() + seconds
+        while not self.asked and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110 (a signal sets it)
+            await asyncio.sleep(min(left, TICK_S))
+
+
+@dataclass(slots=True)
+class TurnEnd:
+    """Everything known about a finished turn. `text` is the reply, or the partial text when it failed.
+
+    `cwd` is where it ran, if that was elsewhere: of a recording. `version` is that of the CLI, as its output or its
+    recording tells it ("" where a recording has none). `login` names the variables that a recorded one had its login
+    from, as `Login` does. `interrupted`: a person has ended it. `untold`: its process ended by itself, and the CLI told
+    neither an end of the turn nor an error. `changed` and `not_all_looked_at` are those of `Exit`.
+    """
+
+    text: str
+    failure: Failure | None
+    exit_code: int
+    seconds: float
+    interrupted: bool = False
+    first_byte_s: float | None = None
+    usage: Usage | None = None
+    denied: tuple[Denied, ...] = ()
+    vendor_session: str | None = None
+    model: str | None = None
+    version: str | None = None
+    stderr_tail: str = ""
+    left: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    not_all_looked_at: bool = False
+    cwd: Path | None = None
+    login: tuple[str, ...] | None = None
+    untold: bool = False
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What the events of a turn have told so far."""
+
+    open_tools: set[str] = field(default_factory=set)
+    denied: list[Denied] = field(default_factory=list)
+    usage: Usage | None = None
+    vendor_session: str | None = None
+    model: str | None = None
+    version: str | None = None
+    done: bool | None = None  # what the CLI's own terminal event said, once it came
+    error: bool = False
+    trouble: str | None = None  # the last retry or error, until the agent goes on
+
+    def learn(self, event: AgentEvent) -> None:
+        self._watch(event)
+        match event:
+            case ToolCall(id=tool):
+                self.open_tools.add(tool)
+            case ToolResult(id=tool):
+                self.open_tools.discard(tool)
+            case Denied():
+                self.denied.append(event)
+            case Usage():
+                self.usage = event
+            case VendorSession(id=session):
+                self.vendor_session = session
+            case Started(model=model, version=version):
+                self.model, self.version = model or self.model, version or self.version
+            case Done(ok=ok):
+                self.done = ok
+            case _:
+                pass
+
+    def _watch(self, event: AgentEvent) -> None:
+        match event:
+            case Error(text=text):
+                self.error, self.trouble = True, one_line(text)
+            case Retry(reason=reason):
+                self.trouble = one_line(reason)
+            case TextDelta() | Text() | Thinking() | ToolCall():
+                self.trouble = None
+
+
+class _Turn:
+    def __init__(
+        self,
+        process: Running,
+        parser: EventParser,
+        clocks: Clocks,
+        stopper: Stopper,
+        emit: Callable[[AgentEvent], None],
+        patience: Mapping[FailureKind, int],
+        resumes: str | None,
+    ) -> None:
+        self.resumes = resumes
+        self.patience = {FailureKind.LOGIN: 1, **patience}
+        self.retries: Counter[FailureKind] = Counter()
+        self.process, self.parser, self.clocks, self.stopper, self.emit = process, parser, clocks, stopper, emit
+        self.facts = _Facts()
+        self.framers: dict[str, Framer] = {"out": framer_of(parser), "err": LineFramer()}
+        self.tail = b""
+        self.started = self.alive = self.noted = time.monotonic()
+        self.first_byte: float | None = None
+        self.cut: Failure | None = None  # why we ended it, when we did
+        self.failed_before_cut = False
+        self.stops_sent = 0
+        self.doubted = False  # whether the turn is over, which the CLI does not say
+        self.broken: Exception | None = None  # what `emit` raised
+
+    async def run(self) -> TurnEnd:
+        watch = asyncio.ensure_future(self._watch())
+        try:
+            async with aclosing(self.process.chunks()) as chunks:
+                async for chunk in chunks:
+                    if isinstance(chunk, Cut):
+                        self._was_cut(chunk.why)
+                    else:
+                        self._take(chunk)
+        finally:
+            watch.cancel()
+        for stream, framer in self.framers.items():
+            for line in framer.flush():
+                self._line(stream, line)
+        end = self._end()
+        if self.broken:
+            raise self.broken
+        return end
+
+    def _was_cut(self, why: Failure) -> None:
+        """Remember why it is ended here; of a recorded turn: why it was."""
+        if self.cut is None:
+            self.cut, self.failed_before_cut = why, self.facts.done is False
+
+    def _take(self, chunk: Chunk) -> None:
+        lines = self.framers[chunk.stream].push(chunk.data)
+        if chunk.stream == "err":
+            self.tail = (self.tail + chunk.data)[-TAIL_BYTES:]
+        else:
+            if self.first_byte is None:
+                self.first_byte = chunk.at
+            if not lines:
+                self._lives()  # a piece of a long line
+        for line in lines:
+            self._line(chunk.stream, line)
+
+    def _line(self, stream: str, line: bytes) -> None:
+        events = tuple(self.parser.feed(line) if stream == "out" else self.parser.feed_stderr(line))
+        # CLIs print much that is no event of ours while they think or write a tool's input; stderr is only noise
+        if (stream == "out" and not events) or any(not isinstance(event, Retry | Note) for event in events):
+            self._lives()
+        for event in events:
+            self.facts.learn(event)
+            self._emit(event)
+            if isinstance(event, Retry):
+                self._retries(event)
+            if isinstance(event, Done):
+                self.process.over()
+            if isinstance(event, VendorSession) and self.resumes not in (None, event.id):
+                # Codex does so without a word (observed at 0.169.0): it would answer without what it should remember
+                self._end_process(Failure(FailureKind.GONE, "began a new session instead of going on with its own"))
+
+    def _retries(self, event: Retry) -> None:
+        """A rejected login does not heal by trying again, which Claude does for three minutes."""
+        self.retries[event.kind] += 1
+        if self.retries[event.kind] == self.patience.get(event.kind):
+            self._end_process(Failure(event.kind, event.reason))
+
+    def _lives(self) -> None:
+        self.alive = self.noted = time.monotonic()
+
+    def _emit(self, event: AgentEvent) -> None:
+        """Tell the caller, unless that failed before: then the agent is killed, and `run` raises what was raised."""
+        if self.broken:
+            return
+        try:
+            self.emit(event)
+        except Exception as error:  # noqa: BLE001 (raised again at the end of the turn)
+            self.broken = error
+            self.process.stop(hard=True)
+
+    async def _watch(self) -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(TICK_S)
+            now = time.monotonic()
+            if self.stopper.asked > self.stops_sent:
+                self.stops_sent = self.stopper.asked
+                self._end_process(Failure(FailureKind.INTERRUPTED, "was interrupted"), hard=self.stopper.asked > 1)
+            elif self.cut is None and self.process.exit is None and now - before < LATE_S:
+                self._look(now)
+
+    def _look(self, now: float) -> None:
+        if reason := self._clock(now):
+            last = f"; the last it said: {self.facts.trouble}" if self.facts.trouble else ""
+            self._end_process(Failure(FailureKind.TIMEOUT, reason + last))
+        elif now - self.noted > self.clocks.note_s:
+            self.noted = now
+            self._emit(Note(f"{SILENT} {now - self.alive:.0f} s"))
+        elif self.parser.answered and not self.doubted and self.facts.done is None and now - self.alive > ANSWERED_S:
+            self.doubted = True
+            if self.process.end_input():
+                self._emit(Note(f"{UNSAID}: its process is kept for no other turn"))
+
+    def _clock(self, now: float) -> str | None:
+        if now - self.started > self.clocks.total_s:
+            return f"was still running after {_seconds(self.clocks.total_s)} (its timeout)"
+        if self.first_byte is None:
+            limit = self.clocks.first_byte_s
+            return f"wrote nothing in its first {_seconds(limit)} (first_byte)" if now - self.started > limit else None
+        if self.facts.done is not None:
+            limit = self.clocks.exit_s
+            return f"did not exit within {_seconds(limit)} after its result" if now - self.alive > limit else None
+        if not self.facts.open_tools and now - self.alive > self.clocks.stall_s:
+            return f"gave no sign of life for {_seconds(self.clocks.stall_s)} (stall)"
+        return None
+
+    def _end_process(self, why: Failure, *, hard: bool = False) -> None:
+        """End it for that reason.
+
+        A process that has ended by itself is judged by its own end: all that it wrote is still read, however long
+        telling it takes. A hard stop leaves the rest unread.
+        """
+        if self.process.exit and not hard and why.kind is not FailureKind.GONE:
+            return
+        self._was_cut(why)
+        self.process.stop(why, hard=hard)
+
+    def _end(self) -> TurnEnd:
+        ended = self.process.exit
+        code = ended.code if ended else -9
+        if ended and ended.over_limit:
+            reason = f"wrote more than {ended.over_limit >> 20} MiB and was stopped"
+            self.cut = self.cut or Failure(FailureKind.AGENT, reason)
+        tail = self.tail.decode(errors="replace")
+        verdict = self.parser.finish(code, tail)
+        failure = self._failure(verdict)
+        if self.cut and failure is None:
+            self._emit(Note(f"{self.cut.reason}, but had answered in full"))
+        return TurnEnd(
+            text=verdict.text,
+            failure=failure,
+            exit_code=code,
+            seconds=ended.seconds if ended else time.monotonic() - self.started,
+            interrupted=self.cut is not None and self.cut.kind is FailureKind.INTERRUPTED,
+            first_byte_s=self.first_byte,
+            usage=self.facts.usage or verdict.usage,
+            denied=tuple(self.facts.denied),
+            vendor_session=self.facts.vendor_session,
+            model=self.facts.model,
+            version=self.facts.version or (ended.version if ended else None),
+            stderr_tail=tail,
+            left=ended.left if ended else (),
+            changed=ended.changed if ended else (),
+            not_all_looked_at=ended is not None and ended.not_all_looked_at,
+            cwd=ended.cwd if ended else None,
+            login=ended.login if ended else None,
+            untold=self.cut is None and self.facts.done is None and not self.facts.error,
+        )
+
+    def _failure(self, verdict: Verdict) -> Failure | None:
+        """What we ended it for rules over what its dying words say.
+
+        But an answer that the CLI itself called complete counts, and so does what it said before of its own failure.
+        """
+        if self.cut is None:
+            return verdict.failure
+        if self.cut.kind is FailureKind.GONE:
+            return self.cut
+        if verdict.failure is None:
+            return None if self.facts.done else self.cut
+        retried = self.cut.kind in self.patience  # then its own words say it best, with a hint
+        same = retried and self.cut.kind is verdict.failure.kind
+        return verdict.failure if same or self.failed_before_cut else self.cut
+
+
+def _seconds(value: float) -> str:
+    minutes, seconds = divmod(value, 60)
+    return f"{minutes:.0f} min" if minutes and not seconds else f"{value:g} s"
+
+
+async def run_turn(
+    process: Running,
+    parser: EventParser,
+    clocks: Clocks,
+    stopper: Stopper,
+    emit: Callable[[AgentEvent], None],
+    patience: Mapping[FailureKind, int] = NO_LIMITS,
+    resumes: str | None = None,
+) -> TurnEnd:
+    """Follow `process` to its end and judge it; `emit` gets every event as it comes.
+
+    `patience` is how many retries of its own, by their kind, the CLI may report before it is ended.
+    It is ended, too, when it goes on with another vendor session than `resumes`.
+    """
+    return await _Turn(process, parser, clocks, stopper, emit, patience, resumes).run()

@@ -1,0 +1,1 @@
+"""Programs that have nothing but a terminal."""

@@ -1,0 +1,86 @@
+"""A program that has nothing but a terminal: `typist.py` types the prompt there and reads the answer off it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from teamchat.runners import isolated
+from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
+from teamchat.runners.blank import NO_ANSWER, is_blank
+from teamchat.runners.events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
+from teamchat.runners.failures import Voice, ending, last_words
+from teamchat.runners.pipe import PipeRunner
+from teamchat.runners.untrusted_json import decode, scalar
+
+_KEYS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_KINDS = frozenset(FailureKind)
+
+
+class TerminalEvents:
+    """What the typist tells. Its `answer` is success if it says something, however the program ended after it."""
+
+    by_lines = True
+    answered = False
+
+    def __init__(self) -> None:
+        self._live: list[str] = []
+        self._answer: str | None = None
+        self._failure: Failure | None = None
+
+    def feed(self, line: bytes) -> Iterable[AgentEvent]:
+        return tuple(self._read(decode(line)))
+
+    def _read(self, told: dict[str, object] | None) -> Iterator[AgentEvent]:
+        match told:
+            case {"type": "ready"}:
+                yield Started()
+            case {"type": "text", "text": str(text)}:
+                self._live.append(text)
+                yield TextDelta(text)
+            case {"type": "note", "text": str(text)}:
+                yield Note(text)
+            case {"type": "answer", "text": str(text)}:
+                self._answer = text
+                yield Text(text)
+                yield Done(ok=not is_blank(text))
+            case {"type": "failed", "kind": str(kind), "reason": str(reason)}:
+                self._failure = Failure(FailureKind(kind) if kind in _KINDS else FailureKind.AGENT, reason)
+                yield Done(ok=False)
+
+    def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:  # noqa: ARG002 (the program's own goes to its terminal)
+        return ()
+
+    def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
+        if self._answer is not None:
+            return Verdict(self._answer, NO_ANSWER if is_blank(self._answer) else None)
+        words = last_words(stderr_tail, Voice(login=""))
+        reason = f"{ending(exit_code)} before its prompt came" + (f": {words}" if words else "")
+        return Verdict("".join(self._live).rstrip("\n"), self._failure or Failure(FailureKind.AGENT, reason))
+
+
+class TerminalRunner(PipeRunner):
+    """As with a program on a pipe nothing is known of the program, and nothing bounds what it does."""
+
+    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
+        """At a terminal a control character is a key: text of others must not press Ctrl-C, nor end its own paste."""
+        return Prepared(_KEYS.sub("", scalar(prompt).replace("\r\n", "\n").replace("\r", "\n")).encode())
+
+    def command(self, job: Job) -> Command:
+        """Raises ValueError for a job without a terminal."""
+        if job.terminal is None:
+            raise ValueError("a program on a terminal needs its prompt pattern")
+        terminal = job.terminal
+        settings = {
+            "pattern": terminal.prompt,
+            "submit": terminal.submit,
+            "leave": terminal.exit,
+            "ready_s": job.first_byte_s,
+        }
+        through = isolated.command("teamchat.runners.terminal.typist", json.dumps(settings))
+        return replace(super().command(job), env={"TERM": "dumb"}, through=through)
+
+    def parser(self) -> EventParser:
+        return TerminalEvents()

@@ -1,0 +1,184 @@
+"""A program on a terminal of its own: what it shows goes on paper, and keys are pressed for it.
+
+pexpect starts it, and the terminal is its controlling one. Reading and typing go on at the same time: a program that
+echoes would else wait for us, and we for it. Used by the typist's process alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import signal
+import sys
+import termios
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pexpect
+
+from teamchat.runners.failures import ending
+from teamchat.runners.terminal.screen import COLUMNS, ROWS, Paper
+
+TICK_S = 0.1
+CLOSED_S = 2.0  # for a program to end that has closed its terminal
+MAX_TEXT = 16 * 1024 * 1024
+MAX_LINE = 4000 if sys.platform == "linux" else 1000  # of a line that the system's own line editing takes (4096, 1024)
+READ_BYTES = 64 * 1024
+
+
+class Failed(Exception):
+    """Why there is no answer: a `FailureKind` and a reason that reads on after the member's name."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind, self.reason = kind, reason
+
+
+class Stopped(Exception):
+    """The guardian asked for the end."""
+
+
+class Tty:
+    """The program of `argv`, shown on `paper`; `on_life` is called when it writes, and when it takes what is typed.
+
+    Raises `Failed` when it cannot be started, and from everything that waits for it when it has ended. `stopped`
+    makes the next wait raise `Stopped`.
+    """
+
+    def __init__(self, argv: list[str], on_life: Callable[[], None]) -> None:
+        self.paper = Paper()
+        self.stopped = False
+        self._on_life = on_life
+        self._typing = b""
+        self._edited: list[Any] | None = None  # the terminal's state before its line editing was switched off
+        self._child = _spawn(argv)
+        self._fd: int = self._child.child_fd
+        os.set_blocking(self._fd, False)
+
+    def listen(self, seconds: float) -> bool:
+        """Take what the program writes, and type what is to be typed; False when nothing came for so long."""
+        until = time.monotonic() + seconds
+        while True:
+            if self.stopped:
+                raise Stopped
+            left = min(max(until - time.monotonic(), 0.0), TICK_S)
+            readable, writable, _ = select.select([self._fd], [self._fd] if self._typing else [], [], left)
+            if readable:
+                self._read()
+                return True
+            if writable:
+                self._write()
+                return True
+            if not self._child.isalive():  # a child of it may have the terminal open still
+                raise self._over()
+            if time.monotonic() >= until:
+                return False
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:  # EIO: nobody has the terminal open any more
+            data = b""
+        if not data:
+            self._await_end(CLOSED_S)
+            raise self._over()
+        self.paper.feed(data)
+        self._typing += b"".join(self.paper.answers)
+        self.paper.answers.clear()
+        self._on_life()
+        if self.paper.size > MAX_TEXT:
+            raise Failed("agent", f"wrote more than {MAX_TEXT >> 20} MiB to its terminal")
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):  # it is full, or closed: reading tells
+            self._typing = self._typing[os.write(self._fd, self._typing[:4096]) :]
+            self._on_life()
+
+    def _over(self) -> Failed:
+        """Whether by exit or by closing its terminal: nothing will come any more."""
+        if self._child.isalive():
+            how = "closed its terminal"
+        else:
+            how = ending(self._child.exitstatus if self._child.signalstatus is None else -self._child.signalstatus)
+        said = self.last_line()
+        return Failed("agent", f"{how} before its prompt came" + (f": {said}" if said else ""))
+
+    def last_line(self) -> str:
+        """The end of the last line that is not blank."""
+        return next((line.strip()[-200:] for line in reversed(self.paper.rows) if line.strip()), "")
+
+    def send(self, keys: bytes) -> None:
+        """Press these keys; returns when the program's terminal has them all."""
+        self._unlimit(len(keys))
+        self._typing += keys
+        while self._typing:
+            self.listen(TICK_S)
+
+    def _unlimit(self, length: int) -> None:
+        """Switch off the system's echo, and its line editing where that would swallow what a line has too much."""
+        state = termios.tcgetattr(self._fd)
+        if not state[3] & termios.ICANON:
+            return
+        state[3] &= ~termios.ECHO
+        if length > MAX_LINE:
+            self._edited = termios.tcgetattr(self._fd)
+            state[3] &= ~termios.ICANON
+            state[6][termios.VMIN], state[6][termios.VTIME] = 1, 0
+        termios.tcsetattr(self._fd, termios.TCSANOW, state)
+
+    @property
+    def edits_itself(self) -> bool:
+        """Whether the program has switched the system's line editing off, and shows itself what is typed."""
+        return self._edited is None and not termios.tcgetattr(self._fd)[3] & termios.ICANON
+
+    def relimit(self) -> bool:
+        """Give the system its line editing back, without which there is no end of file; False if it always had it."""
+        if self._edited is None:
+            return False
+        termios.tcsetattr(self._fd, termios.TCSANOW, self._edited)
+        return True
+
+    def ends_after(self, keys: bytes, seconds: float) -> bool:
+        """Whether the program ends when these keys are pressed."""
+        with contextlib.suppress(Failed):
+            self.send(keys)
+        return self._await_end(seconds)
+
+    def hang_up(self, seconds: float) -> None:
+        with contextlib.suppress(OSError):
+            os.kill(self._child.pid, signal.SIGHUP)
+        self._await_end(seconds)
+
+    def _await_end(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while self._child.isalive():
+            if time.monotonic() > until:
+                return False
+            with contextlib.suppress(OSError):
+                os.read(self._fd, READ_BYTES)  # it may wait for that
+            time.sleep(0.01)
+        return True
+
+
+def _spawn(argv: list[str]) -> Any:
+    program, *arguments = argv
+    # without arguments pexpect takes the program for a whole command line
+    command = program if arguments else re.sub(r"([\s'\"\\])", r"\\\1", program)
+    env = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+    try:
+        return pexpect.spawn(
+            command, arguments, env=env, echo=False, dimensions=(ROWS, COLUMNS), preexec_fn=_as_a_shell_would
+        )
+    except (OSError, pexpect.ExceptionPexpect) as error:
+        raise Failed("missing", f"could not be started: {error}") from None
+
+
+def _as_a_shell_would() -> None:
+    """Python ignores these, and a program would inherit that."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)

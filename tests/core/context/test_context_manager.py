@@ -1,0 +1,482 @@
+"""`ContextManager`: messages, the task, what a member is given, snapshots and the choice of an assembler."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from teamchat.assemblers.parts import AssemblerInput, AssemblerOutput, BudgetExceeded, PromptContextMessage
+from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.store.message_log import MemoryLog
+
+KAILAI = Speaker("u1", "kailai", type="human")
+MAX = Speaker("m1", "max", type="ai")
+SARAH = Speaker("s1", "sarah", type="ai")
+
+
+def say(manager: ContextManager, speaker: Speaker, *contents: str) -> None:
+    for content in contents:
+        manager.add_message(NewMessage(content, speaker))
+
+
+def texts(given: AssemblerInput) -> list[str]:
+    return [message.content for message in given.context_messages]
+
+
+@pytest.fixture
+def manager() -> ContextManager:
+    return ContextManager()
+
+
+class TestMessageManagement:
+    def test_add_message_stores_and_returns_message_with_generated_id(self, manager: ContextManager) -> None:
+        draft = NewMessage("[NEXT: max] Hi", KAILAI, Routing(("max",)))
+
+        added = manager.add_message(draft)
+
+        assert added == draft.stored_as("msg-1")
+        assert manager.get_messages() == [added]
+
+    @pytest.mark.parametrize(
+        ("message", "error"),
+        [
+            pytest.param(None, "Message cannot be null or undefined", id="null message"),
+            pytest.param(NewMessage(123, KAILAI), "Message content must be a string", id="non-string content"),  # type: ignore[arg-type]
+            pytest.param("Hi", "Message content must be a string", id="a bare string"),
+            pytest.param(NewMessage("Hi", None), "Message speaker is required", id="missing speaker"),  # type: ignore[arg-type]
+            pytest.param(
+                NewMessage("Hi", Speaker("", "Max", type="ai")),
+                "Message speaker.roleId is required",
+                id="missing role id",
+            ),
+        ],
+    )
+    def test_add_message_throws_and_stores_nothing(
+        self, manager: ContextManager, message: NewMessage, error: str
+    ) -> None:
+        with pytest.raises(TypeError) as raised:
+            manager.add_message(message)
+
+        assert str(raised.value) == error
+        assert manager.get_messages() == []
+
+    def test_add_message_calls_on_message_added_hook(self) -> None:
+        heard: list[ConversationMessage] = []
+        manager = ContextManager(on_message_added=heard.append)
+
+        added = manager.add_message(NewMessage("Hi", KAILAI))
+
+        assert heard == [added]
+
+    def test_the_hook_finds_the_message_stored(self) -> None:
+        log, counts = MemoryLog(), list[int]()
+        manager = ContextManager(log, on_message_added=lambda _: counts.append(len(log.all())))
+
+        say(manager, KAILAI, "one", "two")
+
+        assert counts == [1, 2]
+
+    def test_get_messages_returns_shallow_copy(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "Hi")
+
+        manager.get_messages().clear()
+
+        assert len(manager.get_messages()) == 1
+
+    def test_get_messages_returns_empty_list_initially(self, manager: ContextManager) -> None:
+        assert manager.get_messages() == []
+
+    def test_get_messages_returns_all_messages_in_order(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, *(str(number) for number in range(20)))
+
+        assert [message.content for message in manager.get_messages()] == [str(number) for number in range(20)]
+
+    def test_get_latest_message_returns_none_when_empty(self, manager: ContextManager) -> None:
+        assert manager.get_latest_message() is None
+
+    def test_get_latest_message_returns_last_message(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "one", "[NEXT: max]")
+
+        latest = manager.get_latest_message()
+
+        assert latest == manager.get_messages()[-1]
+
+    def test_get_message_returns_the_one_of_that_id(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "one", "two")
+
+        assert manager.get_message("msg-1").content == "one"
+        with pytest.raises(KeyError):
+            manager.get_message("msg-3")
+
+    def test_messages_are_kept_as_they_were_said(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, " [NEXT: max]  two  spaces \n")
+
+        assert manager.get_messages()[0].content == " [NEXT: max]  two  spaces \n"
+
+    def test_lone_surrogates_become_the_replacement_character(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "a\ud800b")
+
+        assert manager.get_messages()[0].content == "a\ufffdb"
+
+    def test_a_message_that_has_an_id_gets_one_of_this_conversation(self, manager: ContextManager) -> None:
+        added = manager.add_message(NewMessage("Hi", KAILAI).stored_as("msg-77"))
+
+        assert added.id == "msg-1"
+
+    def test_adding_is_logged_for_debugging(self, manager: ContextManager, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.DEBUG):
+            say(manager, KAILAI, "Hi")
+
+        assert caplog.messages == ["[ContextManager] Message added: msg-1"]
+
+
+class TestTeamTaskManagement:
+    def test_set_team_task_stores_task(self, manager: ContextManager) -> None:
+        manager.set_team_task("Design it")
+
+        assert manager.get_team_task() == "Design it"
+
+    @pytest.mark.parametrize(
+        ("task", "kept"),
+        [
+            pytest.param("a" * 5120, "a" * 5120, id="exactly 5 KB"),
+            pytest.param("a" * 5121, "a" * 5120, id="over 5 KB"),
+            pytest.param("水" * 2000, "水" * 1706, id="between characters"),
+            pytest.param("🙂" * 1280, "🙂" * 1280, id="exactly 5 KB of emoji"),
+            pytest.param("a" + "🙂" * 1280, "a" + "🙂" * 1279, id="no half emoji"),
+        ],
+    )
+    def test_set_team_task_truncates_at_5_kb(self, manager: ContextManager, task: str, kept: str) -> None:
+        manager.set_team_task(task)
+
+        assert manager.get_team_task() == kept
+
+    def test_set_team_task_logs_warning_on_truncation(
+        self, manager: ContextManager, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        manager.set_team_task("水" * 2000)
+
+        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+            ("WARNING", "[ContextManager] TeamTask exceeded 5KB limit (6000 bytes), truncated to 5118 bytes")
+        ]
+
+    def test_a_task_of_5_kb_is_no_warning(self, manager: ContextManager, caplog: pytest.LogCaptureFixture) -> None:
+        manager.set_team_task("a" * 5120)
+
+        assert caplog.messages == []
+
+    def test_set_team_task_calls_on_team_task_changed_hook(self) -> None:
+        heard: list[str | None] = []
+        manager = ContextManager(on_team_task_changed=heard.append)
+
+        manager.set_team_task("a" * 6000)
+
+        assert heard == ["a" * 5120]
+
+    def test_get_team_task_returns_none_initially(self, manager: ContextManager) -> None:
+        assert manager.get_team_task() is None
+
+    def test_lone_surrogates_become_the_replacement_character(self, manager: ContextManager) -> None:
+        manager.set_team_task("a\ud800b")
+
+        assert manager.get_team_task() == "a\ufffdb"
+
+
+class TestGetContextForAgent:
+    def test_returns_empty_context_when_no_messages(self, manager: ContextManager) -> None:
+        manager.set_team_task("Design it")
+
+        assert manager.get_context_for_agent("m1", "claude", system_instruction="You are Max") == AssemblerInput(
+            (), "", team_task="Design it", system_instruction="You are Max", max_bytes=768 * 1024
+        )
+
+    def test_a_single_message_has_no_context(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "Hi")
+
+        given = manager.get_context_for_agent("m1", "claude")
+
+        assert (given.context_messages, given.current_message) == ((), "Hi")
+
+    def test_applies_context_window_size_limit(self) -> None:
+        manager = ContextManager(context_window_size=2)
+        say(manager, KAILAI, "one", "two", "three", "four")
+
+        given = manager.get_context_for_agent("m1", "claude")
+
+        assert (texts(given), given.current_message) == (["two", "three"], "four")
+
+    def test_the_window_is_five_messages_by_default(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, *"abcdefgh")
+
+        assert texts(manager.get_context_for_agent("m1", "claude")) == list("cdefg")
+
+    def test_respects_window_size_override(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "one", "two", "three", "four")
+
+        assert texts(manager.get_context_for_agent("m1", "claude", window_size_override=1)) == ["three"]
+
+    @pytest.mark.parametrize("window", [0, -1])
+    def test_a_window_of_nothing_has_no_history(self, manager: ContextManager, window: int) -> None:
+        say(manager, KAILAI, "one", "two", "[NEXT: max]")
+
+        given = manager.get_context_for_agent("m1", "claude", window_size_override=window)
+
+        assert (texts(given), given.current_message) == ([], "two")
+        assert texts(ContextManager(context_window_size=window).get_context_for_agent("m1", "claude")) == []
+
+    def test_strips_markers_from_context_messages(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "[FROM: kailai] [TEAM_TASK: Design it] [NEXT: max] Hi", "Go on")
+
+        assert manager.get_context_for_agent("m1", "claude").context_messages == (
+            PromptContextMessage("kailai", "Hi", "all"),
+        )
+
+    def test_strips_markers_from_current_message(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "[NEXT: max] Hi\n\n    code\n")
+
+        assert manager.get_context_for_agent("m1", "claude").current_message == "Hi\n\n    code"
+
+    def test_deduplicates_ai_to_ai_context(self, manager: ContextManager, caplog: pytest.LogCaptureFixture) -> None:
+        say(manager, KAILAI, "Hi")
+        say(manager, MAX, "Hello [NEXT: sarah]", "Hello")
+
+        with caplog.at_level(logging.DEBUG):
+            given = manager.get_context_for_agent("s1", "codex")
+
+        assert (texts(given), given.current_message) == (["Hi"], "Hello")
+        assert "[ContextManager] Deduplicated context for AI→AI" in caplog.messages
+
+    def test_does_not_deduplicate_human_messages(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "Hi", "Hi")
+
+        assert texts(manager.get_context_for_agent("m1", "claude")) == ["Hi"]
+
+    def test_does_not_deduplicate_different_speakers(self, manager: ContextManager) -> None:
+        say(manager, MAX, "Hello")
+        say(manager, SARAH, "Hello")
+
+        assert texts(manager.get_context_for_agent("c1", "gemini")) == ["Hello"]
+
+    def test_passes_system_instruction_and_instruction_file_text(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "Hi")
+
+        given = manager.get_context_for_agent(
+            "m1", "claude", system_instruction="You are Max", instruction_file_text="Be helpful"
+        )
+
+        assert (given.system_instruction, given.instruction_file_text) == ("You are Max", "Be helpful")
+
+    def test_passes_layers_turn_note_and_request(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "Hi")
+        layers = {"framework__context": "F", "todo__context": "T"}
+
+        given = manager.get_context_for_agent("m1", "claude", contexts=layers, turn_note="N", request="R")
+
+        assert (given.contexts, given.turn_note, given.request) == (layers, "N", "R")
+
+    def test_passed_texts_are_made_well_formed(self, manager: ContextManager) -> None:
+        given = manager.get_context_for_agent("m1", "claude", system_instruction="a\ud800", request="\ud800b")
+
+        assert (given.system_instruction, given.request) == ("a\ufffd", "\ufffdb")
+
+    def test_passes_max_bytes_to_output(self) -> None:
+        assert ContextManager(max_bytes=1234).get_context_for_agent("m1", "claude").max_bytes == 1234
+
+    def test_the_budget_is_768_kib_by_default(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "Hi")
+
+        assert manager.get_context_for_agent("m1", "claude").max_bytes == 786432
+
+    def test_up_to_a_message_later_ones_are_not_seen(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "one", "two", "three")
+
+        given = manager.get_context_for_agent("m1", "claude", up_to="msg-2")
+
+        assert (texts(given), given.current_message) == (["one"], "two")
+
+    def test_get_history_tells_what_the_context_is_made_of(self) -> None:
+        manager = ContextManager(context_window_size=1)
+        say(manager, KAILAI, "one", "two", "[NEXT: max]", "three", "four")
+
+        history = manager.get_history(up_to="msg-4")
+        assert (history.answers, history.shown) == (manager.get_message("msg-4"), ("msg-2", "msg-4"))
+        given = manager.get_context_for_agent("m1", "claude", up_to="msg-4")
+        assert given == manager.get_context_for_agent("m1", "claude", history=history)
+        assert ContextManager().get_history().shown == ()
+
+    def test_the_current_message_is_the_newest_with_text(self) -> None:
+        manager = ContextManager()
+        assert manager.get_current_message() is None
+        say(manager, KAILAI, "one", "two", "[NEXT: max]", "[NEXT: sarah]")
+
+        assert manager.get_current_message() == manager.get_message("msg-2")
+        assert manager.get_current_message(up_to="msg-1") == manager.get_message("msg-1")
+
+    def test_up_to_an_unknown_message_is_a_key_error(self, manager: ContextManager) -> None:
+        with pytest.raises(KeyError):
+            manager.get_context_for_agent("m1", "claude", up_to="msg-1")
+
+
+class TestLifecycle:
+    @pytest.fixture
+    def used(self, manager: ContextManager) -> ContextManager:
+        say(manager, KAILAI, "Hi [NEXT: max]")
+        say(manager, MAX, "Hello")
+        manager.set_team_task("Design it")
+        return manager
+
+    def test_clear_removes_all_messages(self, used: ContextManager) -> None:
+        used.clear()
+
+        assert used.get_messages() == []
+        assert used.get_latest_message() is None
+
+    def test_clear_resets_team_task(self, used: ContextManager) -> None:
+        used.clear()
+
+        assert used.get_team_task() is None
+
+    def test_clear_resets_message_id_counter(self, used: ContextManager) -> None:
+        used.clear()
+
+        assert used.add_message(NewMessage("Hi", KAILAI)).id == "msg-1"
+
+    def test_clear_calls_on_team_task_changed_hook(self) -> None:
+        heard: list[str | None] = []
+        manager = ContextManager(on_team_task_changed=heard.append)
+
+        manager.clear()
+
+        assert heard == [None]
+
+    def test_export_snapshot_returns_serializable_object(self, used: ContextManager) -> None:
+        snapshot = used.export_snapshot()
+
+        assert json.loads(json.dumps(snapshot)) == snapshot
+        assert (snapshot["teamTask"], snapshot["version"]) == ("Design it", 1)
+
+    def test_import_snapshot_restores_messages(self, used: ContextManager) -> None:
+        other = ContextManager()
+
+        other.import_snapshot(json.loads(json.dumps(used.export_snapshot())))
+
+        assert other.get_messages() == used.get_messages()
+
+    def test_import_snapshot_restores_team_task(self, used: ContextManager) -> None:
+        heard: list[str | None] = []
+        other = ContextManager(on_team_task_changed=heard.append)
+
+        other.import_snapshot(used.export_snapshot())
+
+        assert other.get_team_task() == "Design it"
+        assert heard == ["Design it"]
+
+    def test_import_snapshot_recomputes_the_next_id(self, used: ContextManager) -> None:
+        other = ContextManager()
+        say(other, KAILAI, *"abcdefg")
+
+        other.import_snapshot(used.export_snapshot())
+
+        assert other.add_message(NewMessage("Go on", KAILAI)).id == "msg-3"
+
+    def test_import_snapshot_throws_on_invalid_format_and_changes_nothing(self, used: ContextManager) -> None:
+        before = used.get_messages()
+
+        with pytest.raises(ValueError, match=r"^Invalid snapshot format$"):
+            used.import_snapshot({})
+
+        assert (used.get_messages(), used.get_team_task()) == (before, "Design it")
+
+    def test_an_imported_task_is_cut_to_5_kb_like_any_other(self, used: ContextManager) -> None:
+        used.import_snapshot(used.export_snapshot() | {"teamTask": "a" * 6000})
+
+        assert used.get_team_task() == "a" * 5120
+
+
+class FakeAssembler:
+    """An assembler of one type that says which one it is."""
+
+    def __init__(self, agent_type: str) -> None:
+        self._agent_type = agent_type
+
+    def get_agent_type(self) -> str:
+        return self._agent_type
+
+    def assemble(self, given: AssemblerInput) -> AssemblerOutput:
+        return AssemblerOutput(f"{self._agent_type} was given {given.current_message}")
+
+
+class TestAssemblePrompt:
+    given = AssemblerInput(
+        (PromptContextMessage("kailai", "Hi", "max"),), "Go on", team_task="Design it", system_instruction="You are Al"
+    )
+
+    @pytest.mark.parametrize("agent_type", ["claude-code", "claude", "Claude"])
+    def test_uses_claude_context_assembler_for_claude_code(self, manager: ContextManager, agent_type: str) -> None:
+        output = manager.assemble_prompt(agent_type, self.given)
+
+        assert output.prompt == "[TEAM_TASK]\nDesign it\n\n[CONTEXT]\n- kailai -> max: Hi\n\n[MESSAGE]\nGo on"
+        assert output.system_flag == "You are Al"
+
+    @pytest.mark.parametrize("agent_type", ["openai-codex", "codex", "CODEX"])
+    def test_uses_codex_context_assembler_for_openai_codex(self, manager: ContextManager, agent_type: str) -> None:
+        assert manager.assemble_prompt(agent_type, self.given).prompt.startswith("[SYSTEM]\nYou are Al\n\n[TEAM_TASK]")
+
+    @pytest.mark.parametrize("agent_type", ["google-gemini", "gemini", "Gemini"])
+    def test_uses_gemini_context_assembler_for_google_gemini(self, manager: ContextManager, agent_type: str) -> None:
+        assert manager.assemble_prompt(agent_type, self.given).prompt.startswith("Instructions:\nYou are Al\n\nTeam")
+
+    def test_falls_back_to_plain_text_assembler_for_unknown_type(self, manager: ContextManager) -> None:
+        assert manager.assemble_prompt("local", self.given) == AssemblerOutput(
+            "You are Al\n\nDesign it\n\nkailai: Hi\n\nGo on", message_at=35
+        )
+
+    def test_logs_warning_for_unknown_agent_type(
+        self, manager: ContextManager, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        manager.assemble_prompt("Local", self.given)
+
+        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+            (
+                "WARNING",
+                '[ContextManager] Unknown agentType "Local" (normalized: "Local"), using PlainTextAssembler',
+            )
+        ]
+
+    def test_known_types_are_no_warning(self, manager: ContextManager, caplog: pytest.LogCaptureFixture) -> None:
+        manager.assemble_prompt("gemini", self.given)
+
+        assert caplog.messages == []
+
+    def test_the_assemblers_can_be_given(self) -> None:
+        manager = ContextManager(assemblers={"claude-code": FakeAssembler("mine"), "local": FakeAssembler("local")})
+
+        assert manager.assemble_prompt("claude", self.given).prompt == "mine was given Go on"
+        assert manager.assemble_prompt("local", self.given).prompt == "local was given Go on"
+
+    def test_what_can_not_fit_is_an_error_and_no_empty_prompt(self) -> None:
+        manager = ContextManager(max_bytes=5)
+        manager.set_team_task("Design it")
+
+        with pytest.raises(BudgetExceeded):
+            manager.assemble_prompt("claude", manager.get_context_for_agent("m1", "claude"))
+
+
+def test_it_works_on_the_log_it_is_given() -> None:
+    log = MemoryLog()
+    say(ContextManager(log), KAILAI, "Hi")
+    ContextManager(log).set_team_task("Design it")
+
+    other = ContextManager(log)
+
+    assert [message.content for message in other.get_messages()] == ["Hi"]
+    assert other.get_team_task() == "Design it"
+
+
+def test_two_managers_share_nothing() -> None:
+    say(ContextManager(), KAILAI, "Hi")
+
+    assert ContextManager().get_messages() == []

@@ -1,0 +1,216 @@
+"""A conversation of the core without real processes: a team, a store on disk, and agents that say what they are told.
+
+The launcher is the only fake. Every `open` is what a new process would see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+from teamchat.core.agents import Like
+from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.engine.events import ResumeMode
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import create_session
+from teamchat.core.store.turns import Turn, turns_of
+from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
+from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
+from teamchat.core.turn.host import REAL, Outside
+from teamchat.core.turn.ready import ReadyTurn
+from teamchat.runners.events import Failure
+from teamchat.runners.process.running import Chunk, Exit, Launch
+from teamchat.runners.process.supervisor import Stopper
+from tests.fakes.scripted import spoken
+
+
+@dataclass(frozen=True)
+class Fails:
+    """A turn that says `partial` as it streams, `err` on stderr, and ends with `code`."""
+
+    partial: str = ""
+    code: int = 1
+    err: str = ""
+
+
+@dataclass(frozen=True)
+class Hangs:
+    """A turn that says `partial` and goes on until it is stopped; `then` happens as soon as it hangs."""
+
+    partial: str = ""
+    then: Callable[[], None] = lambda: None
+
+
+Reply = str | Fails | Hangs
+
+
+class Running:
+    """A process that keeps its output in the turn's folder, as a real one does."""
+
+    def __init__(self, launch: Launch, output: str, reply: Reply) -> None:
+        self.reply = reply
+        self.exit: Exit | None = None
+        self.stopped = asyncio.Event()
+        launch.folder.mkdir(parents=True)
+        (launch.folder / "stdout").write_text(output)
+        self.output = output.encode()
+
+    def over(self) -> None:
+        """Its end is its exit."""
+
+    def end_input(self) -> bool:
+        return False
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        del why, hard
+        self.stopped.set()
+
+    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+        yield Chunk("out", self.output, 0.0)
+        match self.reply:
+            case Fails(code=code, err=err):
+                yield Chunk("err", err.encode(), 0.0)
+                self.exit = Exit(code)
+            case Hangs(then=then):
+                then()
+                await self.stopped.wait()
+                self.exit = Exit(-15)
+            case _:
+                self.exit = Exit(0)
+
+
+def human(name: str, title: str | None = None) -> Member:
+    return Member(name, "human", Path("/work"), title)
+
+
+def team_of(folder: Path, likes: Mapping[str, Like], humans: Sequence[str] = ("kailai",)) -> Team:
+    """A team of people and then of members, each with an agent of its own that has the events of its kind."""
+    agents = {f"{name}-agent": AgentSpec(f"{name}-agent", (f"{name}-program",), like) for name, like in likes.items()}
+    members = (Member(name, "ai", folder, agent=f"{name}-agent") for name in likes)
+    return Team("crew", (*map(human, humans), *members), folder, agents={**BUILTIN_AGENTS, **agents})
+
+
+@dataclass
+class Stage:
+    """`says` has each member's replies in order: retries get the same one again.
+
+    `launched` are all processes that were started, `events` all that was told, `check` runs before each start.
+    `answers`, `session_of` and `usage_of` may say otherwise what a process replies and reports; `visible_at` has what
+    the conversation held when each was started.
+    """
+
+    folder: Path
+    team: Team
+    says: dict[str, list[Reply]] = field(default_factory=dict)
+    check: Callable[[ReadyTurn], None] = lambda _: None
+    launched: list[Launch] = field(default_factory=list)
+    events: list[ConversationEvent] = field(default_factory=list)
+    stopper: Stopper = field(default_factory=Stopper)
+    make: Callable[[Path], Database] = Database
+    moment: Callable[[str], float] = lambda _: 0.0
+    hear: Callable[[ConversationEvent], None] = lambda _: None
+    answers: Callable[[Launch], Reply | None] = lambda _: None
+    session_of: Callable[[Launch], str | None] = lambda _: None
+    usage_of: Callable[[Launch], dict[str, int] | None] = lambda _: None
+    visible_at: list[list[ConversationMessage]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.db = self.make(self.folder / "teamchat.db")
+        self.session = create_session(self.db, self.team.name, self.team.task).id
+
+    def open_real(self) -> ConversationCoordinator:
+        """The same with real processes."""
+        return self.open(replace(REAL, env={"PATH": os.environ["PATH"]}, moment=self.moment))
+
+    def open(self, outside: Outside | None = None) -> ConversationCoordinator:
+        """The conversation as a new process finds it."""
+        self.stopper = Stopper()
+        coordinator = ConversationCoordinator(
+            self.team,
+            self.db,
+            self.session,
+            folder=self.folder / "turns",
+            stopper=self.stopper,
+            emit=self._emit,
+            outside=outside
+            or Outside(
+                self._launch,
+                self.check,
+                exists=lambda _member: lambda _name: False,
+                env={"PATH": "/bin"},
+                moment=self.moment,
+            ),
+        )
+        coordinator.recover()
+        return coordinator
+
+    def _emit(self, event: ConversationEvent) -> None:
+        self.events.append(event)
+        self.hear(event)
+
+    def _launch(self, launch: Launch) -> Running:
+        self.launched.append(launch)
+        name = launch.identity.member
+        spoke = sum(message.speaker.role_name == name for message in self.log)
+        replies = self.says.get(name, [])
+        said = replies[spoke] if spoke < len(replies) else f"{name} has nothing to say"
+        reply = self.answers(launch) or said
+        self.visible_at.append(self.log)
+        like = self.team.agent_of(self.team.member(name)).like
+        going_on = [word for before, word in pairwise(launch.argv) if before in ("--resume", "resume")]
+        session = self.session_of(launch) or (going_on[0] if going_on else f"{name}-{len(self.launched)}")
+        output = spoken(like, reply, session, self.usage_of(launch)) if isinstance(reply, str) else reply.partial
+        return Running(launch, output, reply)
+
+    def send(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Conclusion:
+        return asyncio.run(self._send(text, speaker, to))
+
+    async def _send(self, text: str, speaker: str | None, to: str | None) -> Conclusion:
+        return await self.open().send(text, speaker=speaker, to=to)
+
+    def resume(self, mode: ResumeMode = ResumeMode.RETRY) -> Conclusion:
+        async def run() -> Conclusion:
+            return await self.open().resume(mode)
+
+        return asyncio.run(run())
+
+    def member(self, name: str, **changes: object) -> None:
+        """Change a member of the team."""
+        members = tuple(replace(m, **changes) if m.name == name else m for m in self.team.members)  # type: ignore[arg-type]
+        self.team = replace(self.team, members=members)
+
+    @property
+    def log(self) -> list[ConversationMessage]:
+        return SqliteLog(self.db, self.session).all()
+
+    @property
+    def said(self) -> list[str]:
+        """Every message, as `max: Hello`."""
+        return [f"{message.speaker.role_name}: {message.content}" for message in self.log]
+
+    @property
+    def spoke(self) -> list[str]:
+        """Whose process was started, in order."""
+        return [launch.identity.member for launch in self.launched]
+
+    @property
+    def prompts(self) -> list[str]:
+        return [launch.stdin.decode() for launch in self.launched]
+
+    @property
+    def turns(self) -> list[Turn]:
+        return turns_of(self.db, self.session)
+
+    @property
+    def queue(self) -> list[str]:
+        return [f"{route.target} {route.status}" for route in self.open().state.queue]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Warned)]

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teamchat.core.routing.markers import scan
+from teamchat.core.routing.near_misses import PIECE, Hint, hints
+from tests.core.routing.marker_texts import PATHOLOGICAL, grows_linearly, marked_up
+
+MEMBERS = ("max", "max-power", "sarah")
+
+
+def noticed(text: str) -> tuple[Hint, ...]:
+    return hints(text, scan(text, "human"), MEMBERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("NEXT: max", Hint(0, "NEXT: max", "[NEXT: max]")),
+        ("Done.\nnext：Max, sarah.", Hint(6, "next：Max, sarah.", "[NEXT: Max, sarah]")),
+        ("Over to NEXT: max + sarah", Hint(8, "NEXT: max + sarah", "[NEXT: max + sarah]")),
+        ("**NEXT: max-power**", Hint(2, "NEXT: max-power", "[NEXT: max-power]")),
+        ("NEXT: @max", Hint(0, "NEXT: @max", "[NEXT: max]")),
+        ("NEXT: max, then nobody", Hint(0, "NEXT: max, then", "[NEXT: max]")),
+        ("@max can you look?", Hint(0, "@max", "[NEXT: max]")),
+        ("Hi\n  @max, @sarah: look", Hint(5, "@max, @sarah", "[NEXT: max, sarah]")),
+        ("[NEXT max] look", Hint(0, "[NEXT max", "[NEXT: max]")),
+        ("[NEXT:max look", Hint(0, "[NEXT:max look", "[NEXT: max]")),
+        ("[NEXT:\nmax]", Hint(0, "[NEXT:", "[NEXT: ...]")),
+        ("[FROM: kailai", Hint(0, "[FROM: kailai", "[FROM: ...]")),
+        ("［NEXT：max］", Hint(0, "［NEXT：max］", "[NEXT: max]")),
+        ("【drop: all】", Hint(0, "【drop: all】", "[DROP: all]")),
+        ("[NE\u200bXT: max] Hi", Hint(0, "[NE\u200bXT: max]", "[NEXT: max]")),
+        ("[\ufeffnext\u2060 : m\u00adax]", Hint(0, "[\ufeffnext\u2060 : m\u00adax]", "[NEXT: max]")),
+        ("[NEXT\u202e: max]", Hint(0, "[NEXT\u202e: max]", "[NEXT: max]")),
+        ("[N\x00EXT: max]", Hint(0, "[N\x00EXT: max]", "[NEXT: max]")),
+        ("［T\U000e0041ODO: look］", Hint(0, "［T\U000e0041ODO: look］", "[TODO: look]")),
+    ],
+)
+def test_a_near_miss_is_noticed_with_what_to_write(text: str, hint: Hint) -> None:
+    assert noticed(text) == (hint,)
+    assert not any(marker.counts for marker in scan(text, "human"))
+
+
+@pytest.mark.parametrize("near_miss", ["NEXT: max", "[NEXT max", "@max", "［NEXT：max］"])
+def test_a_near_miss_is_noticed_at_any_place_of_a_long_text(near_miss: str) -> None:
+    for before in range(PIECE - len(near_miss) - 2, PIECE + 2):
+        text = f"{'x' * before}\n{near_miss}\n{'y' * PIECE}"
+        assert [(hint.position, hint.text) for hint in noticed(text)] == [(before + 1, near_miss)]
+    words = f"{'word ' * PIECE}NEXT: max {'word ' * PIECE}"
+    assert [hint.position for hint in noticed(words)] == [5 * PIECE]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[NEXT: max] [ next : sarah ]",
+        "\\[NEXT: max] \\[NEXT max] \\[NEXT: max",
+        "\\[NE\u200bXT: max] `[NE\u200bXT: max]` 👩\u200d🚀 [NEXT: max]",
+        "ask @max about it",
+        "max@example.org",
+        "@nobody hello",
+        "@maxim hello",
+        "NEXT: we deploy",
+        "[NEXT steps]",
+        "CONTEXT: max",
+        "`NEXT: max`",
+        "```\n@max\n[NEXT: max\n```",
+        "> NEXT: max",
+        "［note］",
+    ],
+)
+def test_prose_markers_code_and_quotes_give_no_hint(text: str) -> None:
+    assert noticed(text) == ()
+
+
+def test_the_same_near_miss_is_noticed_once_where_it_is_first_no_code() -> None:
+    assert noticed("`NEXT: max` NEXT: max\n`NEXT: max`\nNEXT: max") == (Hint(12, "NEXT: max", "[NEXT: max]"),)
+
+
+def test_hints_come_in_the_order_of_the_text() -> None:
+    assert [hint.text for hint in noticed("@max\n［NEXT: a］\nNEXT: max\n[NEXT max]\n[NEXT: x")] == [
+        "@max",
+        "［NEXT: a］",
+        "NEXT: max",
+        "[NEXT max",
+        "[NEXT: x",
+    ]
+
+
+@given(
+    marked_up()
+    | st.lists(st.sampled_from(["[", "NEXT", ":", " ", "max", "@", ",", "］", "［", "\n", "`"])).map("".join)
+)
+def test_every_hint_tells_where_it_is_in_any_text(text: str) -> None:
+    assert all(text.startswith(hint.text, hint.position) for hint in noticed(text))
+
+
+@pytest.mark.parametrize("piece", PATHOLOGICAL)
+def test_noticing_takes_time_in_proportion_to_the_text(piece: str) -> None:
+    assert grows_linearly(noticed, piece)

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from teamchat.core.routing.markdown import Place, Places, is_escaped
+from tests.core.routing.marker_texts import PATHOLOGICAL, grows_linearly, marked_up
+
+FENCE, CODE, QUOTE = Place.FENCE, Place.CODE, Place.QUOTE
+
+
+def place_of(word: str, text: str) -> Place | None:
+    return Places(text).at(text.index(word))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\nX\n```",
+        "~~~\nX\n~~~",
+        "```python\nX\n```",
+        "``` with words and ~~~\nX\n```",
+        "~~~ with `backticks`\nX\n~~~",
+        "   ```\nX\n   ```",
+        "````\n```\nX\n````",
+        "```\n~~~\nX\n```",
+        "```\n    ```\nX",
+        "```\n``` not an end\nX",
+        "```\n> X",
+        "```\nnever closed\n\n\nX",
+        "text\n```\nX",
+        "```X",
+        "```\r\nX\r\n```",
+        "```\rX\r```",
+        "- item\n  ```\n  X\n  ```",
+        "1. item\n\n    ```py\n\n    X\n    ```",
+        "- ```\n  X",
+        "- a\n  - b\n    ```\n    X",
+        "- lazy\nline\n    ```\n    X",
+        "*    \n\t~~~\tX",
+        "- a\n\n  \t```\n\n  \tX",
+    ],
+)
+def test_a_fence_reaches_from_its_opening_line_to_its_closing_line(text: str) -> None:
+    assert place_of("X", text) is FENCE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\n```\nX",
+        "```\n`````\nX",
+        "```\n   ```  \nX",
+        "```` \n````\nX",
+        "~~\nX",
+        "``\nX",
+        "    ```\n\nX",
+        "``` not `an opening\nX",
+        "- ```\n  code\nX",
+        "1. item\n\n   ```\n   code\n   ```\n\nX",
+        "> ```\nX",
+    ],
+)
+def test_outside_a_fence_is_ordinary_text(text: str) -> None:
+    assert place_of("X", text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["`X`", "`` ` X ``", "a `b\nX` c", "`X\\`", "\\\\`X`", "# `X`", "- `a\nX`", "1. `a\n   X`", "| `X` |", "    `X`"],
+)
+def test_inline_code_lies_between_runs_of_backticks_of_one_length_in_one_paragraph(text: str) -> None:
+    assert place_of("X", text) is CODE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "` X",
+        "`` X `",
+        "``` X ``",
+        "\\`X`",
+        "`a` X `b`",
+        "`a\n\nX`",
+        "# `a\nX`",
+        "`a\n# X`",
+        "`a\n- X`",
+        "`a\n---\nX`",
+        "`a\n> b\n\nX`",
+        "`a\n```\n```\nX`",
+        "    `a\nX`",
+    ],
+)
+def test_unmatched_backticks_are_ordinary_text(text: str) -> None:
+    assert place_of("X", text) is None
+
+
+@pytest.mark.parametrize("text", ["> X", ">X", "   > X", "> > X", "- > X", "text\n> X", "> a\n> X", "1. a\n   > X"])
+def test_a_quote_is_a_line_that_begins_with_its_sign(text: str) -> None:
+    assert place_of("X", text) is QUOTE
+
+
+@pytest.mark.parametrize("text", ["> a\nX", "> a\n\nX", "    > X", "a > X", "\\> X"])
+def test_a_line_without_the_sign_is_no_quote(text: str) -> None:
+    assert place_of("X", text) is None
+
+
+def test_quoted_lines_that_follow_each_other_are_one_span() -> None:
+    text = "> a\n  > b\r\nc\n> d"
+    assert [text[span.start : span.end] for span in Places(text).spans] == ["> a\n  > b\r\n", "> d"]
+
+
+def test_list_items_deeper_than_a_hundred_are_text() -> None:
+    assert place_of("X", "- " * 100 + "```\n" + " " * 200 + "X") is FENCE
+    assert place_of("X", "- " * 101 + "```\n" + " " * 202 + "X") is None
+
+
+def test_spans_begin_and_end_with_their_signs() -> None:
+    text = "a `b` c\n> d\n```\ne\n```\nf"
+    assert [(text[span.start : span.end], span.place) for span in Places(text).spans] == [
+        ("`b`", CODE),
+        ("> d", QUOTE),
+        ("```\ne\n```", FENCE),
+    ]
+
+
+@pytest.mark.parametrize(("text", "escaped"), [("[", False), ("\\[", True), ("\\\\[", False), ("a\\\\\\[", True)])
+def test_an_odd_number_of_backslashes_escapes(text: str, *, escaped: bool) -> None:
+    assert is_escaped(text, len(text) - 1) is escaped
+
+
+@given(marked_up() | st.text())
+def test_spans_are_in_order_and_apart_in_any_text(text: str) -> None:
+    spans = Places(text).spans
+    assert all(0 <= span.start < span.end <= len(text) for span in spans)
+    assert all(one.end <= two.start for one, two in pairwise(spans))
+
+
+def _as_commonmark_reads(text: str) -> dict[str, Place | None]:
+    """The place of each word `W1W` that is not in a quote or in indented code, where this module goes its own way."""
+    found: dict[str, Place | None] = {}
+    quotes = 0
+    for token in MarkdownIt("commonmark").parse(text):
+        quotes += token.nesting * (token.type in {"blockquote_open", "blockquote_close"})
+        if quotes or token.type == "code_block":
+            continue
+        if token.type == "fence":
+            found |= dict.fromkeys(re.findall(r"W\d+W", token.info + token.content), FENCE)
+        for child in token.children or []:
+            place = CODE if child.type == "code_inline" else None
+            found |= dict.fromkeys(re.findall(r"W\d+W", child.content), place)
+    return found
+
+
+@given(marked_up())
+def test_code_is_where_a_commonmark_parser_sees_it(text: str) -> None:
+    places = Places(text)
+    expected = _as_commonmark_reads(text)
+    assert {word: places.at(text.index(word)) for word in expected} == expected
+
+
+@pytest.mark.parametrize("piece", PATHOLOGICAL)
+def test_finding_code_takes_time_in_proportion_to_the_text(piece: str) -> None:
+    assert grows_linearly(Places, piece)

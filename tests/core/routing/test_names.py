@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teamchat.core.routing.names import Ambiguous, Directory, Found, Unknown, fold, match, valid_name
+
+
+@dataclass(frozen=True)
+class Somebody:
+    name: str
+    title: str | None = None
+
+
+MAX = Somebody("max", "Architect")
+MAX_POWER = Somebody("max-power")
+SARAH = Somebody("Sarah", "Developer")
+CAROL = Somebody("carol", "developer")
+TEAM = (MAX, MAX_POWER, SARAH, CAROL)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["max", "Max", " MAX ", "m-a_x", "ｍａｘ", "m\u200bax", "max\ufeff", "\u200fmax", "ma\u00adx", "max\ufe0f"],
+)
+def test_a_name_is_found_however_it_is_written(written: str) -> None:
+    assert match(written, TEAM) == Found(MAX)
+
+
+@pytest.mark.parametrize("written", ["max-power", "MaxPower", "max power", "max_power", "max\u2011power", "max－power"])
+def test_a_longer_name_is_its_own(written: str) -> None:
+    assert match(written, TEAM) == Found(MAX_POWER)
+
+
+@pytest.mark.parametrize(
+    "written", ["ma", "max-", "maxp", "max.", "@max", "mаx", "mаx-power", "\u202exam", "x\u2066am"]
+)
+def test_a_part_a_look_alike_or_a_name_shown_backwards_is_nobody(written: str) -> None:
+    team = (MAX_POWER, Somebody("xam"))
+    assert isinstance(match(written, team), Unknown)
+
+
+def test_letters_that_unicode_calls_the_same_are_the_same() -> None:
+    assert fold("Straße") == fold("STRASSE")
+    assert fold("Jose\u0301") == fold("JOSÉ")
+
+
+def test_a_title_is_found_when_no_name_is() -> None:
+    assert match("architect", TEAM) == Found(MAX)
+    named_like_a_title = Somebody("architect")
+    assert match("architect", (*TEAM, named_like_a_title)) == Found(named_like_a_title)
+
+
+def test_a_title_of_several_is_ambiguous() -> None:
+    assert match("Developer", TEAM) == Ambiguous("Developer", (SARAH, CAROL))
+
+
+@pytest.mark.parametrize("written", ["", " ", "-_-", "\u200b"])
+def test_nothing_is_nobodys_name_or_title(written: str) -> None:
+    assert isinstance(match(written, (*TEAM, Somebody("x", ""), Somebody("y", " - "))), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("written", "closest"),
+    [
+        ("sara", "Sarah"),
+        ("SARHA", "Sarah"),
+        ("architekt", "max"),
+        ("maxpowr", "max-power"),
+        ("zoe", None),
+    ],
+)
+def test_an_unknown_name_comes_with_the_closest_member(written: str, closest: str | None) -> None:
+    assert match(written, TEAM) == Unknown(written, closest)
+
+
+def test_a_letter_that_looks_like_another_alphabets_is_told() -> None:
+    assert match("m\u0430x", TEAM) == Unknown("m\u0430x", "max", strange="\u0430")
+
+
+def test_nothing_is_guessed_for_a_very_long_name() -> None:
+    assert match("sarah" * 200_000, TEAM) == Unknown("sarah" * 200_000, None)
+
+
+def test_a_directory_of_nobody_knows_nobody() -> None:
+    assert Directory[Somebody](()).match("max") == Unknown("max", None)
+
+
+@pytest.mark.parametrize(
+    "name", ["max", "Max_2", "max-power", "a.b", "开来", "мax", "דוד", "मैक्स", "e\u0301", "٣", "7", "alla"]
+)
+def test_letters_and_digits_of_any_script_make_a_name(name: str) -> None:
+    assert valid_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        " ",
+        "a b",
+        "max\n",
+        "-",
+        "._.",
+        "a,b",
+        "a、b",
+        "a+b",
+        "a!P1",
+        "a#",
+        "a]",
+        "[a",
+        "a:b",
+        "a/b",
+        "@a",
+        "½",
+        "😀",
+        "\u0301a",
+    ],
+)
+def test_what_the_grammar_uses_is_no_name(name: str) -> None:
+    assert not valid_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["m\u200bax", "max\u200d", "\u202emax", "\u2066max\u2069", "\u3164", "a\ufe0f", "a\u034f", "\ud800"]
+)
+def test_what_can_not_be_seen_is_no_name(name: str) -> None:
+    assert not valid_name(name)
+
+
+@pytest.mark.parametrize("name", ["all", "ALL", "A-l_L", "ａｌｌ"])
+def test_all_is_no_name(name: str) -> None:
+    assert not valid_name(name)
+
+
+@given(st.text())
+def test_folding_twice_is_folding_once(name: str) -> None:
+    assert fold(fold(name)) == fold(name)
+
+
+def test_folding_twice_is_folding_once_for_every_character() -> None:
+    assert [code for code in range(sys.maxunicode + 1) if fold(fold(chr(code))) != fold(chr(code))] == []
+
+
+@given(st.text(alphabet=st.characters(categories=["L", "Nd"]), min_size=1), st.sampled_from(" -_\u200b"))
+def test_separators_and_invisible_characters_make_no_difference(name: str, extra: str) -> None:
+    assert fold(extra.join(name)) == fold(name)
+
+
+@given(st.text(max_size=8))
+def test_a_valid_name_is_found_as_it_is_written(name: str) -> None:
+    if valid_name(name):
+        assert match(name, (Somebody(name),)) == Found(Somebody(name))

@@ -1,0 +1,527 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from teamchat.core.errors import ExitCode, NotTrusted, StoreError
+from teamchat.core.files.folders import WRITABLE
+from teamchat.core.team.find import installed_team, load, resolve_team
+from teamchat.core.team.trust import REMEMBERED, Standing, TrustStore, fingerprint, needs, require
+from teamchat.core.team.trust_changes import LARGEST_KEPT, LONGEST_LINE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from teamchat.core.team.team import Team
+
+HEAD = '[[members]]\nname = "max"\nagent = "claude"\n'
+ON_TERMINAL = '\ntransport = "pty"\nprompt_pattern = "> "\n'
+OWN = '[[members]]\nname = "al"\nagent = "own"\n[agents.own]\n'
+
+
+@pytest.fixture
+def proj(tmp_path: Path) -> Path:
+    folder = tmp_path / "proj"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TrustStore:
+    return TrustStore(tmp_path / "state" / "trust.json")
+
+
+def team_of(folder: Path, text: str) -> Team:
+    file = folder / "teamchat.toml"
+    file.write_text(text)
+    return load(file)
+
+
+def lines(team: Team) -> list[str]:
+    return [need.line for need in needs(team)]
+
+
+def test_a_team_that_only_reads_needs_no_trust(proj: Path, store: TrustStore) -> None:
+    (proj / "src").mkdir()
+    (proj / "max.md").write_text("Hello")
+    text = HEAD + 'access = "read"\nallow = ["pytest"]\nmodel = "opus"\ncwd = "src"\ninstruction_file = "max.md"\n'
+    team = team_of(proj, text + '[agents.unused]\ncommand = ["rm", "-rf", "/"]\n')
+    assert needs(team) == ()
+    require(team, store)
+    assert not store.file.exists()
+
+
+def test_knowledge_outside_the_folder_needs_trust_for_the_place_where_it_is(proj: Path, store: TrustStore) -> None:
+    for name in ("shared", "other", "proj/docs"):
+        (proj.parent / name).mkdir()
+    (proj / "link").symlink_to(proj.parent / "shared")
+    own = 'knowledge = ["../shared", "docs"]\n[knowledge]\npaths = ["link"]\n'
+    team = team_of(proj, HEAD + own)
+    assert lines(team) == [f"max is told what is in {proj.parent}/shared"] * 2
+    store.grant(team)
+    (proj / "link").unlink()
+    (proj / "link").symlink_to(proj.parent / "other")
+    moved = team_of(proj, HEAD + own)
+    assert f"max is told what is in {proj.parent}/other" in lines(moved)
+    with pytest.raises(NotTrusted):
+        require(moved, store)
+
+
+def test_the_installed_clis_need_no_trust(proj: Path, store: TrustStore) -> None:
+    team = installed_team(proj, {"claude": "/bin/claude"}.get)
+    assert needs(team) == ()
+    require(team, store)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (OWN + 'command = ["ollama", "run", "a b"]', "al runs ollama run 'a b'"),
+        (OWN + 'command = ["./agent.sh"]', "al runs {proj}/agent.sh"),
+        (OWN + 'command = ["bash"]' + ON_TERMINAL, "al runs bash on a terminal"),
+        (OWN + 'command = ["sh"]' + ON_TERMINAL + 'exit = "rm x"', "al runs sh on a terminal, and types 'rm x' there"),
+        (HEAD + '[agents.claude]\ncommand = ["wrapper"]', "max runs wrapper"),
+        (HEAD + 'args = ["--mcp-config", "x y"]', "max runs claude with --mcp-config 'x y'"),
+        (HEAD + 'env = { PATH = "/evil", MY_API_KEY = "sk-1" }', "max runs with PATH=/evil MY_API_KEY=..."),
+        (HEAD + 'env = { DB_PASS = "x", GIT_ASKPASS = "./ask" }', "max runs with DB_PASS=... GIT_ASKPASS=./ask"),
+        (HEAD + 'env = { AUTH = "x", MY_COOKIE = "y" }', "max runs with AUTH=... MY_COOKIE=..."),
+        (HEAD + 'env = { HTTPS_PROXY = "http://al:pw@proxy" }', "max runs with HTTPS_PROXY=..."),
+        (HEAD + 'env_keep = ["OPENAI_API_KEY"]', "max sees the keys OPENAI_API_KEY"),
+        (HEAD + "project_settings = true", "max runs the project's own hooks and MCP commands"),
+        (HEAD + "web = true", "max searches the web and reads pages"),
+        (HEAD + 'mcp = ["jira", "github"]', "max calls the tools of your MCP servers github, jira"),
+        (HEAD + "git = true", "max reads the git repository and its history"),
+        (HEAD + 'access = "edit"', "max edits files in {proj}"),
+        (
+            HEAD + 'access = "edit"\nallow = ["pytest", "npm test"]',
+            "max edits files in {proj} and runs pytest, npm test",
+        ),
+        (HEAD + 'access = "full"', "max does anything you may do"),
+        (HEAD + 'cwd = ".."', "max works in {outside}"),
+        (HEAD + 'cwd = "link"', "max works in {outside}/there"),
+        (HEAD + 'instruction_file = "../secret"', "max is told the text of {outside}/secret"),
+        (HEAD + 'instruction_file = "leak.md"', "max is told the text of {outside}/secret"),
+        (OWN + 'command = ["sh", "-c", "ls\\u001b[2K\\n"]', "al runs sh -c 'ls\\x1b[2K\\n'"),
+    ],
+)
+def test_what_needs_trust_is_told_in_a_line(text: str, line: str, proj: Path, store: TrustStore) -> None:
+    outside = proj.parent
+    (outside / "there").mkdir()
+    (outside / "secret").write_text("secret")
+    (proj / "link").symlink_to("../there")
+    (proj / "leak.md").symlink_to("../secret")
+    team = team_of(proj, text)
+    assert lines(team) == [line.format(proj=proj, outside=outside)]
+    assert not store.is_trusted(team)
+    store.grant(team)
+    assert store.is_trusted(team)
+
+
+def test_every_member_and_every_key_is_listed(proj: Path) -> None:
+    text = HEAD + 'access = "full"\nproject_settings = true\n' + OWN + 'command = ["x"]\n'
+    assert [(need.member, need.key) for need in needs(team_of(proj, text))] == [
+        ("max", "project_settings"),
+        ("max", "access"),
+        ("al", "command"),
+    ]
+
+
+def test_an_untrusted_team_is_refused_with_what_would_have_run(proj: Path, store: TrustStore) -> None:
+    team = team_of(proj, HEAD + 'access = "edit"\n' + OWN + 'command = ["./agent.sh"]\n')
+    with pytest.raises(NotTrusted) as refused:
+        require(team, store)
+    assert str(refused.value) == (
+        f"{proj}/teamchat.toml is not trusted yet; with it\n  max edits files in {proj}\n  al runs {proj}/agent.sh"
+    )
+    assert refused.value.hint == "teamchat trust"
+    assert refused.value.code is ExitCode.NOT_TRUSTED
+
+
+def test_the_hint_names_a_team_that_was_named(tmp_path: Path, store: TrustStore) -> None:
+    file = tmp_path / "my teams" / "a.toml"
+    file.parent.mkdir()
+    file.write_text(HEAD + 'access = "full"\n')
+    with pytest.raises(NotTrusted) as refused:
+        require(resolve_team("my teams/a.toml", tmp_path, tmp_path), store)
+    assert refused.value.hint == f"teamchat trust --team '{file}'"
+
+
+def test_the_hint_names_a_team_of_the_configuration_folder(tmp_path: Path, store: TrustStore) -> None:
+    (tmp_path / "teams").mkdir()
+    (tmp_path / "teams" / "phoenix.toml").write_text(HEAD + 'access = "full"\n')
+    with pytest.raises(NotTrusted) as refused:
+        require(resolve_team("phoenix", tmp_path, tmp_path), store)
+    assert refused.value.hint == "teamchat trust --team phoenix"
+
+
+def test_a_named_team_is_trusted_once_for_all_places(tmp_path: Path, store: TrustStore) -> None:
+    (tmp_path / "teams").mkdir()
+    (tmp_path / "teams" / "phoenix.toml").write_text(HEAD + 'access = "edit"\n')
+    (tmp_path / "other").mkdir()
+    store.grant(resolve_team("phoenix", tmp_path, tmp_path))
+    assert store.is_trusted(resolve_team("phoenix", tmp_path / "other", tmp_path))
+
+
+def test_editing_what_needs_no_trust_never_asks_again(proj: Path, store: TrustStore) -> None:
+    (proj / "max.md").write_text("one")
+    text = HEAD + 'access = "edit"\ninstruction_file = "max.md"\n'
+    store.grant(team_of(proj, text))
+    (proj / "max.md").write_text("two")
+    assert store.is_trusted(
+        team_of(proj, f'[team]\nname = "x"\n{text}system_instruction = "Be kind"\ntimeout = "1h"\n')
+    )
+
+
+def test_the_order_of_members_and_of_names_does_not_ask_again(proj: Path, store: TrustStore) -> None:
+    max_ = HEAD + 'access = "edit"\nallow = {}\nenv = {}\n'
+    eve = '[[members]]\nname = "eve"\nagent = "codex"\naccess = "full"\n'
+    store.grant(team_of(proj, max_.format('["a", "b"]', '{ A = "1", B = "2" }') + eve))
+    assert store.is_trusted(team_of(proj, eve + max_.format('["b", "a"]', '{ B = "2", A = "1" }')))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (OWN + 'command = ["x"]', OWN + 'command = ["x", "-y"]'),
+        (OWN + 'command = ["x"]', OWN + 'command = ["x"]' + ON_TERMINAL),
+        (OWN + 'command = ["x"]' + ON_TERMINAL, OWN + 'command = ["x"]' + ON_TERMINAL + 'exit = "rm x"'),
+        (OWN + 'command = ["x"]' + ON_TERMINAL, OWN + 'command = ["x"]' + ON_TERMINAL + 'submit = "; rm x"'),
+        (OWN + 'command = ["x", "y z"]', OWN + 'command = ["x", "y", "z"]'),
+        (HEAD + 'args = ["-a"]', HEAD + 'args = ["-b"]'),
+        (HEAD + 'env = { MY_KEY = "1" }', HEAD + 'env = { MY_KEY = "2" }'),
+        (HEAD + 'env = { A = "1" }', HEAD + 'env_keep = ["A=1"]'.replace("=1", "")),
+        (HEAD + 'access = "edit"', HEAD + 'access = "full"'),
+        (HEAD + 'access = "edit"\nallow = ["pytest"]', HEAD + 'access = "edit"\nallow = ["pytest", "curl *"]'),
+        (HEAD + 'access = "edit"', HEAD + 'access = "edit"\nproject_settings = true'),
+        (HEAD + 'access = "edit"', HEAD.replace("max", "eve") + 'access = "edit"'),
+        (HEAD + 'cwd = ".."', HEAD + 'cwd = "../.."'),
+    ],
+)
+def test_a_changed_key_asks_again(before: str, after: str, proj: Path, store: TrustStore) -> None:
+    store.grant(team_of(proj, before))
+    assert not store.is_trusted(team_of(proj, after))
+
+
+def test_a_link_that_leads_elsewhere_asks_again(proj: Path, store: TrustStore) -> None:
+    for name in ("one", "two"):
+        (proj.parent / name).mkdir()
+    (proj / "link").symlink_to("../one")
+    store.grant(team_of(proj, HEAD + 'cwd = "link"'))
+    (proj / "link").unlink()
+    (proj / "link").symlink_to("../two")
+    assert not store.is_trusted(team_of(proj, HEAD + 'cwd = "link"'))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OWN + 'command = ["./tool"]',
+        OWN + 'command = ["python3", "tool"]',
+        HEAD + 'args = ["--mcp-config", "tool"]',
+        HEAD + 'args = ["--mcp-config=./tool"]',
+    ],
+)
+def test_a_changed_file_of_a_command_asks_again(text: str, proj: Path, store: TrustStore) -> None:
+    (proj / "tool").write_text("one")
+    team = team_of(proj, text)
+    store.grant(team)
+    assert store.is_trusted(team)
+    (proj / "tool").write_text("two")
+    assert not store.is_trusted(team)
+    (proj / "tool").unlink()
+    assert not store.is_trusted(team)
+
+
+def test_a_script_is_looked_for_where_its_member_works(proj: Path, store: TrustStore) -> None:
+    (proj / "src").mkdir()
+    (proj / "src" / "tool.py").write_text("one")
+    team = team_of(
+        proj, '[[members]]\nname = "al"\nagent = "own"\ncwd = "src"\n[agents.own]\ncommand = ["py", "tool.py"]'
+    )
+    store.grant(team)
+    (proj / "src" / "tool.py").write_text("two")
+    assert not store.is_trusted(team)
+
+
+def test_a_large_file_of_a_command_counts_by_its_size_and_time(proj: Path, store: TrustStore) -> None:
+    model = proj / "model.gguf"
+    model.touch()
+    os.truncate(model, 20 * 1024 * 1024)
+    team = team_of(proj, OWN + 'command = ["llama", "-m", "model.gguf"]')
+    store.grant(team)
+    assert store.is_trusted(team)
+    os.utime(model, ns=(1, 1))
+    assert not store.is_trusted(team)
+
+
+def test_a_long_argument_is_no_file(proj: Path, store: TrustStore) -> None:
+    team = team_of(proj, HEAD + f'args = ["{"x" * 5000}"]')
+    store.grant(team)
+    assert store.is_trusted(team)
+
+
+def test_the_same_file_elsewhere_asks_again(proj: Path, tmp_path: Path, store: TrustStore) -> None:
+    text = HEAD + 'access = "full"'
+    store.grant(team_of(proj, text))
+    (tmp_path / "copy").mkdir()
+    copy = team_of(tmp_path / "copy", text)
+    assert fingerprint(copy) != fingerprint(load(proj / "teamchat.toml"))
+    assert not store.is_trusted(copy)
+
+
+def test_both_states_of_a_file_stay_trusted(proj: Path, store: TrustStore) -> None:
+    texts = [HEAD + 'access = "edit"', HEAD + 'access = "full"']
+    for text in texts:
+        store.grant(team_of(proj, text))
+    assert all(store.is_trusted(team_of(proj, text)) for text in texts)
+
+
+def test_trust_is_remembered_once_and_for_the_user_alone(proj: Path, store: TrustStore) -> None:
+    team = team_of(proj, HEAD + 'access = "full"')
+    store.grant(team)
+    store.grant(team)
+    (given,) = json.loads(store.file.read_text())[str(team.path)]
+    assert given["fingerprint"] == fingerprint(team)
+    assert store.file.stat().st_mode & 0o777 == 0o600
+    assert sorted(file.name for file in store.file.parent.iterdir()) == ["trust.json", "trust.json.lock"]
+
+
+def test_what_needs_no_trust_is_not_remembered(proj: Path, store: TrustStore) -> None:
+    store.grant(team_of(proj, HEAD))
+    assert not store.file.exists()
+
+
+DAMAGED = [
+    "",
+    "{",
+    "[]",
+    '{"a": 1}',
+    '{"a": [1]}',
+    '{"a": [{}]}',
+    '{"a": [{"fingerprint": "x", "values": [], "files": []}]}',
+    '{"a": [{"fingerprint": "x", "values": [7], "files": {}}]}',
+    '{"a": [{"fingerprint": "x", "values": [["max", "access"]], "files": {}}]}',
+    '{"a": [{"fingerprint": "x", "values": [["max", "access", "", "line", 7]], "files": {}}]}',
+    '{"a": [{"fingerprint": "x", "values": [], "files": {"b": 7}}]}',
+    "\udcff",
+]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_file_trusts_nobody_and_is_not_overwritten(content: str, proj: Path, store: TrustStore) -> None:
+    store.file.parent.mkdir()
+    store.file.write_bytes(os.fsencode(content))
+    team = team_of(proj, HEAD + 'access = "full"')
+    for act in (store.is_trusted, store.grant):
+        with pytest.raises(StoreError) as damaged:
+            act(team)
+        assert str(damaged.value) == f"{store.file} is damaged; without it every team file asks for trust once more"
+        assert damaged.value.hint == f"rm {store.file}"
+    assert store.file.read_bytes() == os.fsencode(content)
+
+
+def test_a_store_that_can_not_be_read_is_an_error(proj: Path, tmp_path: Path) -> None:
+    team = team_of(proj, HEAD + 'access = "full"')
+    with pytest.raises(StoreError) as failed:
+        TrustStore(tmp_path).is_trusted(team)
+    assert str(failed.value) == f"{tmp_path} cannot be read: Is a directory; {WRITABLE}"
+
+
+def test_a_store_that_can_not_be_written_is_an_error(proj: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = TrustStore(tmp_path / "file" / "state" / "trust.json")
+    with pytest.raises(StoreError) as failed:
+        store.grant(team_of(proj, HEAD + 'access = "full"'))
+    assert str(failed.value) == f"{store.file} cannot be written: Not a directory; {WRITABLE}"
+
+
+def test_two_processes_may_grant_at_once(store: TrustStore) -> None:
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from teamchat.core.team.team import Member, Team; from teamchat.core.team.trust import TrustStore\n"
+        "for n in range(50):\n"
+        "    root = Path('/', sys.argv[1] + str(n))\n"
+        "    member = Member('max', 'ai', root, agent='claude', access='full')\n"
+        "    TrustStore(Path(sys.argv[2])).grant(Team('t', (member,), root, root / 'teamchat.toml'))\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", program, name, str(store.file)]) for name in ("a", "b")]
+    assert [process.wait(60) for process in running] == [0, 0]
+    assert len(json.loads(store.file.read_text())) == 100
+
+
+# --- what changed since it was trusted
+
+
+SECRETS = 'env = { MY_KEY = "sk-old", PATH = "/old" }'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"),
+    [
+        (OWN + 'command = ["x"]', OWN + 'command = ["x", "a b"]', ["command of al: runs x → runs x 'a b'"]),
+        (
+            OWN + 'command = ["x"]' + ON_TERMINAL,
+            OWN + 'command = ["x"]' + ON_TERMINAL + 'submit = "; rm x"',
+            ["command of al: runs x on a terminal, in a part that is not shown"],
+        ),
+        (
+            HEAD + 'args = ["-a"]',
+            HEAD + 'args = ["-b"]',
+            ["args of max: runs claude with -a → runs claude with -b"],
+        ),
+        (
+            HEAD + SECRETS,
+            HEAD + 'env = { MY_KEY = "sk-new", PATH = "/new" }',
+            ["env MY_KEY of max: another value", "env PATH of max: now /new"],
+        ),
+        (
+            HEAD + SECRETS,
+            HEAD + 'env = { A_TOKEN = "sk-new", HOME = "/new" }',
+            [
+                "added env A_TOKEN of max",
+                "added env HOME of max: /new",
+                "removed env MY_KEY of max",
+                "removed env PATH of max",
+            ],
+        ),
+        (
+            HEAD + 'env_keep = ["A"]',
+            HEAD + 'env_keep = ["A", "B"]',
+            ["env_keep of max: sees the keys A → sees the keys A, B"],
+        ),
+        (
+            HEAD + 'access = "full"',
+            HEAD + "project_settings = true",
+            [
+                "added project_settings of max: runs the project's own hooks and MCP commands",
+                "removed access of max: does anything you may do",
+            ],
+        ),
+        (
+            HEAD + 'access = "edit"\nallow = ["a"]',
+            HEAD + 'access = "edit"\nallow = ["a", "curl *"]',
+            ["access of max: edits files in {proj} and runs a → edits files in {proj} and runs a, curl *"],
+        ),
+        (HEAD + 'cwd = ".."', HEAD + 'cwd = "../.."', ["cwd of max: works in {up} → works in {upper}"]),
+        (
+            HEAD + 'instruction_file = "../one"',
+            HEAD + 'instruction_file = "../two"',
+            ["instruction_file of max: is told the text of {up}/one → is told the text of {up}/two"],
+        ),
+        (
+            HEAD + 'knowledge = ["../one"]',
+            HEAD + 'knowledge = ["../one", "../two"]',
+            ["added knowledge of max: is told what is in {up}/two"],
+        ),
+        (
+            HEAD + 'access = "full"',
+            HEAD.replace("max", "eve") + 'access = "full"',
+            ["added access of eve: does anything you may do", "removed access of max: does anything you may do"],
+        ),
+        (
+            OWN + 'command = ["x"]',
+            OWN + 'command = ["x", "\\u001b[2K"]',
+            ["command of al: runs x → runs x '\\x1b[2K'"],
+        ),
+    ],
+)
+def test_what_changed_is_told_key_by_key(
+    before: str, after: str, changes: list[str], proj: Path, store: TrustStore
+) -> None:
+    for name in ("one", "two"):
+        (proj.parent / name).write_text(name)
+    store.grant(team_of(proj, before))
+    assert "sk-old" not in store.file.read_text()
+    assert "/old" not in store.file.read_text()
+    told = tuple(line.format(proj=proj, up=proj.parent, upper=proj.parent.parent) for line in changes)
+    assert store.standing(team_of(proj, after)) == Standing(trusted=False, before=True, changes=told)
+
+
+def test_a_changed_program_is_told(proj: Path, store: TrustStore) -> None:
+    (proj / "agents").mkdir()
+    tool, notes, outside = proj / "agents" / "builder.py", proj / "notes", proj.parent / "mcp.json"
+    for file in (tool, outside):
+        file.write_text("one")
+    team = team_of(proj, OWN + f'command = ["./agents/builder.py", "notes", "--with={outside}"]')
+    store.grant(team)
+    tool.write_text("two")
+    assert store.standing(team).changes == ("agents/builder.py has changed",)
+    notes.write_text("now a file")
+    outside.write_text("two")
+    tool.unlink()
+    assert sorted(store.standing(team).changes) == [
+        f"{outside} has changed",
+        "added file notes",
+        "removed file agents/builder.py",
+    ]
+
+
+def test_an_error_names_the_first_changes_and_counts_the_others(proj: Path, store: TrustStore) -> None:
+    store.grant(team_of(proj, HEAD + 'args = ["-a"]'))
+    text = HEAD + 'args = ["-b"]\nenv_keep = ["A"]\naccess = "full"\nproject_settings = true\ncwd = ".."\n'
+    with pytest.raises(NotTrusted) as refused:
+        require(team_of(proj, text), store)
+    assert str(refused.value) == (
+        f"{proj}/teamchat.toml has changed since you trusted it: "
+        "args of max: runs claude with -a → runs claude with -b; added env_keep of max: sees the keys A; "
+        "added project_settings of max: runs the project's own hooks and MCP commands; "
+        "and 2 more, which `teamchat doctor` shows"
+    )
+    assert refused.value.hint == "teamchat trust"
+
+
+def test_it_is_compared_with_what_was_trusted_last(proj: Path, store: TrustStore) -> None:
+    one, two, three = (team_of(proj, HEAD + f'args = ["{name}"]') for name in ("-1", "-2", "-3"))
+    for team in (one, two, one):
+        store.grant(team)
+    assert store.standing(three).changes == ("args of max: runs claude with -1 → runs claude with -3",)
+    assert store.is_trusted(two)
+
+
+def test_of_an_older_file_only_that_it_changed_is_known(proj: Path, store: TrustStore) -> None:
+    team = team_of(proj, HEAD + 'access = "edit"')
+    store.file.parent.mkdir()
+    store.file.write_text(json.dumps({str(team.path): [fingerprint(team)]}))
+    assert store.is_trusted(team)
+    changed = team_of(proj, HEAD + 'access = "full"')
+    assert store.standing(changed) == Standing(trusted=False, before=True)
+    with pytest.raises(NotTrusted) as refused:
+        require(changed, store)
+    assert str(refused.value) == (
+        f"{proj}/teamchat.toml has changed since you trusted it; with it\n  max does anything you may do"
+    )
+    store.grant(team)
+    assert store.standing(changed).changes == (f"access of max: edits files in {proj} → does anything you may do",)
+
+
+def test_a_long_line_is_kept_in_part(proj: Path, store: TrustStore) -> None:
+    store.grant(team_of(proj, HEAD + f'args = ["{"x" * 3000}a"]'))
+    store.grant(team_of(proj, HEAD + 'access = "edit"'))
+    store.grant(team_of(proj, HEAD + f'args = ["{"x" * 3000}a"]'))
+    start = "runs claude with "
+    kept = start + "x" * (LONGEST_LINE - len(start)) + "…"
+    changed = team_of(proj, HEAD + f'args = ["{"x" * 3000}b"]')
+    assert store.standing(changed).changes == (f"args of max: {kept} → {start}{'x' * 3000}b",)
+
+
+def test_of_a_content_that_is_too_large_only_that_it_changed_is_known(proj: Path, store: TrustStore) -> None:
+    many = "".join(HEAD.replace("max", f"m{n}") + f'args = ["{"x" * 2000}"]\n' for n in range(40))
+    team = team_of(proj, many)
+    store.grant(team)
+    assert store.is_trusted(team)
+    assert store.file.stat().st_size < LARGEST_KEPT
+    assert store.standing(team_of(proj, HEAD + 'access = "full"')) == Standing(trusted=False, before=True)
+
+
+def test_only_of_the_files_trusted_last_more_than_a_fingerprint_is_kept(tmp_path: Path, store: TrustStore) -> None:
+    for n in range(REMEMBERED + 1):
+        (tmp_path / str(n)).mkdir()
+        store.grant(team_of(tmp_path / str(n), HEAD + 'access = "edit"'))
+    first, second = (team_of(tmp_path / name, HEAD + 'access = "full"') for name in ("0", "1"))
+    assert store.standing(first) == Standing(trusted=False, before=True)
+    assert len(store.standing(second).changes) == 1

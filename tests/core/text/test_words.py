@@ -1,0 +1,90 @@
+"""What is searched: any of the words, in any script; and no text is syntax."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from teamchat.core.text.words import MOST, TOKENIZER, match, spaced
+
+DOCUMENTS = (
+    "Tokens expire after an hour.",
+    "用户认证系统使用令牌。",
+    "トークンの期限",
+    "인증 시스템",
+    "Die Anmeldung für Gäste",
+    "def session_lock(path): return 404",
+)
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[sqlite3.Connection]:
+    db = sqlite3.connect(":memory:")
+    db.execute(f"CREATE VIRTUAL TABLE words USING fts5 (body, tokenize = '{TOKENIZER}')")
+    db.executemany("INSERT INTO words VALUES (?)", [(spaced(text),) for text in DOCUMENTS])
+    yield db
+    db.close()
+
+
+def found(db: sqlite3.Connection, message: str, task: str | None = None) -> list[str]:
+    query = match(message, task)
+    if query is None:
+        return []
+    rows = db.execute("SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid", (query,))
+    return [DOCUMENTS[row - 1] for (row,) in rows]
+
+
+@pytest.mark.parametrize(
+    ("message", "document"),
+    [
+        ("When does a token expire?", 0),
+        ("认证怎么做", 1),
+        ("登录令牌", 1),
+        ("期限は", 2),
+        ("인증", 3),
+        ("gaste", 4),
+        ("ANMELDUNG", 4),
+        ("the session-lock", 5),
+        ("error 404!", 5),
+    ],
+)
+def test_words_are_found_whatever_their_script_case_and_form(
+    db: sqlite3.Connection, message: str, document: int
+) -> None:
+    assert found(db, message) == [DOCUMENTS[document]]
+
+
+@pytest.mark.parametrize("message", ["", " \n", "and the of", "?!*", "a b c", "户证"])
+def test_what_tells_nothing_finds_nothing(db: sqlite3.Connection, message: str) -> None:
+    assert found(db, message) == []
+
+
+def test_the_task_is_searched_too(db: sqlite3.Connection) -> None:
+    assert found(db, "go on", "Let guests register: Anmeldung") == [DOCUMENTS[4]]
+
+
+@pytest.mark.parametrize("operator", ["AND", "NOT", "NEAR(a b)", "body:", '"', "*", "(", "^", "-", "{a b}:c"])
+def test_operators_of_the_search_are_words(db: sqlite3.Connection, operator: str) -> None:
+    assert found(db, f"{operator} expire {operator}") == [DOCUMENTS[0]]
+
+
+@given(st.text(), st.none() | st.text())
+@example('"" OR *', None)
+@example("\0\ud800 NEAR", "水\u0300")
+def test_no_message_is_a_mistake_of_syntax(db: sqlite3.Connection, message: str, task: str | None) -> None:
+    found(db, message, task)
+
+
+def test_a_long_message_is_searched_by_the_words_that_come_most_often() -> None:
+    many = " ".join(f"word{number}" for number in range(500))
+    query = match(f"{many} often often", f"goal {many}", many)
+    assert query is not None
+    words = query.split(" OR ")
+    assert words[0] == '"often"'
+    assert len(words) == MOST[0] + 1  # the other texts' other words are the message's
+    assert '"goal"' in words
+    assert len((match("", None, many) or "").split(" OR ")) == MOST[2]

@@ -1,0 +1,68 @@
+"""Short commands: their output and their end, and nothing of them afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from teamchat.runners.process.process import capture
+from teamchat.runners.process.running import SpawnFailed
+from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, shell
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+def test_what_it_wrote_and_how_it_ended(tmp_path: Path) -> None:
+    assert capture(shell("echo out; echo err >&2; exit 3"), ENV, tmp_path, PATIENCE_S) == (3, b"out\n")
+
+
+def test_it_gets_the_folder_and_exactly_the_environment(tmp_path: Path) -> None:
+    code, out = capture(shell("pwd; echo $MINE $HOME"), {**ENV, "MINE": "mine"}, tmp_path, PATIENCE_S)
+    assert (code, out) == (0, f"{tmp_path}\nmine\n".encode())
+
+
+def test_standard_input_is_empty(tmp_path: Path) -> None:
+    assert capture(shell("cat; echo end"), ENV, tmp_path, PATIENCE_S) == (0, b"end\n")
+
+
+def test_it_is_in_a_session_of_its_own(tmp_path: Path) -> None:
+    code, out = capture(shell("ps -o sid= -p $$"), ENV, tmp_path, PATIENCE_S)
+    assert code == 0
+    assert int(out) != os.getsid(0)
+
+
+def test_a_child_that_keeps_standard_output_open_is_not_waited_for(tmp_path: Path) -> None:
+    script = "echo 1.2.3; sleep 600 & echo $! > pid"
+    assert capture(shell(script), ENV, tmp_path, PATIENCE_S) == (0, b"1.2.3\n")
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+def test_its_whole_group_is_killed_when_the_time_is_over(tmp_path: Path, pids: Pids) -> None:
+    env = {**ENV, "AGENT_PIDS": str(pids.file)}
+    argv = agent("deaf", "+", "child", "+", "say", "half", "+", "hang")
+    ends = []
+    for patience in (0.5, 2, 8, 32):  # until that is enough for it to come to its end
+        pids.file.unlink(missing_ok=True)
+        ends.append(capture(argv, env, tmp_path, patience))
+        assert eventually(lambda: pids.alive() == [])
+        if pids.hang():
+            break
+    assert ends[-1] == (None, b"deaf\nhalf")
+    assert len(pids.all()) == 2
+
+
+@pytest.mark.parametrize("program", ["/nowhere/claude", "nul\0"])
+def test_what_can_not_be_started_says_why(program: str, tmp_path: Path) -> None:
+    with pytest.raises(SpawnFailed, match=r".+"):
+        capture((program,), ENV, tmp_path, PATIENCE_S)
+
+
+def test_a_script_without_its_interpreter_can_not_be_started(tmp_path: Path) -> None:
+    script = tmp_path / "claude"
+    script.write_text("#!/nowhere/node\n")
+    script.chmod(0o755)
+    with pytest.raises(SpawnFailed, match="No such file"):
+        capture((str(script),), ENV, tmp_path, PATIENCE_S)
