@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-DEV := hypothesis mypy pytest pytest-timeout pytest-xdist ruff
+DEV := hypothesis import-linter mypy pytest pytest-timeout pytest-xdist ruff
 
 .PHONY: default demo test crash torture lint format real newest ledger parity fuzz bench record-demo pages clean
 
@@ -36,6 +36,7 @@ lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 # The real CLIs from npm, against a scripted model server on loopback, at the pinned versions or with CLIS=newest.
 CLIS ?= pinned

@@ -30,8 +30,8 @@ def log(
     from teamchat.cli.output.long import write as write_pieces
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.workspace import find_root, open_store
-    from teamchat.core.context.history import name_of
     from teamchat.core.errors import UsageError
+    from teamchat.core.messages import name_of
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import turn_numbers

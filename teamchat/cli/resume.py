@@ -41,8 +41,8 @@ def resume(
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.record_option import check_record, converse_and_record
     from teamchat.cli.shared.conversation import Show, choose_output
+    from teamchat.cli.shared.record_option import check_record, converse_and_record
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import UsageError

@@ -85,9 +85,9 @@ def send(
     from dataclasses import replace
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.record_option import check_record, converse_and_record
     from teamchat.cli.shared.conversation import Show, choose_output
     from teamchat.cli.shared.piped import read_message
+    from teamchat.cli.shared.record_option import check_record, converse_and_record
     from teamchat.cli.shared.typed import saying_what_to_type
     from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_trust, open_store
     from teamchat.core.conversation.entry import check_entry

@@ -41,9 +41,9 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
 
     from teamchat.core.agents import AGENT_TYPES
     from teamchat.core.doctor.parity import without
+    from teamchat.core.team.job import job_of
     from teamchat.core.team.programs import Unusable, find_program
     from teamchat.core.team.tools import may
-    from teamchat.core.turn.plan import job_of
 
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner

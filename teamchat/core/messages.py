@@ -82,3 +82,9 @@ def well_formed(text: str) -> str:
     if any(_SURROGATE.search(text, begin, begin + PIECE) for begin in pieces):
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def name_of(message: ConversationMessage) -> str:
+    """Who said it, and in whose place."""
+    name = message.speaker.role_name
+    return f"{name} (for {message.stands_for})" if message.stands_for else name

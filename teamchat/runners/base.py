@@ -1,7 +1,7 @@
 """What a runner is: how one kind of agent CLI is started, read and stopped.
 
 A runner is pure. It says how the prompt's bytes are prepared, which command runs, how a line of output becomes events
-and how the end is judged; `process.py` does the running. What the lines become is in `agent_events.py`.
+and how the end is judged; `process/` does the running. What the lines become is in `events.py`.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.base import Login, Runner
+from teamchat.runners.claude.login import claude_login
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.gemini.runner import GeminiRunner
-from teamchat.runners.logins import claude_login, login_variables, with_source
+from teamchat.runners.logins import login_variables, with_source
 from teamchat.runners.pipe import PipeRunner
 
 RUNNERS: dict[str, Runner] = {"claude": ClaudeRunner(), "codex": CodexRunner(), "gemini": GeminiRunner()}

@@ -18,7 +18,7 @@ from teamchat.cli.output.lines import (
     turn_line,
 )
 from teamchat.cli.output.long import all_shown, pieces_of, write, write_block
-from teamchat.core.context.history import name_of
+from teamchat.core.messages import name_of
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.events import (

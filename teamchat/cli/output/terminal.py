@@ -23,8 +23,8 @@ from teamchat.cli.output.lines import (
     todo_line,
     turn_line,
 )
-from teamchat.core.context.history import name_of
 from teamchat.core.engine.state import Route
+from teamchat.core.messages import name_of
 from teamchat.core.text.clean import VisibleCleaner, printable, visible
 from teamchat.core.turn.events import (
     AgentSpoke,

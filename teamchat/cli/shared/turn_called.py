@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from teamchat.core.context.history import name_of
 from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.messages import name_of
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog

@@ -22,6 +22,7 @@ from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.store.image_values import Image, ImagesOf, files_of, no_images
+from teamchat.core.team.job import SCRATCH
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import reading
 from teamchat.runners.base import Limit, Prepared, Slash
@@ -31,7 +32,6 @@ Exists = Callable[[Member], Callable[[str], bool]]
 """Tells of a member's prompt whether a mention in it (`@path` without the `@`, or `$skill`) names something."""
 FindSlash = Callable[[str], Slash | None]
 """The custom command that a typed text begins with, by the files of the turn's CLI."""
-SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class ContextManager:
     """One conversation. The window is in messages (0 is no history), every other size in UTF-8 bytes.
 
     `assemblers` maps full agent type names (`claude-code`) to assemblers. Hooks run after the change they tell of.
-    With a `fence_key`, a secret of this conversation, prompts have a fence around what somebody said (`fence.py`).
+    With a `fence_key`, a secret of this conversation, prompts have a fence around what somebody said (`quoting.py`).
     `summaries` tells what is summed up and not quoted any more.
     """
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import islice, takewhile
 
 from teamchat.assemblers.parts import PromptContextMessage
-from teamchat.core.messages import ConversationMessage
+from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.routing.markers import Author, strip_markers
 from teamchat.core.store.message_log import MessageLog
 from teamchat.core.text.clean import told
@@ -187,12 +187,6 @@ def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:
 def _unseen(newest_first: Iterator[Said], since: Since) -> Iterator[Said]:
     new = takewhile(lambda said: said.message.id != since.after, newest_first)
     return (said for said in new if said.message.id not in since.own)
-
-
-def name_of(message: ConversationMessage) -> str:
-    """Who said it, and in whose place."""
-    name = message.speaker.role_name
-    return f"{name} (for {message.stands_for})" if message.stands_for else name
 
 
 def in_prompt(message: ConversationMessage, text: str) -> PromptContextMessage:

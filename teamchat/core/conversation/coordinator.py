@@ -13,7 +13,7 @@ from pathlib import Path
 from teamchat.core.context.context_manager import TASK_CUT, manager_of
 from teamchat.core.context.layers.sources import collector_of
 from teamchat.core.conversation.addressing import Addressed, address
-from teamchat.core.conversation.conclusion import Failed, Tally, conclude, conclude_error
+from teamchat.core.conversation.conclusion import conclude, conclude_error
 from teamchat.core.conversation.grouping import run_together
 from teamchat.core.conversation.lessons import find_lessons, learner_of
 from teamchat.core.conversation.posting import Said, Saying
@@ -68,6 +68,7 @@ from teamchat.core.turn.events import (
 )
 from teamchat.core.turn.host import REAL, Outside
 from teamchat.core.turn.live_pool import Living
+from teamchat.core.turn.tally import Failed, Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.events import Question
 from teamchat.runners.process.supervisor import Stopper

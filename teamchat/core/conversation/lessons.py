@@ -13,7 +13,6 @@ from teamchat.assemblers.truncation import approx_tokens
 from teamchat.core.context.history import Said, text_of
 from teamchat.core.context.layers.collector import Occasion
 from teamchat.core.context.layers.experience import Experience
-from teamchat.core.conversation.conclusion import Failed
 from teamchat.core.conversation.summary import ask_about, no_room
 from teamchat.core.errors import NoRecording, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
@@ -30,6 +29,7 @@ from teamchat.core.turn.attempts import Answering
 from teamchat.core.turn.events import LessonsFound
 from teamchat.core.turn.ready import Errand
 from teamchat.core.turn.side_turn import Aside, apart, ask_aside
+from teamchat.core.turn.tally import Failed
 
 WHY = "lessons were to be taken from the conversation"
 MOST = 10

@@ -15,7 +15,6 @@ from teamchat.core.context.history import Said, text_of
 from teamchat.core.context.layers.compression import summary_told, worth_telling
 from teamchat.core.context.layers.framework import FENCE
 from teamchat.core.context.quoting import Crossing
-from teamchat.core.conversation.conclusion import Failed
 from teamchat.core.errors import NoRecording, PromptTooLarge, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
 from teamchat.core.store.summaries import Summary, add_summary, summary_before
@@ -26,6 +25,7 @@ from teamchat.core.turn.attempts import Answering
 from teamchat.core.turn.events import Compacted, Warned
 from teamchat.core.turn.ready import Errand
 from teamchat.core.turn.side_turn import Aside, apart, ask_aside
+from teamchat.core.turn.tally import Failed
 
 SHORT = 200  # bytes of a message that is not cut to be summed up
 ASK = """\

@@ -2,7 +2,7 @@
 
 The docstring below a key is its description in docs/team-file.md and in editors (`make pages`).
 
-`build.py` checks what takes more than one key to judge. `mistakes.py` words the errors.
+`build.py` checks what takes more than one key to judge. `problems.py` words the errors.
 """
 
 from __future__ import annotations

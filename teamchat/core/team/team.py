@@ -1,6 +1,6 @@
 """The team as the rest of the program sees it: who is in it, what runs each member, and the limits of a conversation.
 
-Plain data, checked when the team file was read (`file.py`); a command that reads no file pays for no parser.
+Plain data, checked when the team file was read (`find.py`); a command that reads no file pays for no parser.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ class Team:
     relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is what `--team` must
     say to get this team again (None: nothing, where it was found). `digest` is the sha256 of the file's text.
 
-    `compactor` sums the conversation up whenever what is not summed up comes to `due_tokens` (`compacting.py`).
-    `fence` puts what was said between fences in prompts (`fence.py`), `redact` takes secrets out of it on its way from
-    one vendor to another (`crossing.py`). `knowledge_tokens` and `experience_tokens` are the most that those
-    layers take; with 0 there is none.
+    `compactor` sums the conversation up whenever what is not summed up comes to `due_tokens` (`summary.py` in
+    `core/conversation/`). `fence` puts what was said between fences in prompts, `redact` takes secrets out of it on its
+    way from one vendor to another (both in `core/context/quoting.py`). `knowledge_tokens` and
+    `experience_tokens` are the most that those layers take; with 0 there is none.
     """
 
     name: str

@@ -22,7 +22,6 @@ from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import text_of
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.vendor_session import past_of
-from teamchat.core.conversation.conclusion import PAUSE_CODES, Tally
 from teamchat.core.engine.actions import Paused
 from teamchat.core.engine.events import Event, Spent, TurnBegan
 from teamchat.core.engine.state import Route
@@ -52,6 +51,7 @@ from teamchat.core.turn.live_pool import Living
 from teamchat.core.turn.plan import ready
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import FinishedTurn, run
+from teamchat.core.turn.tally import PAUSE_CODES, Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, Usage
 from teamchat.runners.process.removal import remove

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.context.build import SCRATCH, BuiltPrompt, build_prompt
+from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.vendor_session import NOTHING_BEFORE, Past, Thread
 from teamchat.core.doctor.parity import without
 from teamchat.core.engine.state import Route
-from teamchat.core.files.folders import state_path
 from teamchat.core.receipt import Setup
 from teamchat.core.store.image_values import ImagesOf, files_of, no_images
-from teamchat.core.team.team import AgentSpec, Member, Team
+from teamchat.core.team.job import SCRATCH, job_of, member_env
+from teamchat.core.team.team import Member, Team
 from teamchat.core.team.tools import may
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.text.secret_words import masked, secrets_in
 from teamchat.core.turn.host import Outside
 from teamchat.core.turn.ready import Errand, ReadyTurn
-from teamchat.runners.base import Command, Job, Runner, Slash
+from teamchat.runners.base import Command, Runner, Slash
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.process.supervisor import NO_CLOCKS, Clocks
 
@@ -55,35 +54,6 @@ def ready(
     prompt = build_prompt(team, member, route, manager, outside.exists, past, collector, images, scratch, find_slash)
     errand = Errand(why(route, member), route.request, route.attempt + 1, past.edits, past.turn is None)
     return settle(team, member, prompt, errand, outside, scratch=scratch, budget_usd=budget_usd)
-
-
-def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scratch: Path = SCRATCH) -> Job:
-    """What the team file says about a turn of `member`, whatever it is about."""
-    return Job(
-        program=agent.command,
-        cwd=member.cwd,
-        scratch=scratch,
-        access=member.access,
-        allow=member.allow,
-        model=member.model,
-        args=member.args,
-        project_settings=member.project_settings,
-        web=member.web,
-        mcp=member.mcp,
-        git=state_path() / "git" if member.git else None,
-        env={**inherited, **member_env(member)},
-        memory=member.memory,
-        terminal=agent.terminal,
-        first_byte_s=member.first_byte_s,
-    )
-
-
-def member_env(member: Member) -> Mapping[str, str]:
-    """The team file's variables for the member; the folders of its PATH are seen from where it works."""
-    if "PATH" not in member.env:
-        return member.env
-    folders = member.env["PATH"].split(os.pathsep)
-    return {**member.env, "PATH": os.pathsep.join(str(member.cwd / folder) for folder in folders)}
 
 
 def settle(

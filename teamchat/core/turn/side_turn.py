@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from teamchat.core.context.build import BuiltPrompt
-from teamchat.core.conversation.conclusion import Failed
 from teamchat.core.store.turns import Turn, begin_turn, end_turn
 from teamchat.core.team.team import Member
 from teamchat.core.turn.attempts import Answering, new_turn, spent, trace_of, turn_status
@@ -21,6 +20,7 @@ from teamchat.core.turn.host import wait_to_start
 from teamchat.core.turn.plan import settle
 from teamchat.core.turn.ready import Errand, ReadyTurn
 from teamchat.core.turn.run import FinishedTurn, run
+from teamchat.core.turn.tally import Failed
 from teamchat.runners.blank import is_blank
 from teamchat.runners.events import AgentEvent, Failure, FailureKind
 

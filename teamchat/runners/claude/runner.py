@@ -27,11 +27,11 @@ from teamchat.runners.base import (
 )
 from teamchat.runners.claude.commands import find, input_line, with_command
 from teamchat.runners.claude.events import ClaudeEvents
+from teamchat.runners.claude.login import claude_login
 from teamchat.runners.claude.project import of_trusted
 from teamchat.runners.claude.tools import servers as servers_there
 from teamchat.runners.claude.tools import tools
 from teamchat.runners.claude.version import PACKAGE, version_of
-from teamchat.runners.logins import claude_login
 from teamchat.runners.mentions import existing, inert, mentions, others
 from teamchat.runners.untrusted_json import listed, scalar
 

@@ -25,9 +25,9 @@ from teamchat.runners.codex.configuration import misunderstood, servers_of, trus
 from teamchat.runners.codex.configuration import servers as users_servers
 from teamchat.runners.codex.events import CodexEvents
 from teamchat.runners.codex.git import without_filters
+from teamchat.runners.codex.login import codex_login
 from teamchat.runners.codex.rollout import used_in
 from teamchat.runners.codex.trust import without_project
-from teamchat.runners.logins import codex_login
 from teamchat.runners.mentions import checked, inert, others
 from teamchat.runners.untrusted_json import listed
 

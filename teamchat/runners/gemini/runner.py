@@ -24,9 +24,9 @@ from teamchat.runners.base import (
 from teamchat.runners.gemini.commands import find, with_command
 from teamchat.runners.gemini.env import other_files
 from teamchat.runners.gemini.events import GeminiEvents
+from teamchat.runners.gemini.login import gemini_login
 from teamchat.runners.gemini.tools import policy, started, system_defaults
 from teamchat.runners.gemini.tools import servers as users_servers
-from teamchat.runners.logins import gemini_login
 from teamchat.runners.mentions import inert, mentions
 from teamchat.runners.untrusted_json import listed
 

@@ -13,7 +13,6 @@ import pytest
 
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.layers.collector import framework_only
-from teamchat.core.conversation.conclusion import Tally
 from teamchat.core.engine.actions import Paused, PauseKind
 from teamchat.core.engine.events import Event, Spent, TurnBegan
 from teamchat.core.engine.state import Route
@@ -28,6 +27,7 @@ from teamchat.core.turn.attempts import Answer, Answering, NoAnswer
 from teamchat.core.turn.events import ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.turn.host import Outside
 from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.tally import Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.events import FailureKind, Usage
 from teamchat.runners.process.running import Launch

@@ -6,9 +6,8 @@ Without it real agents never learn the protocol, and the request is forgotten on
 from __future__ import annotations
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
-from teamchat.core.context.history import name_of
 from teamchat.core.engine.state import Route
-from teamchat.core.messages import ConversationMessage
+from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.team.team import Member, Team
 
 MAX_BYTES = 1024  # of the part that goes with the system text

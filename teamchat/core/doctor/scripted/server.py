@@ -1,8 +1,8 @@
 """A scripted model on loopback that speaks the protocols of all three vendors and remembers every request.
 
-Replies are data (`reply.py`), one module per vendor turns them into that vendor's wire format, `wire.py` sends
-them or breaks them off, and this module says which reply comes next. The log of requests is the proof of what a CLI
-forwarded; the functions at the end read it. Standard library only, and nothing of a test framework.
+Replies are data (`runners/scripted.py`), `scripted.py` of a vendor turns them into that vendor's wire format, `wire.py`
+sends them or breaks them off, and this module says which reply comes next. The log of requests is the proof of what
+a CLI forwarded; the functions at the end read it. Standard library only, and nothing of a test framework.
 """
 
 from __future__ import annotations

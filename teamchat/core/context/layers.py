@@ -1,1 +1,0 @@
-"""The layers of a prompt: what a member is told beside its own instructions and the history."""

@@ -1,0 +1,42 @@
+"""What the team file says about a turn of a member, whatever the turn is about."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from teamchat.core.files.folders import state_path
+from teamchat.core.team.team import AgentSpec, Member
+from teamchat.runners.base import Job
+
+SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
+
+
+def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scratch: Path = SCRATCH) -> Job:
+    """What the team file says about a turn of `member`, whatever it is about."""
+    return Job(
+        program=agent.command,
+        cwd=member.cwd,
+        scratch=scratch,
+        access=member.access,
+        allow=member.allow,
+        model=member.model,
+        args=member.args,
+        project_settings=member.project_settings,
+        web=member.web,
+        mcp=member.mcp,
+        git=state_path() / "git" if member.git else None,
+        env={**inherited, **member_env(member)},
+        memory=member.memory,
+        terminal=agent.terminal,
+        first_byte_s=member.first_byte_s,
+    )
+
+
+def member_env(member: Member) -> Mapping[str, str]:
+    """The team file's variables for the member; the folders of its PATH are seen from where it works."""
+    if "PATH" not in member.env:
+        return member.env
+    folders = member.env["PATH"].split(os.pathsep)
+    return {**member.env, "PATH": os.pathsep.join(str(member.cwd / folder) for folder in folders)}
