@@ -55,7 +55,9 @@ def options(path: str, command: Any) -> str:
 
 
 def context_of(path: str, command: Any) -> Any:
-    return command.make_context(path, [], resilient_parsing=True)
+    return command.make_context(
+        path, [], resilient_parsing=True, help_option_names=["-h", "--help"]
+    )  # it keeps its option
 
 
 def name_of(parameter: Any, context: Any) -> str:

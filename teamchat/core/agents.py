@@ -1,6 +1,6 @@
 """The one table of agent types: who assembles its prompt and who runs it.
 
-Adding an agent type is one file in `assemblers`, one in `runners`, one row here and one in the contract tests.
+Adding an agent type is a folder in `runners`, a row here and one in the contract tests.
 """
 
 from __future__ import annotations
@@ -8,33 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
 
 from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, PLAIN_TEXT
 from teamchat.assemblers.parts import Assembler
+from teamchat.core.agent_types import Like
 from teamchat.runners.base import Runner
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
 from teamchat.runners.terminal.runner import TerminalRunner
-
-Like = Literal["plain", "claude", "codex", "gemini", "terminal"]
-"""What a program's prompts and output are like; a team file writes it as `like`."""
-
-_FULL_NAMES = {
-    "claude": "claude-code",
-    "claude-code": "claude-code",
-    "codex": "openai-codex",
-    "openai-codex": "openai-codex",
-    "gemini": "google-gemini",
-    "google-gemini": "google-gemini",
-}
-
-
-def normalize_agent_type(name: str) -> str:
-    """The full name of a known agent type, whatever its case; any other name as it was written."""
-    return _FULL_NAMES.get(name.lower(), name)
 
 
 @dataclass(frozen=True, slots=True)

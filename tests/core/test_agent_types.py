@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.agents import normalize_agent_type
+from teamchat.core.agent_types import normalize_agent_type
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from teamchat.core.agents import normalize_agent_type
+from teamchat.core.agent_types import normalize_agent_type
 from teamchat.core.routing.names import fold
 from teamchat.core.team.problems import Mistake, nearest
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
-from teamchat.core.agents import Like, normalize_agent_type
+from teamchat.core.agent_types import Like, normalize_agent_type
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold, valid_name

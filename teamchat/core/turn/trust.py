@@ -28,7 +28,7 @@ def trusting(outside: Outside, team: Team, store: TrustStore) -> Outside:
         now = Path(os.path.realpath(member.cwd))
         if now != folders[member.name]:
             moved = f"{member.name}'s folder was {folders[member.name]} when this command began, and now is {now}"
-            raise NotTrusted(printable(moved))
+            raise NotTrusted(printable(moved), "teamchat resume")
         require(team, store)
         outside.check(turn)
 

@@ -171,7 +171,7 @@ def test_ordinary_words_that_begin_like_keys_stay() -> None:
 def test_code_and_documents_have_no_false_alarm() -> None:
     """This repository, and a part of the standard library: 9 MB, in which only what tells of passwords is found."""
     library = Path(sysconfig.get_path("stdlib"))
-    files = [*ROOT.glob("teamchat/**/*.py"), *ROOT.glob("docs/*"), *ROOT.glob("*.md"), *library.glob("*.py")]
+    files = [*ROOT.glob("teamchat/**/*.py"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md"), *library.glob("*.py")]
     found = {}
     for file in files:
         text = file.read_text(encoding="utf-8", errors="replace")
