@@ -44,13 +44,13 @@ Put = Callable[..., None]
 
 @pytest.fixture
 def put(world: Path, monkeypatch: pytest.MonkeyPatch) -> Put:
-    """Install a program of that name, with its knobs."""
+    """Install a program of that name, with its version and its knobs."""
     folder = install(world, monkeypatch)
 
-    def put(vendor: str, **knobs: object) -> None:
-        text = json.dumps({"vendor": vendor, "version": SAYS[vendor], **knobs})
-        command = [sys.executable, "-I", "-S", str(VENDOR), text]
-        program(folder / vendor, f'exec {shlex.join(command)} "$@"')
+    def put(vendor: str, version: str | None = None, **knobs: object) -> None:
+        command = [sys.executable, "-I", "-S", str(VENDOR), json.dumps({"vendor": vendor, **knobs})]
+        says = f'[ "$1" = --version ] && exec echo {shlex.quote(version or SAYS[vendor])}'
+        program(folder / vendor, f'{says}\nexec {shlex.join(command)} "$@"')
 
     return put
 

@@ -1,14 +1,16 @@
 """A CLI of a vendor that really asks its model: `vendor.py KNOBS ARGS...`, KNOBS being a JSON object.
 
-`vendor` (claude, codex, gemini) says whose protocol and events it speaks, `version` what `--version` prints. Any other
-spoils it: `rename` ({old type: new type} of events), `refuse` (an argument that it does not know), `writes` (it does
-what it should refuse), `silent` (reports no refusal), `cut` (so many bytes of its prompt), `deaf` (to all but SIGKILL),
-`forgets` (what was said in a session), `anew` (begins a session in place of going on with one), `headstrong` (keeps its
-instructions from its model), `leaves` (after a turn, though it should stay), `abrupt` (ends without a newline),
-`chatty` (with events of so many unknown names), `garbled` (asks its model in what is no JSON), `narrow` (refuses a
-prompt of more characters, as Claude does), `knows` (answers by their prompts, without its model), `expands` (texts in
-prompts, each with what its model is told then), `later` (it has tools that act after a turn), `serves` (files whose MCP
-servers it starts, where they are there), `dotenv` (it obeys that of its folder).
+`vendor` (claude, codex, gemini) says whose protocol and events it speaks. Any other spoils it: `rename` ({old type:
+new type} of events), `refuse` (an argument that it does not know), `writes` (it does what it should refuse), `silent`
+(reports no refusal), `cut` (so many bytes of its prompt), `deaf` (to all but SIGKILL), `forgets` (what was said in a
+session), `anew` (begins a session in place of going on with one), `headstrong` (keeps its instructions from its model),
+`leaves` (after a turn, though it should stay), `abrupt` (ends without a newline), `chatty` (with events of so many
+unknown names), `garbled` (asks its model in what is no JSON), `narrow` (refuses a prompt of more characters, as Claude
+does), `knows` (answers by their prompts, without its model), `expands` (texts in prompts, each with what its model is
+told then), `later` (it has tools that act after a turn), `serves` (files whose MCP servers it starts, where they are
+there), `dotenv` (it obeys that of its folder).
+
+A proof starts it dozens of times: what takes long to import is imported where it is needed.
 """
 
 from __future__ import annotations
@@ -17,28 +19,24 @@ import json
 import math
 import os
 import re
-import signal
-import subprocess
 import sys
-import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO
 
 KNOBS: dict[str, Any] = json.loads(sys.argv[1])
 ARGS = sys.argv[2:]
 VENDOR: str = KNOBS["vendor"]
 
 
-@dataclass
 class Item:
     """A piece of a reply: its kind (thinking, text or tool), its text, and a tool's name and input."""
 
-    kind: str
-    text: str = ""
-    name: str = ""
-    input: Any = None
+    def __init__(self, kind: str, text: str = "", name: str = "", input: Any = None) -> None:  # noqa: A002
+        self.kind, self.text, self.name, self.input = kind, text, name, input
 
 
 def emit(event: dict[str, Any]) -> None:
@@ -50,18 +48,34 @@ def emit(event: dict[str, Any]) -> None:
 
 def frames(path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """What the model streams as its answer."""
-    from urllib.request import Request, urlopen  # takes half of the start, and most runs ask for `--version` alone
+    import socket
 
     if VENDOR == "codex":
+        import tomllib
+
         config = tomllib.loads((Path(os.environ["HOME"]) / ".codex" / "config.toml").read_text())
         url = config["model_providers"]["mock"]["base_url"].removesuffix("/v1")
     else:
         url = os.environ["ANTHROPIC_BASE_URL" if VENDOR == "claude" else "GOOGLE_GEMINI_BASE_URL"]
     data = b"\x1f\x8b" if KNOBS.get("garbled") else json.dumps(body).encode()
-    with urlopen(Request(url + path, data)) as response:  # noqa: S310 (loopback)
-        for line in response:
+    host, _, port = url.removeprefix("http://").partition(":")
+    head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(data)}\r\n\r\n"
+    with socket.create_connection((host, int(port))) as server, server.makefile("rb") as response:
+        server.sendall(head.encode() + data)
+        if b" 200 " not in response.readline():
+            sys.exit("the model refused the request")
+        headers = list(iter(response.readline, b"\r\n"))
+        streams = any(b"chunked" in header for header in headers)
+        for line in b"".join(chunks(response)).splitlines() if streams else ():
             if line.startswith(b"data: "):
                 yield json.loads(line[6:])
+
+
+def chunks(response: BinaryIO) -> Iterator[bytes]:
+    """A body of HTTP/1.1, whose parts have their sizes in front; `urllib` would take longer than all the rest."""
+    while size := int(response.readline(), 16):
+        yield response.read(size)
+        response.readline()
 
 
 def told(said: list[str]) -> list[str]:
@@ -82,6 +96,9 @@ def session_of(prompt: str) -> tuple[str, list[str]]:
 def start_servers(file: Path) -> None:
     """Run the commands of the MCP servers that the file names."""
     if file.exists():
+        import subprocess
+        import tomllib
+
         settings = (tomllib.loads if file.suffix == ".toml" else json.loads)(file.read_text())
         for server in (settings.get("mcpServers") or settings.get("mcp_servers") or {}).values():
             subprocess.run([server["command"], *server["args"]], check=False)
@@ -156,6 +173,8 @@ def use(tool: Item) -> bool:
     if writes:
         Path(tool.input.get("file_path") or command.removeprefix("touch ")).write_text("written")
     elif command:
+        import subprocess
+
         subprocess.run(command.split(), check=False, stdout=subprocess.DEVNULL, start_new_session=True)
     return False
 
@@ -241,13 +260,12 @@ def answer(session: str, said: list[str]) -> None:
 
 
 def main() -> int:
-    if "--version" in ARGS:
-        print(KNOBS["version"])
-        return 0
     if KNOBS.get("refuse") in ARGS:
         print(f"error: unexpected argument {KNOBS['refuse']!r} found", file=sys.stderr)
         return 2
     if KNOBS.get("deaf"):
+        import signal
+
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for file in KNOBS.get("serves", ()):
