@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis import-linter mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test crash torture lint format real newest ledger parity fuzz bench record-demo pages clean
+.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench record-demo pages clean
 
 default: test lint
 
@@ -20,9 +20,16 @@ demo: $(VENV)/ready
 # What failed beside other tests runs once more, one at a time: a machine that is too busy fails no test, a bug fails twice.
 AGAIN := --last-failed --last-failed-no-failures none -n 0
 
-# Four at a time, also on two cores: many tests wait for agents.
+# Four at a time, also on two cores: many tests wait for agents. Their folders are in memory (/dev/shm) where it has room.
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 4 || $(BIN)/python -m pytest $(AGAIN)
+
+# What says most in little time: the core, the runners and the assemblers without the tests that damage things at random,
+# and the main paths of the program.
+quick: $(VENV)/ready
+	$(BIN)/python -m pytest -n 4 tests/assemblers tests/core tests/runners \
+		tests/cli/test_send.py tests/cli/test_resume.py tests/cli/test_stop.py tests/cli/test_demo.py \
+		--ignore-glob='*/test_damaged*' --ignore=tests/runners/test_parser_fuzz.py --ignore=tests/core/test_engine_properties.py
 
 # Kills the real program at ten times as many random moments as `test` does; a failing case is named by its seed.
 crash: $(VENV)/ready

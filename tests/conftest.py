@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import engine
 
 from teamchat.runners.environment import KEYS
 from tests import forks
@@ -22,8 +23,9 @@ for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:  # of a pytest under nohup or behind &: teamchat would ignore it, too
         signal.signal(number, signal.SIG_DFL)
 # the same examples in every run, however slow the machine; others: pytest --hypothesis-profile=default
-settings.register_profile("steady", derandomize=True, database=None, deadline=None)
+settings.register_profile("steady", derandomize=True, database=None, deadline=None, report_multiple_bugs=False)
 settings.load_profile("steady")
+engine.MAX_SHRINKING_SECONDS = 30  # a failure is told while somebody still waits for it; it would be five minutes
 # where the tests run in the background of a script Ctrl-C is ignored, which every program here would inherit
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # the tests start this program a thousand times, and it is compiled once for all of them
@@ -32,7 +34,25 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 pytest_plugins = ["tests.leftovers"]
 AGENTS = ("claude", "codex", "gemini")
 USERS_OWN = ("TEAMCHAT_SESSION", "TEAMCHAT_HOME", "CLAUDECODE", "GOOGLE_GEMINI_BASE_URL", "FORCE_COLOR")
+IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 XDG = ("CONFIG_HOME", "STATE_HOME", "DATA_HOME", "CACHE_HOME", "RUNTIME_DIR")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the folders of the tests in memory where there is room: most of a run is waiting for disks to be flushed.
+
+    Not those of the real CLIs: their sandboxes know `/tmp`.
+    """
+    if config.option.markexpr == "not real" and has_room(IN_MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+
+
+def has_room(folder: Path) -> bool:
+    """Whether it is a folder of this system for files of that size, and for programs."""
+    if not (sys.platform == "linux" and os.access(folder, os.W_OK | os.X_OK)):
+        return False
+    system = os.statvfs(folder)
+    return system.f_bavail * system.f_frsize >= ROOM and not system.f_flag & os.ST_NOEXEC
 
 
 @pytest.fixture(scope="session", autouse=True)
