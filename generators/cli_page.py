@@ -55,9 +55,10 @@ def options(path: str, command: Any) -> str:
 
 
 def context_of(path: str, command: Any) -> Any:
-    return command.make_context(
-        path, [], resilient_parsing=True, help_option_names=["-h", "--help"]
-    )  # it keeps its option
+    """A command's context below the program's own, from which it has its `-h`."""
+    group = program()
+    root = group.make_context("teamchat", [], resilient_parsing=True)
+    return root if command is group else command.make_context(path, [], parent=root, resilient_parsing=True)
 
 
 def name_of(parameter: Any, context: Any) -> str:

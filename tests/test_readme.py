@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
 
@@ -42,20 +43,23 @@ def matches(expected: list[str], printed: list[str]) -> bool:
 
 
 def check(document: str) -> None:
-    """Run a document's commands where we are, each in a shell of its own."""
-    code = 0
-    for command, expected in steps((ROOT / document).read_text(encoding="utf-8")):
-        done = subprocess.run(
-            ["bash", "-c", f"(exit {code}); {command}"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        code = done.returncode
-        assert matches(expected, done.stdout.rstrip("\n").split("\n") if done.stdout else []), (command, done.stdout)
+    """Run a document's commands, each in a shell of its own that begins where the one before has ended."""
+    code, folder = 0, Path.cwd()
+    with NamedTemporaryFile() as ended:
+        for command, expected in steps((ROOT / document).read_text(encoding="utf-8")):
+            done = subprocess.run(
+                ["bash", "-c", f"trap 'pwd > {ended.name}' EXIT; (exit {code}); {command}"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+                cwd=folder,
+            )
+            code, folder = done.returncode, Path(Path(ended.name).read_text(encoding="utf-8").rstrip("\n"))
+            printed = done.stdout.rstrip("\n").split("\n") if done.stdout else []
+            assert matches(expected, printed), (command, done.stdout)
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -45,6 +46,7 @@ COMMANDS = {
     "demo": BEHIND,
     "replay": BEHIND,
     "test": BEHIND,
+    "help": BEHIND,
 }
 
 
@@ -57,6 +59,11 @@ def command(name: str) -> Any:
         return typer.main.get_group(single).commands[name]
     single.command(name, rich_help_panel=COMMANDS[name])(found)
     return typer.main.get_command(single)
+
+
+def guess(typed: str, known: Iterable[str]) -> str:
+    """How an error about an unknown name ends."""
+    return "".join(f": did you mean {name}?" for name in get_close_matches(typed[:100], known, n=1))
 
 
 class LazyGroup(TyperGroup):
@@ -72,8 +79,7 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
-            guess = "".join(f": did you mean {name}?" for name in get_close_matches(args[0][:100], COMMANDS, n=1))
-            raise UsageError(f"there is no command {args[0]!r}{guess}", "teamchat --help")
+            raise UsageError(f"there is no command {args[0]!r}{guess(args[0], COMMANDS)}", "teamchat --help")
         return super().resolve_command(ctx, args)
 
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 
-def meant(args: list[str]) -> list[str]:  # noqa: PLR0911 (one line per habit)
+def meant(args: list[str]) -> list[str]:
     """The arguments as they are, or those that were probably meant by a command that is not there."""
     match args:
-        case ["help"] | ["help", "help"]:
-            return ["--help"]
-        case ["help", *command]:
-            return [*command, "--help"]
         case ["version"] | ["-V"]:
             return ["--version"]
         case ["status", *options]:

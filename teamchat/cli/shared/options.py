@@ -58,7 +58,7 @@ SessionOption = Annotated[
         help="The conversation (default: the last one).",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line; see docs/json.md.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line: teamchat help json.")]
 StreamOption = Annotated[bool, typer.Option("--stream", help="With --json: text as it comes, too.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the last reply only, its markers removed.")]
 TimeoutOption = Annotated[

@@ -61,7 +61,7 @@ CAROL = Seat(
 PANEL = ((MAX, "claude"), (SARAH, "codex"), (CAROL, "gemini"))
 OFFLINE = (Seat("planner"), Seat("builder"), Seat("checker"))
 
-HEAD = "# The team of this folder; docs/team-file.md explains every key."
+HEAD = "# The team of this folder; `teamchat help team-file` explains every key."
 Row = tuple[str, str | None]
 WIDTH = 30  # where comments begin
 

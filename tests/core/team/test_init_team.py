@@ -322,7 +322,7 @@ def test_what_can_not_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 WRITTEN = """\
-# The team of this folder; docs/team-file.md explains every key.
+# The team of this folder; `teamchat help team-file` explains every key.
 
 [team]
 name = "phoenix"

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.resources.abc import Traversable
+
+
+def help(  # noqa: A001 (the command's name)
+    topic: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TOPIC]...", show_default=False, help="A page or a command; all are listed without it."
+        ),
+    ] = None,
+) -> int:
+    """Print a page of the manual, or list the pages."""
+    from teamchat.cli.app import COMMANDS, guess, program
+    from teamchat.core.errors import ExitCode, UsageError
+
+    words, found = topic or [], pages()
+    name = " ".join(words)
+    page = found.get(name)
+    if not words or words[0] in COMMANDS:
+        program()([*words, "--help"], prog_name="teamchat", standalone_mode=False)
+    elif page is None:
+        raise UsageError(f"there is no command or page {name!r}{guess(name, (*COMMANDS, *found))}", "teamchat help")
+    if page is not None:
+        show(page.read_text(encoding="utf-8"))
+    elif not words:
+        list_pages(found)
+    return ExitCode.DONE
+
+
+def pages() -> Mapping[str, Traversable]:
+    """The pages that ship with the program, by name: `json` for `json.md`, and the schemas by their whole names."""
+    from importlib.resources import files
+
+    docs = files("teamchat").joinpath("docs")
+    listed = sorted((*docs.iterdir(), *docs.joinpath("howto").iterdir()), key=lambda file: file.name)
+    return {file.name.removesuffix(".md"): file for file in listed if file.name.endswith((".md", ".json"))}
+
+
+def list_pages(found: Mapping[str, Traversable]) -> None:
+    width = max(map(len, found))
+    print("\nPages (teamchat help PAGE):")
+    for name, page in found.items():
+        print(f"  {name:{width}}  {title(page)}")
+
+
+def title(page: Traversable) -> str:
+    """The first heading of a page, without its code marks; of a schema what it is."""
+    first = page.read_text(encoding="utf-8").partition("\n")[0]
+    return first.removeprefix("# ").replace("`", "") if first.startswith("# ") else "JSON Schema, for editors"
+
+
+def show(text: str) -> None:
+    """Print a page: formatted for a person at a terminal, else as it is."""
+    import sys
+
+    if not sys.stdout.isatty():
+        print(text, end="")
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(text, hyperlinks=False))
