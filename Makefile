@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis import-linter mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench record-demo pages clean
+.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench record-demo pages docs clean
 
 default: test lint
 
@@ -90,9 +90,14 @@ record-demo: $(VENV)/ready
 pages: $(VENV)/ready
 	$(BIN)/python -m generators
 
+# The manual as a site in site/; mkdocs-material comes into .venv with the first run.
+docs: pages
+	$(BIN)/pip install --quiet --constraint constraints.txt mkdocs-material
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis
