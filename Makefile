@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := hypothesis import-linter mypy pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench record-demo pages docs clean
+.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench record-demo pages picture docs clean
 
 default: test lint
 
@@ -89,6 +89,10 @@ record-demo: $(VENV)/ready
 # What docs/ holds of the program: its commands, the keys of the team file, the schemas. A test compares them.
 pages: $(VENV)/ready
 	$(BIN)/python -m generators
+
+# The picture of a terminal in the README, drawn from the demo at its own pace: 12 seconds.
+picture: $(VENV)/ready
+	$(BIN)/python -m generators.picture docs/images/demo.svg
 
 # The manual as a site in site/; mkdocs-material comes into .venv with the first run.
 docs: pages

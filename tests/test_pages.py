@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from generators.__main__ import files
+from generators.picture import TYPED, printed
 from generators.team_file import schema, without_nulls
 from teamchat.cli.app import COMMANDS
 from teamchat.core.team.schema import TeamFile
@@ -78,3 +81,11 @@ def test_an_example_uses_keys_of_the_schema_and_names_it(example: Path) -> None:
     written = json.loads((DOCS / "teamchat.schema.json").read_text(encoding="utf-8"))
     for member in tomllib.loads(text)["members"]:
         assert set(member) <= set(written["$defs"]["MemberTable"]["properties"])
+
+
+def test_the_picture_shows_what_the_demo_prints_and_loads_nothing() -> None:
+    picture = (DOCS / "images" / "demo.svg").read_text(encoding="utf-8")
+    shown = " ".join(unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", picture)).split()
+    demo = re.sub(r"\x1b\[[\d;]*m", "", printed(speed=0)).split()
+    assert sorted(shown) == sorted(("teamchat", *TYPED.split(), *demo)), "make picture"  # of a group, any may end first
+    assert set(re.findall(r"\w+://[^\s\"]*", picture)) == {"http://www.w3.org/2000/svg"}

@@ -1,0 +1,39 @@
+"""docs/images/demo.svg: what `teamchat demo` prints at a terminal. `make picture` writes it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pexpect
+from rich.ansi import AnsiDecoder
+from rich.console import Console
+
+COLUMNS, ROWS = 100, 60
+TYPED = "$ teamchat demo"
+ADDRESSES = re.compile(r"\s*(@font-face \{.*?\}|<!--.*?-->)", re.DOTALL)  # of fonts that rich would load, and its own
+
+
+def printed(speed: float = 1.0) -> str:
+    """The demo's output at a terminal with colours, up to the words on what to try next."""
+    with TemporaryDirectory() as home:
+        environment = {"HOME": home, "PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+        demo = ["-m", "teamchat", "demo", "--speed", str(speed)]
+        program = pexpect.spawn(sys.executable, demo, dimensions=(ROWS, COLUMNS), env=environment, encoding="utf-8")
+        text: str = program.read()
+        program.close()
+    return text.replace("\r\n", "\n").split("\n\nThat was a recording")[0]
+
+
+def svg() -> str:
+    with Path("/dev/null").open("w", encoding="utf-8") as nowhere:
+        console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
+        for line in AnsiDecoder().decode(f"{TYPED}\n{printed()}"):
+            console.print(line)
+    return ADDRESSES.sub("", console.export_svg(title="teamchat", unique_id="demo"))
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(svg(), encoding="utf-8")
