@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.routing import markers
 from tests.cli.helpers import actors, notes, objects, rows, said, steady, turn
 from tests.program import Result, cli, run_here
 from tests.runners.processes import Pids
@@ -24,6 +25,20 @@ def test_replies_are_blocks_on_stdout_and_how_it_goes_is_on_stderr(world: Path) 
         "max:\nPlan.\n\n  1. think\n[NEXT: sarah]\n\nsarah:\nDone.\n\n",
         notes(BEGINS, *turn("max", 1), *turn("sarah", 2)),
     )
+
+
+def test_the_markers_of_each_message_are_looked_for_once(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crew(world, {"max": ["`Plan`.\n[NEXT: sarah]"], "sarah": ["Only `here`."]})
+    read: list[str] = []
+
+    def counting(text: str, author: markers.Author) -> tuple[markers.Marker, ...]:
+        read.append(text)
+        return scan(text, author)
+
+    scan = markers.scan
+    monkeypatch.setattr(markers, "scan", counting)
+    assert run_here("send", "[NEXT: max] Count `once`").code == 0
+    assert sorted(filter(None, read)) == sorted(str(text) for _, text in said())
 
 
 def test_a_reply_that_names_nobody_lets_the_queue_go_on(world: Path) -> None:

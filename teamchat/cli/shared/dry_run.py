@@ -20,7 +20,7 @@ from teamchat.core.conversation.entry import check_images, check_room
 from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
 from teamchat.core.engine.state import Route, Status
 from teamchat.core.files.folders import state_dir
-from teamchat.core.routing.markers import scan
+from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import images_of
 from teamchat.core.team.team import Team
@@ -199,5 +199,5 @@ def marker_lines(text: str) -> list[str]:
     return [
         f"{marker.raw.splitlines()[0]} at {marker.start}: "
         + ("counts" if marker.why_not is None else f"text, it is {marker.why_not}")
-        for marker in scan(text, "human")
+        for marker in read_markers(text, "human").markers
     ]

@@ -8,17 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice, takewhile
 
 from teamchat.assemblers.parts import PromptContextMessage
 from teamchat.core.messages import ConversationMessage, name_of
-from teamchat.core.routing.markers import Author, strip_markers
+from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.message_log import MessageLog
-from teamchat.core.text.clean import told
 
 PAGE = 50  # messages that are read at once where no window says how many
-LONGEST_KEPT = 4_000_000  # characters of a text that is kept in memory for the next time
 
 _log = logging.getLogger(__name__)
 Quote = Callable[[ConversationMessage, str], str]
@@ -161,15 +158,7 @@ def format_addressees(names: Sequence[str]) -> str:
 
 def text_of(message: ConversationMessage) -> str:
     """What a prompt quotes of a message: no markers and, of an agent's, nothing that nobody sees."""
-    author: Author = "human" if message.speaker.type == "human" else "ai"
-    stripped = _stripped if len(message.content) <= LONGEST_KEPT else _stripped.__wrapped__
-    return stripped(message.content, author)
-
-
-@lru_cache(maxsize=8)  # a prompt takes the same texts several times
-def _stripped(content: str, author: Author) -> str:
-    text = strip_markers(content, author=author)
-    return text if author == "human" else told(text)
+    return read_markers(message.content, "human" if message.speaker.type == "human" else "ai").quoted
 
 
 def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:

@@ -10,7 +10,7 @@ from teamchat.core.engine.decide import asker_gone, default_target
 from teamchat.core.engine.state import State
 from teamchat.core.errors import NearMiss, UnknownName, UnknownPerson, UsageError
 from teamchat.core.messages import well_formed
-from teamchat.core.routing.markers import Marker, MarkerKind, Target, scan, strip_markers
+from teamchat.core.routing.markers import Marker, MarkerKind, Target, read_markers
 from teamchat.core.routing.names import Directory, Unknown, fold, match
 from teamchat.core.routing.near_misses import Hint, hints, in_words
 from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
@@ -76,7 +76,8 @@ def address(
     text = well_formed(text)
     if not text.strip():
         raise UsageError("there is nothing to send", saying())
-    markers = scan(text, "human")
+    read = read_markers(text, "human")
+    markers = read.markers
     targets = _targets(to, team)
     resolution = resolve(markers, team.members, speaker, "human", targets)
     who = _speaker(team, speaker, resolution)
@@ -87,7 +88,7 @@ def address(
     if calls_self and not requests:
         raise UsageError("you cannot call yourself; nobody was called")
     near_misses = _near_misses(text, markers, team, who, resolution, mentions=not named)
-    wordless = not strip_markers(text, author="human").strip()
+    wordless = not read.stripped.strip()
     astray = None
     if opens and wordless:
         _refuse_unanswerable(requests)
@@ -234,7 +235,7 @@ def person(team: Team, name: str | None) -> Member:
 
 def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
     """What an agent's reply asks for."""
-    markers = scan(text, "ai")
+    markers = read_markers(text, "ai").markers
     resolution = resolve(markers, team.members, member.name, "ai")
     mentions = not _names_anyone(markers)
     problems = (

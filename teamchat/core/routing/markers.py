@@ -16,8 +16,9 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -152,6 +153,7 @@ _STOP = re.compile(r"[\]\r\n]")
 # Characters: no other thread runs while a piece is searched. Without an end that far a marker is text.
 PIECE = 64 * 1024
 MOST_MARKERS = 10_000  # in one message; what comes behind them is text, so that reading one takes no second
+LONGEST_KEPT = 4_000_000  # characters of a text that is kept in memory for the next time
 LONGEST_NAMES = 10_000  # characters in one marker; a longer one is text, for the same reason
 
 
@@ -237,25 +239,51 @@ def scan(text: str, author: Author) -> tuple[Marker, ...]:
     return tuple(found)
 
 
-def strip_markers(text: str, *, author: Author = "human") -> str:
-    """The text without the markers that count; only the lines that held one are tidied.
+@dataclass(frozen=True)
+class MarkedText:
+    """A text, what in it looks like a marker, and the text without the markers that count."""
 
-    An escaped marker loses its backslash, so stripping twice is not stripping once.
-    """
-    edits: list[Edit] = []
-    in_block = False
-    for seen, _, why_not in _seen(text, author):
-        start, end = seen.span()
-        if why_not is None:
-            if in_block:
-                edits[-1] = edits[-1]._replace(end=start)
-            edits.append(Edit(start, end, tidy=True))
-            in_block = seen["block"] is not None
-        elif why_not is WhyNot.ESCAPED and not in_block:  # a task block goes as a whole
-            edits.append(Edit(start - 1, start, tidy=False))
-    if in_block:
-        edits[-1] = edits[-1]._replace(end=len(text))
-    return remove(text, edits)
+    text: str
+    author: Author
+    markers: tuple[Marker, ...]
+
+    @cached_property
+    def stripped(self) -> str:
+        """The text without the markers that count; only the lines that held one are tidied.
+
+        An escaped marker loses its backslash, so stripping twice is not stripping once.
+        """
+        return remove(self.text, list(_edits(self.markers)))
+
+    @cached_property
+    def quoted(self) -> str:
+        """What a prompt quotes of the text: no markers and, of an agent's, nothing that nobody sees."""
+        return self.stripped if self.author == "human" else told(self.stripped)
+
+
+def read_markers(text: str, author: Author) -> MarkedText:
+    """The text with its markers. A message is read several times in a row: the last few texts are kept in memory."""
+    return (_read_markers if len(text) <= LONGEST_KEPT else _read_markers.__wrapped__)(text, author)
+
+
+@lru_cache(maxsize=8)
+def _read_markers(text: str, author: Author) -> MarkedText:
+    return MarkedText(text, author, scan(text, author))
+
+
+def strip_markers(text: str, *, author: Author = "human") -> str:
+    """The `stripped` text of `MarkedText`."""
+    return read_markers(text, author).stripped
+
+
+def _edits(markers: Sequence[Marker]) -> Iterator[Edit]:
+    done = 0  # where the last marker that counts ends: a task block goes with the escaped markers in it
+    for marker in markers:
+        if marker.counts:
+            yield Edit(marker.start, marker.end, tidy=True)
+            done = marker.end
+        elif marker.why_not is WhyNot.ESCAPED and marker.start > done:
+            yield Edit(marker.start - 1, marker.start, tidy=False)
 
 
 def _seen(text: str, author: Author) -> Iterator[tuple[re.Match[str], MarkerKind, WhyNot | None]]:
