@@ -41,8 +41,7 @@ def resume(
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import Show, choose_output
-    from teamchat.cli.shared.record_option import check_record, converse_and_record
+    from teamchat.cli.shared.conversation import Recording, Show, choose_output, converse
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import UsageError
@@ -52,7 +51,10 @@ def resume(
         raise UsageError("--retry, --skip and --drop exclude each other")
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
     show = Show(as_json, stream, quiet)
-    check_record(record)
+    if record:
+        from teamchat.cli.shared.recorder import check_recording
+
+        check_recording(record)
     found = find_team(team, timeout)
     if mode is not ResumeMode.DROP:  # which runs nothing
         need_trust(found, give=trust)
@@ -66,13 +68,5 @@ def resume(
         def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
             return coordinator.resume(mode)
 
-        return converse_and_record(
-            record,
-            found,
-            db,
-            chosen,
-            output,
-            work,
-            lambda writer, cooling: writer.resume(mode, cooling),
-            wait=not no_wait,
-        )
+        recording = Recording(record, lambda writer, cooling: writer.resume(mode, cooling)) if record else None
+        return converse(found, db, chosen, output, work, wait=not no_wait, recording=recording)

@@ -85,9 +85,8 @@ def send(
     from dataclasses import replace
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import Show, choose_output
+    from teamchat.cli.shared.conversation import Recording, Show, choose_output, converse
     from teamchat.cli.shared.piped import read_message
-    from teamchat.cli.shared.record_option import check_record, converse_and_record
     from teamchat.cli.shared.typed import saying_what_to_type
     from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_trust, open_store
     from teamchat.core.conversation.entry import check_entry
@@ -96,7 +95,10 @@ def send(
     show = Show(as_json, stream, quiet)
     found = find_team(team, timeout)
     if not dry_run:
-        check_record(record)
+        if record:
+            from teamchat.cli.shared.recorder import check_recording
+
+            check_recording(record)
         need_trust(found, give=trust)
     message = read_message(words or (), None if cut else found.max_bytes, file or ())
     typed = 0 if anyway else message.typed
@@ -116,17 +118,14 @@ def send(
         if not quiet:
             note(f"session {chosen.name} " + ("begins" if begins else "goes on (--new begins another)"))
         output = choose_output(found, chosen.name, show)
-        with begun(db, chosen) if begins else nullcontext():
-            return converse_and_record(
-                record,
-                found,
-                db,
-                chosen,
-                output,
-                sending(found, db, chosen, sent, speaker=as_, to=to),
-                lambda writer, cooling: writer.human(sent.text, as_, to, cooling, sent.images, sent.typed),
-                wait=not no_wait,
+        recording = None
+        if record:
+            recording = Recording(
+                record, lambda writer, cooling: writer.human(sent.text, as_, to, cooling, sent.images, sent.typed)
             )
+        with begun(db, chosen) if begins else nullcontext():
+            work = sending(found, db, chosen, sent, speaker=as_, to=to)
+            return converse(found, db, chosen, output, work, wait=not no_wait, recording=recording)
 
 
 def sending(

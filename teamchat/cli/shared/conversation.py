@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import ending, note
@@ -37,8 +38,12 @@ from teamchat.core.turn.trust import trusting
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.supervisor import Stopper
 
+if TYPE_CHECKING:
+    from teamchat.core.cassette.writer import CassetteWriter, Cooling
+
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
+WriteInput = Callable[["CassetteWriter", "Cooling"], None]
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
 AGAIN_S = 0.1  # the same when the end is asked for again
@@ -68,6 +73,14 @@ class Show:
         return not (self.as_json or self.quiet)
 
 
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A cassette to record into; `write_input` writes what the person did."""
+
+    file: Path
+    write_input: WriteInput
+
+
 def choose_output(team: Team, session: str, show: Show) -> Output:
     """JSON or quiet when asked for, the terminal's when stdout is one, else plain blocks."""
     if show.as_json:
@@ -93,17 +106,21 @@ def converse(
     session: Session,
     output: Output,
     work: Work,
-    outside: Outside | None = None,
     *,
     wait: bool = True,
     listen: Listen | None = None,
+    recording: Recording | None = None,
 ) -> ExitCode:
-    """Let `work` run the conversation under the session's lock; the exit code.
+    """Let `work` run the conversation under the session's lock, and record it if asked to. Returns the exit code.
 
-    Where another process runs it, it is waited for, or with `wait` off refused (`SessionBusy`). `listen` is told
-    everything that happens, whether or not it can be shown. `outside` is `live` if none is given.
+    While another process runs the session, this one waits, or with `wait` off raises `SessionBusy`. `listen` is
+    told everything that happens, whether or not it can be shown; a recording listens in its place.
     """
-    outside = outside or live(team)
+    outside = live(team)
+    if recording:
+        from teamchat.cli.shared.recorder import recorded  # without --record nothing of cassettes is imported
+
+        work, outside, listen = recorded(recording, team, db, session, work, outside)
 
     def place(hint: str) -> str:
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
@@ -185,14 +202,16 @@ class _Run:
 
     async def __call__(self, begin: Callable[[], ConversationCoordinator], work: Work) -> ExitCode:
         with self._signals():
-            return await self._run(begin(), work)
+            coordinator = begin()
+            coordinator.recover()
+            try:
+                conclusion = await work(coordinator)
+            finally:
+                await coordinator.close()
+            return self._finish(conclusion)
 
-    async def _run(self, coordinator: ConversationCoordinator, work: Work) -> ExitCode:
-        coordinator.recover()
-        try:
-            conclusion = await work(coordinator)
-        finally:
-            await coordinator.close()
+    def _finish(self, conclusion: Conclusion) -> ExitCode:
+        """Show how the run ended. Returns its exit code."""
         if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by in TERMINATED_BY:
             conclusion = replace(conclusion, code=TERMINATED_BY[self.stopped_by])
         if self.place and conclusion.hint:

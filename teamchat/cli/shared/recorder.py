@@ -8,15 +8,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from teamchat.cli.output import Output
 from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
-from teamchat.cli.shared.conversation import Work, converse, live
+from teamchat.cli.shared.conversation import Recording, Work
 from teamchat.core.cassette.account import account, mark, standing
 from teamchat.core.cassette.format import read_cassette
 from teamchat.core.cassette.player import RecordedTurn, Recorder, nameless
 from teamchat.core.cassette.replay import identity_of, not_started
-from teamchat.core.cassette.writer import CassetteWriter, Cooling
+from teamchat.core.cassette.writer import CassetteWriter
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.layers.recorded import Listening
 from teamchat.core.conversation.coordinator import ConversationCoordinator
@@ -32,7 +31,6 @@ from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.base import Job, Runner, Slash
 
 Keep = Callable[[RecordedTurn], None]
-Begins = Callable[[CassetteWriter, Cooling], None]
 LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set where a recording is not what a real model said
 
 
@@ -51,21 +49,24 @@ def check_recording(file: Path) -> None:
         read_cassette(file)
 
 
-def converse_recorded(
-    file: Path, team: Team, db: Database, session: Session, output: Output, work: Work, begins: Begins, *, wait: bool
-) -> ExitCode:
-    """`converse`, recording the input that `begins` writes, its turns and its end into `file`."""
+def recorded(
+    recording: Recording, team: Team, db: Database, session: Session, work: Work, outside: Outside
+) -> tuple[Work, Outside, Transcript]:
+    """The same work on the same machine, with the input, the turns and the end recorded.
+
+    The transcript listens to what happens, whether or not it can be shown.
+    """
     key = fence_key(db, session.id)
-    writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL), fence_key=key)
+    writer = CassetteWriter(recording.file, team, os.environ, os.environ.get(LABEL), fence_key=key)
     transcript = Transcript()
     cooldowns = Cooldowns(state_dir() / "cooldowns.json")
 
-    async def recorded(coordinator: ConversationCoordinator) -> Conclusion:
+    async def record(coordinator: ConversationCoordinator) -> Conclusion:
         before = mark(coordinator)
         writer.begin(standing(coordinator))
         with writer.whole():
             left = {name: cooldowns.left(name) for name in team.agents}
-            begins(writer, {name: seconds for name, seconds in left.items() if seconds})
+            recording.write_input(writer, {name: seconds for name, seconds in left.items() if seconds})
             conclusion = await work(coordinator)
         transcript.finish(conclusion)
         stored = account(coordinator, before)
@@ -77,7 +78,7 @@ def converse_recorded(
             note(str(error))
         return conclusion
 
-    return converse(team, db, session, output, recorded, listening(writer, live(team)), wait=wait, listen=transcript)
+    return record, listening(writer, outside), transcript
 
 
 def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None) -> Outside:

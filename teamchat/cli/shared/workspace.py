@@ -25,7 +25,7 @@ from teamchat.core.store.sessions import (
 )
 from teamchat.core.team.find import find_team_file, resolve_team
 from teamchat.core.team.team import Team
-from teamchat.core.team.trust import Standing, TrustStore, needs, require
+from teamchat.core.team.trust import Standing, TrustStore, needs, not_trusted
 from teamchat.core.text.commands import saying
 
 
@@ -122,14 +122,18 @@ def trust_store() -> TrustStore:
 def need_trust(team: Team, *, give: bool) -> None:
     """Raises `NotTrusted` unless the team is trusted: already, by `--trust`, or by an answer at the terminal."""
     store = trust_store()
-    if give or _confirmed(team, store.standing(team)):
-        store.grant(team)
-    require(team, store)
+    if not give:
+        standing = store.standing(team)
+        if standing.trusted:
+            return
+        if not _trusts(team, standing):
+            raise not_trusted(team, standing)
+    store.grant(team)
 
 
-def _confirmed(team: Team, standing: Standing) -> bool:
-    """Whether a person at the terminal trusts the team, having read what changed, or all that it wants."""
-    if standing.trusted or not (sys.stdin.isatty() and sys.stderr.isatty()):
+def _trusts(team: Team, standing: Standing) -> bool:
+    """Whether a person at the terminal trusts the team after reading what changed, or everything it asks for."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     from teamchat.core.text.clean import printable
 

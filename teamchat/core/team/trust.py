@@ -48,12 +48,16 @@ class Standing:
 def require(team: Team, store: TrustStore) -> None:
     """Raises `NotTrusted`, with what changed or what would have run, unless the team is trusted."""
     standing = store.standing(team)
-    if standing.trusted:
-        return
+    if not standing.trusted:
+        raise not_trusted(team, standing)
+
+
+def not_trusted(team: Team, standing: Standing) -> NotTrusted:
+    """The error of a team with that standing."""
     why = f"{printable(str(team.path))} {standing.text}"
     lines = "\n".join(f"  {need.line}" for need in needs(team))
     told = f"{why}: {_first(team, standing.changes)}" if standing.changes else f"{why}; with it\n{lines}"
-    raise NotTrusted(told, trust_command(team))
+    return NotTrusted(told, trust_command(team))
 
 
 def _first(team: Team, found: tuple[str, ...]) -> str:
