@@ -40,8 +40,10 @@ def resume(
     record: RecordOption = None,
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
+    from functools import partial
+
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import Recording, Show, choose_output, converse
+    from teamchat.cli.shared.conversation import Show, choose_output, converse
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import UsageError
@@ -52,7 +54,7 @@ def resume(
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
     show = Show(as_json, stream, quiet)
     if record:
-        from teamchat.cli.shared.recorder import check_recording
+        from teamchat.cli.shared.recorder import check_recording, recorded
 
         check_recording(record)
     found = find_team(team, timeout)
@@ -68,5 +70,5 @@ def resume(
         def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
             return coordinator.resume(mode)
 
-        recording = Recording(record, lambda writer, cooling: writer.resume(mode, cooling)) if record else None
-        return converse(found, db, chosen, output, work, wait=not no_wait, recording=recording)
+        recording = None if record is None else partial(recorded, record, lambda to, cooling: to.resume(mode, cooling))
+        return converse(found, db, chosen, output, work, wait=not no_wait, record=recording)

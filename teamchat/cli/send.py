@@ -83,9 +83,10 @@ def send(
     """
     from contextlib import nullcontext
     from dataclasses import replace
+    from functools import partial
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import Recording, Show, choose_output, converse
+    from teamchat.cli.shared.conversation import Show, choose_output, converse
     from teamchat.cli.shared.piped import read_message
     from teamchat.cli.shared.typed import saying_what_to_type
     from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_trust, open_store
@@ -96,7 +97,7 @@ def send(
     found = find_team(team, timeout)
     if not dry_run:
         if record:
-            from teamchat.cli.shared.recorder import check_recording
+            from teamchat.cli.shared.recorder import check_recording, recorded
 
             check_recording(record)
         need_trust(found, give=trust)
@@ -118,14 +119,18 @@ def send(
         if not quiet:
             note(f"session {chosen.name} " + ("begins" if begins else "goes on (--new begins another)"))
         output = choose_output(found, chosen.name, show)
-        recording = None
-        if record:
-            recording = Recording(
-                record, lambda writer, cooling: writer.human(sent.text, as_, to, cooling, sent.images, sent.typed)
+        recording = (
+            None
+            if record is None
+            else partial(
+                recorded,
+                record,
+                lambda writer, cooling: writer.human(sent.text, as_, to, cooling, sent.images, sent.typed),
             )
+        )
         with begun(db, chosen) if begins else nullcontext():
             work = sending(found, db, chosen, sent, speaker=as_, to=to)
-            return converse(found, db, chosen, output, work, wait=not no_wait, recording=recording)
+            return converse(found, db, chosen, output, work, wait=not no_wait, record=recording)
 
 
 def sending(

@@ -15,7 +15,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import ending, note
@@ -38,12 +37,10 @@ from teamchat.core.turn.trust import trusting
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.supervisor import Stopper
 
-if TYPE_CHECKING:
-    from teamchat.core.cassette.writer import CassetteWriter, Cooling
-
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
-WriteInput = Callable[["CassetteWriter", "Cooling"], None]
+Record = Callable[[Team, Database, Session, Work, Outside], tuple[Work, Outside, Listen]]
+"""Makes the same work on the same machine, with what happens recorded; the last one is the recording's `listen`."""
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
 AGAIN_S = 0.1  # the same when the end is asked for again
@@ -71,14 +68,6 @@ class Show:
     def talks(self) -> bool:
         """Whether a person reads along."""
         return not (self.as_json or self.quiet)
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """A cassette to record into; `write_input` writes what the person did."""
-
-    file: Path
-    write_input: WriteInput
 
 
 def choose_output(team: Team, session: str, show: Show) -> Output:
@@ -109,7 +98,7 @@ def converse(
     *,
     wait: bool = True,
     listen: Listen | None = None,
-    recording: Recording | None = None,
+    record: Record | None = None,
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock, and record it if asked to. Returns the exit code.
 
@@ -117,10 +106,8 @@ def converse(
     told everything that happens, whether or not it can be shown; a recording listens in its place.
     """
     outside = live(team)
-    if recording:
-        from teamchat.cli.shared.recorder import recorded  # without --record nothing of cassettes is imported
-
-        work, outside, listen = recorded(recording, team, db, session, work, outside)
+    if record:
+        work, outside, listen = record(team, db, session, work, outside)
 
     def place(hint: str) -> str:
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
-from teamchat.cli.shared.conversation import Recording, Work
+from teamchat.cli.shared.conversation import Work
 from teamchat.core.cassette.account import account, mark, standing
 from teamchat.core.cassette.format import read_cassette
 from teamchat.core.cassette.player import RecordedTurn, Recorder, nameless
 from teamchat.core.cassette.replay import identity_of, not_started
-from teamchat.core.cassette.writer import CassetteWriter
+from teamchat.core.cassette.writer import CassetteWriter, Cooling
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.layers.recorded import Listening
 from teamchat.core.conversation.coordinator import ConversationCoordinator
@@ -31,6 +31,7 @@ from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.base import Job, Runner, Slash
 
 Keep = Callable[[RecordedTurn], None]
+WriteInput = Callable[[CassetteWriter, Cooling], None]
 LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set where a recording is not what a real model said
 
 
@@ -50,14 +51,11 @@ def check_recording(file: Path) -> None:
 
 
 def recorded(
-    recording: Recording, team: Team, db: Database, session: Session, work: Work, outside: Outside
+    file: Path, write_input: WriteInput, team: Team, db: Database, session: Session, work: Work, outside: Outside
 ) -> tuple[Work, Outside, Transcript]:
-    """The same work on the same machine, with the input, the turns and the end recorded.
-
-    The transcript listens to what happens, whether or not it can be shown.
-    """
+    """The `Record` of that file; `write_input` writes what the person did."""
     key = fence_key(db, session.id)
-    writer = CassetteWriter(recording.file, team, os.environ, os.environ.get(LABEL), fence_key=key)
+    writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL), fence_key=key)
     transcript = Transcript()
     cooldowns = Cooldowns(state_dir() / "cooldowns.json")
 
@@ -66,7 +64,7 @@ def recorded(
         writer.begin(standing(coordinator))
         with writer.whole():
             left = {name: cooldowns.left(name) for name in team.agents}
-            recording.write_input(writer, {name: seconds for name, seconds in left.items() if seconds})
+            write_input(writer, {name: seconds for name, seconds in left.items() if seconds})
             conclusion = await work(coordinator)
         transcript.finish(conclusion)
         stored = account(coordinator, before)
