@@ -1,8 +1,8 @@
 """What a hostile reply costs from the process to the screen, by its kind and size: `make bench`.
 
 Every step that reads a reply is measured: what it asks for, near misses, whether it is new, the store, the prompt that
-quotes it (markers and keys out, the fence), and of the ways to show it the slowest. A marker at the end of each text
-has it read as Markdown. The floor is one pass of a regular expression over prose
+quotes it (markers and keys out, the fence) of the slowest vendor, and of the ways to show it the slowest. A marker at
+the end of each text has it read as Markdown. The floor is one pass of a regular expression over prose
 of the same size in the same run, so the ratio says as much on a busy machine as on a quiet one. `growth` is the
 exponent between the two largest sizes: 1 is linear. A kind over either bound fails the run.
 
@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -29,7 +30,7 @@ from teamchat.cli.output import Output
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput, QuietOutput
 from teamchat.cli.output.terminal import TerminalOutput
-from teamchat.core.context.build import build_prompt
+from teamchat.core.context.build import build_prompt, exists
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.layers.sources import collector_of
 from teamchat.core.conversation.loop_detection import says_nothing_new
@@ -50,6 +51,8 @@ SIZES = (128, 1024)  # KB
 MOST = 45  # times the floor: 3 s of a machine that takes 65 ms for the floor of 1 MB; most kinds take a third of that
 GROWTH = 1.35  # exponent; a step of eight times the size takes up to 17 times as long
 END = "\n[NEXT: sarah]"
+READERS = {"claude": "claire", "codex": "cody", "gemini": "sarah"}
+PROMPTS = tuple(f"prompt of {vendor}" for vendor in READERS)
 SHOWN = ("piped", "quiet", "json", "terminal", "streamed")
 PIECE = 100  # characters of a streamed piece
 TOKEN = re.compile(r"\w+|\W")
@@ -143,12 +146,13 @@ KINDS: dict[str, Callable[[int], str]] = {
 }
 
 
-MEMBERS = ("max", "sarah", *(f"m{n}" for n in range(20)))
+MEMBERS = ("max", *READERS.values(), *(f"m{n}" for n in range(20)))
 
 
 def team_in(folder: Path) -> Team:
-    """A person and agents of two vendors, with prompts that have room for everything."""
-    agents = (Member(name, "ai", folder, agent="claude" if name == "max" else "gemini") for name in MEMBERS)
+    """A person and agents of three vendors, with prompts that have room for everything."""
+    vendors = {"max": "codex", **{name: vendor for vendor, name in READERS.items()}}
+    agents = (Member(name, "ai", folder, agent=vendors.get(name, "gemini")) for name in MEMBERS)
     members = (Member("kailai", "human", folder), *agents)
     tokens = 10**9
     return Team(
@@ -169,7 +173,7 @@ class Reply:
         self.manager = manager_of(self.team, self.db, self.session)
         self.manager.add_message(NewMessage("Hi", Speaker("kailai", "kailai", type="human"), Routing(("max",))))
         setup = Setup((), {}, "", "read", "", "", "msg-1", "msg-1")
-        new = NewTurn(self.session, None, "max", "claude", "claude", None, pack(b""), "msg-1", setup, self.team.root)
+        new = NewTurn(self.session, None, "max", "codex", "codex", None, pack(b""), "msg-1", setup, self.team.root)
         self.turn = begin_turn(self.db, new)
         self.saying = Saying(self.team, self.db, self.session, self.manager, lambda _event: None, time.time)
         self.heard: list[Heard] = []
@@ -179,7 +183,7 @@ class Reply:
             "read": self.read,
             "new": lambda: says_nothing_new(self.text, [("max", self.text + "x")], "max", 0.9),
             "store": self.store,
-            "prompt": self.prompt,
+            **{step: partial(self.prompt, name) for step, name in zip(PROMPTS, READERS.values(), strict=True)},
             "piped": lambda: self.show(PlainOutput()),
             "quiet": lambda: QuietOutput().finish(Conclusion(ExitCode.DONE, text=self.text)),
             "json": lambda: self.show(JsonOutput("hostile")),
@@ -194,12 +198,12 @@ class Reply:
         with self.db.transaction():
             self.said = self.saying.reply(self.heard[0], self.turn, Route("msg-1", "kailai", "msg-1", 1, "max"))
 
-    def prompt(self) -> None:
-        member = self.team.member("sarah")
-        route = Route("msg-1", "kailai", self.said.message.id, 2, "sarah")
+    def prompt(self, reader: str) -> None:
+        member = self.team.member(reader)
+        route = Route("msg-1", "kailai", self.said.message.id, 2, reader)
         collector = collector_of(self.team, self.db, self.session)
         with contextlib.suppress(PromptTooLarge):  # of 10 MB, once it is built
-            built = build_prompt(self.team, member, route, self.manager, lambda _: lambda _: False, collector=collector)
+            built = build_prompt(self.team, member, route, self.manager, exists, collector=collector)
             pack(built.prepared.stdin)
 
     def show(self, output: Output) -> None:
@@ -226,11 +230,11 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def measure(text: str) -> dict[str, float]:
-    """Seconds of every step, but of the ways to show it the slowest alone."""
+    """Seconds of every step, but of the prompts and of the ways to show it the slowest alone."""
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Database(Path(folder) / "teamchat.db")) as db:
         took = {name: seconds(step) for name, step in Reply(text, team_in(Path(folder)), db).steps().items()}
-    slowest = max(SHOWN, key=lambda name: took[name])
-    return {name: one for name, one in took.items() if name not in SHOWN or name == slowest}
+    slowest = [max(ways, key=lambda name: took[name]) for ways in (PROMPTS, SHOWN)]
+    return {name: one for name, one in took.items() if name not in PROMPTS + SHOWN or name in slowest}
 
 
 def floor(size: int) -> float:

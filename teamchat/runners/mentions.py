@@ -11,68 +11,53 @@ too often costs a backslash, missing one puts a file into the prompt that nobody
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
 
 from teamchat.runners.base import Prepared
 from teamchat.runners.untrusted_json import scalar
 
-Escape = tuple[int, str]
-"""Where in the prompt something is put, and what."""
-
-_CHECKS = 20_000  # existence checks per prompt; beyond that everything is escaped, so that hostile text costs no time
+_CHECKS = 10_000  # existence checks per prompt; beyond that everything is escaped, so that hostile text costs no time
 _LONGEST_NAME = 255  # characters of one path component
 _LONGEST_PATH = 4096
-_AT = re.compile(r"(?<!\\)(\\*+)@(?=\S)", re.ASCII)
 _QUOTED = re.compile(r'"([^"\n]{1,4096})"')
 _STEP = re.compile(r"\\.|\w+|[^\s\w]", re.ASCII)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
-def inert(prompt: str, escapes: Iterable[Escape]) -> Prepared:
-    """`prompt` in UTF-8 with these escapes in it."""
-    pieces: list[str] = []
-    done = 0
-    chosen = sorted(escapes)
-    for at, escape in chosen:
-        pieces += (prompt[done:at], escape)
-        done = at
-    pieces.append(prompt[done:])
-    return Prepared(scalar("".join(pieces)).encode(), len(chosen))
+def mention(begin: str = r"\S") -> str:
+    """A pattern for the empty place where a backslash escapes an `@` that no backslash escapes yet.
+
+    `begin` matches the first character behind the `@`, and is the group of that name.
+    """
+    return rf"(?<!\\)(?=(?:\\\\)*+@(?P<begin>{begin}))"
 
 
-def mentions(prompt: str, typed: range, names: Callable[[str, int], bool]) -> Iterator[Escape]:
-    """A backslash for each `@` whose token `names(prompt, start)` something, but for what was `typed`."""
-    for found in others(_AT, prompt, typed):
-        if len(found[1]) % 2 == 0 and names(prompt, found.end()):
-            yield found.end() - 1, "\\"
+def inert(prompt: str, typed: range, places: re.Pattern[str], escape: Callable[[re.Match[str]], str]) -> Prepared:
+    """`prompt` in UTF-8, but for what was `typed` with the `escape` of each of these empty places: a character or none.
+
+    No place is collected: a hostile prompt has one before each character.
+    """
+    before, own, behind = prompt[: typed.start], prompt[typed.start : typed.stop], prompt[typed.stop :]
+    sent = places.sub(escape, before) + own + places.sub(escape, behind)
+    return Prepared(scalar(sent).encode(), len(sent) - len(prompt))
 
 
-def others(what: re.Pattern[str], prompt: str, typed: range) -> Iterator[re.Match[str]]:
-    """Where `what` stands in the parts of the prompt that no person typed."""
-    return chain(what.finditer(prompt, 0, typed.start), what.finditer(prompt, typed.stop))
+class Existing:
+    """Whether something of a name exists, as `exists` tells; after too many checks everything does (`all`)."""
 
+    def __init__(self, exists: Callable[[str], bool]) -> None:
+        self._exists = exists
+        self._left = _CHECKS
+        self.all = False
 
-def existing(exists: Callable[[str], bool]) -> Callable[[str, int], bool]:
-    """Whether the token at a place in the prompt is, or begins with, the name of something that exists."""
-    exists = checked(exists)
+    def __call__(self, name: str) -> bool:
+        self._left -= 1
+        self.all = self._left < 0
+        return self.all or self._exists(name)
 
-    def names(prompt: str, start: int) -> bool:
-        return any(exists(candidate) for candidate in _candidates(prompt, start))
-
-    return names
-
-
-def checked(exists: Callable[[str], bool]) -> Callable[[str], bool]:
-    """The same, but that everything exists after too many checks."""
-    checks = _CHECKS
-
-    def there(name: str) -> bool:
-        nonlocal checks
-        checks -= 1
-        return checks < 0 or exists(name)
-
-    return there
+    def at(self, text: str, start: int) -> bool:
+        """Whether the token at `start` is, or begins with, the name of something that exists."""
+        return any(map(self, _candidates(text, start)))
 
 
 def _candidates(prompt: str, start: int) -> Iterator[str]:

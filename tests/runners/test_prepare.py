@@ -203,7 +203,7 @@ def test_hostile_text_costs_a_bounded_number_of_checks(pattern: str) -> None:
 
     prompt = pattern * (500_000 // len(pattern))
     prepared = CLAUDE.prepare(f" {prompt}", typed=range(0), exists=exists)
-    assert asked <= 20_000
+    assert asked <= 10_000
     assert prepared.stdin.replace(b"\\@", b"@") == f" {prompt}".encode().replace(b"\\@", b"@")
 
 

@@ -281,10 +281,11 @@ def exists(member: Member) -> Callable[[str], bool]:
     skills = cache(lambda: skill_names(member.cwd, {**os.environ, **member.env}))
 
     def there(name: str) -> bool:
+        # without `Path`, which costs more than to look: a hostile prompt has many thousands of names
         try:
-            path = member.cwd / Path(name).expanduser()
-            found = path.exists() or os.path.exists(os.path.normpath(path))  # noqa: PTH110 (some CLIs resolve `..` first)
-        except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, `~nobody`: nothing a CLI could open either
+            path = os.path.join(member.cwd, os.path.expanduser(name))  # noqa: PTH111, PTH118
+            found = any(map(os.path.exists, {path, os.path.normpath(path)}))  # some CLIs resolve `..` first
+        except (OSError, ValueError):  # too long, or a NUL in it: nothing a CLI could open either
             found = False
         return found or (name.startswith("$") and is_skill(name, skills()))
 

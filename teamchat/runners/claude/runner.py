@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
-from itertools import chain
 from pathlib import Path
 from signal import Signals
 from types import MappingProxyType
@@ -32,7 +31,7 @@ from teamchat.runners.claude.project import of_trusted
 from teamchat.runners.claude.tools import servers as servers_there
 from teamchat.runners.claude.tools import tools
 from teamchat.runners.claude.version import PACKAGE, version_of
-from teamchat.runners.mentions import existing, inert, mentions, others
+from teamchat.runners.mentions import Existing, inert, mention
 from teamchat.runners.untrusted_json import listed, scalar
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
@@ -56,10 +55,13 @@ STREAM = ("-p", "--output-format", "stream-json", "--verbose", "--include-partia
 TAKES_FILE = (2, 1, 197)  # the oldest version that was seen to take the system text as a file
 LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes 131,071 for one argument
 
-_GLUED = re.compile(r'[\w"`(]', re.ASCII)  # an `@` right after one of these was seen to stay text
+# An `@` right after one of `\w"`(` was seen to stay text. "The user included the keyword ..." (2.1.197 to 2.1.330); the
+# hyphen is how it writes them itself where they are inert.
+_INERT = re.compile(
+    rf"""(?:(?<![\w"`(])|(?=\\)){mention()}|(?<=\bultra)(?=(?:code|plan|review|think)\b)""",
+    re.IGNORECASE | re.ASCII,
+)
 _NO_FILE = re.compile(r'agent-|"[^"\n]{1,4096} \(agent\)"|[\w.-]+:\S', re.ASCII)  # an agent, or what an MCP server has
-# "The user included the keyword ..." (2.1.197 to 2.1.330); the hyphen is how it writes them itself where they are inert
-_KEYWORD = re.compile(r"\bultra(?=(?:code|plan|review|think)\b)", re.IGNORECASE | re.ASCII)
 READS = "CLAUDE.md of its folder and of the user, all instructions of a folder that Claude trusts, the user's "
 
 
@@ -79,14 +81,18 @@ class ClaudeRunner:
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
-        known = existing(exists)
+        known = Existing(exists)
 
-        def names(text: str, start: int) -> bool:
-            glued = _GLUED.match(text[max(start - 2, 0) : start - 1])
-            return not glued and bool(_NO_FILE.match(text, start) or known(text, start))
+        def escape(place: re.Match[str]) -> str:
+            if place.lastgroup is None:
+                return "-"
+            if not known.all:
+                text, start = place.string, place.start("begin")
+                if not known.at(text, start) and not _NO_FILE.match(text, start):
+                    return ""
+            return "\\"
 
-        keywords = ((found.end(), "-") for found in others(_KEYWORD, prompt, typed))
-        return inert(prompt, chain(mentions(prompt, typed, names), keywords))
+        return inert(prompt, typed, _INERT, escape)
 
     def command(self, job: Job) -> Command:
         system, files = _system_text(job)

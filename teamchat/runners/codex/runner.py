@@ -28,7 +28,7 @@ from teamchat.runners.codex.git import without_filters
 from teamchat.runners.codex.login import codex_login
 from teamchat.runners.codex.rollout import used_in
 from teamchat.runners.codex.trust import without_project
-from teamchat.runners.mentions import checked, inert, others
+from teamchat.runners.mentions import Existing, inert
 from teamchat.runners.untrusted_json import listed
 
 WORKSPACE = (  # whatever the user's configuration adds to it
@@ -53,7 +53,10 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
         "full": "may do everything (--dangerously-bypass-approvals-and-sandbox)",
     }
 )
-_SKILL = re.compile(r"(?P<linked>(?<=\[)[$@][\w:-]++(?=\]\s*+\())|\$[\w:-]++", re.ASCII)  # `@` links a plugin
+_SKILL = re.compile(
+    r"(?<=\[[$@])(?=[\w:-]++\]\s*+\()|(?<=\$)(?=(?P<name>[\w:-]++))",  # a link of `@` is one to a plugin
+    re.ASCII,
+)
 READS = "AGENTS.md of its folder and of the user, the user's "
 
 
@@ -84,9 +87,10 @@ class CodexRunner:
 
         Of a link `[$any](path)` it goes by the path.
         """
-        there = checked(exists)
-        named = (found for found in others(_SKILL, prompt, typed) if found["linked"] or there(found[0]))
-        return inert(prompt, ((found.start() + 1, "\\") for found in named))
+        there = Existing(exists)
+        return inert(
+            prompt, typed, _SKILL, lambda place: "\\" if place["name"] is None or there(f"${place['name']}") else ""
+        )
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "exec", "--json", "--skip-git-repo-check", "--color", "never", "-C", str(job.cwd)]

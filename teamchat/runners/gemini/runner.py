@@ -27,7 +27,7 @@ from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.gemini.login import gemini_login
 from teamchat.runners.gemini.tools import policy, started, system_defaults
 from teamchat.runners.gemini.tools import servers as users_servers
-from teamchat.runners.mentions import inert, mentions
+from teamchat.runners.mentions import inert, mention
 from teamchat.runners.untrusted_json import listed
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
@@ -46,7 +46,7 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
 )
 SYSTEM_POLICIES = (Path("/etc/gemini-cli/policies"), Path("/Library/Application Support/GeminiCli/policies"))
 _ENDS_A_PATH = re.compile(r"[\s\\,;!?()\[\]{}]")  # where no backslash stands before it
-_NEVER_A_PATH = frozenset(",;!?()[]{}")  # an `@` right before one of these was seen to stay text
+_MENTION = re.compile(mention(r"[^\s,;!?()\[\]{}]"), re.ASCII)  # an `@` right before one of these was seen to stay text
 READS = "GEMINI.md of its folder and of the user, the user's "
 
 
@@ -72,7 +72,7 @@ class GeminiRunner:
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         """Every `@token` becomes inert: it may name a file, a part of a file's path, an agent or what a server has."""
-        return inert(prompt, mentions(prompt, typed, lambda text, start: text[start] not in _NEVER_A_PATH))
+        return inert(prompt, typed, _MENTION, lambda _place: "\\")
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "--output-format", "stream-json", *ACCESS[job.access], *started(job)]
