@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from teamchat.assemblers.parts import COMPRESSION, EXPERIENCE, KNOWLEDGE, TODO, BudgetExceeded, Trimmed
+from teamchat.assemblers.parts import KNOWLEDGE, LESSONS, SUMMARY, TODO, BudgetExceeded, Trimmed
 from teamchat.assemblers.sections import BLANK_LINE, Parts, Section
 from teamchat.assemblers.truncation import byte_length, least_bytes, truncate_middle
 
@@ -26,15 +26,15 @@ def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[
     spare = _spare(parts, max_bytes)
     message, message_cut, spare = _cut(parts.message, spare)
     request, request_cut, spare = _cut(parts.request, spare)
-    summary, spare = _fitting((COMPRESSION,), parts, spare)
+    summary, spare = _fitting((SUMMARY,), parts, spare)
     over = max(max_bytes - target_bytes, 0) if target_bytes is not None else 0
     around = _around(Section(parts.history_heading, ""))
     history, room = _newest(parts.history, spare - over - around)
-    if COMPRESSION not in summary or len(history) < len(parts.history):
+    if SUMMARY not in summary or len(history) < len(parts.history):
         room = 0
     elif not parts.history:
         room = spare - over
-    others, _ = _fitting((TODO, EXPERIENCE, KNOWLEDGE), parts, room)
+    others, _ = _fitting((TODO, LESSONS, KNOWLEDGE), parts, room)
     layers = {name: section for name, section in parts.layers.items() if name in summary | others}
     return (
         replace(parts, request=request, message=message, history=history, layers=layers),

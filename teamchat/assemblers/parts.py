@@ -27,11 +27,11 @@ class PromptContextMessage:
 
 
 FRAMEWORK = "framework__context"
-EXPERIENCE = "experience__context"
+LESSONS = "experience__context"
 KNOWLEDGE = "knowledge__context"
 TODO = "todo__context"
-COMPRESSION = "compression__context"
-LAYERS = (FRAMEWORK, EXPERIENCE, KNOWLEDGE, TODO, COMPRESSION)
+SUMMARY = "compression__context"
+LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, TODO, SUMMARY)
 """The layers in the order in which a member is told them."""
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from teamchat.assemblers.parts import (
-    COMPRESSION,
-    EXPERIENCE,
     FRAMEWORK,
     KNOWLEDGE,
     LAYERS,
+    LESSONS,
+    SUMMARY,
     TODO,
     AssemblerInput,
     AssemblerOutput,
@@ -28,10 +28,10 @@ from teamchat.assemblers.truncation import TruncationPolicy, byte_length
 BLANK_LINE = "\n\n"
 BLOCKS = tuple(name for name in LAYERS if name != FRAMEWORK)
 """The layers that have a section of their own; the framework goes with the system text."""
-QUOTED = (KNOWLEDGE, TODO, COMPRESSION)
+QUOTED = (KNOWLEDGE, TODO, SUMMARY)
 """Those in which anybody's text stands as it came; a lesson was kept by a person."""
-BRACKETED = {EXPERIENCE: "[EXPERIENCE]", KNOWLEDGE: "[KNOWLEDGE]", TODO: "[TODO]", COMPRESSION: "[SUMMARY]"}
-PLAIN = {EXPERIENCE: "Experience:", KNOWLEDGE: "Knowledge:", TODO: "To do:", COMPRESSION: "Summary so far:"}
+BRACKETED = {LESSONS: "[EXPERIENCE]", KNOWLEDGE: "[KNOWLEDGE]", TODO: "[TODO]", SUMMARY: "[SUMMARY]"}
+PLAIN = {LESSONS: "Experience:", KNOWLEDGE: "Knowledge:", TODO: "To do:", SUMMARY: "Summary so far:"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from teamchat.assemblers.budget import fit
 from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, PLAIN_TEXT
 from teamchat.assemblers.parts import (
-    COMPRESSION,
-    EXPERIENCE,
     KNOWLEDGE,
     LAYERS,
+    LESSONS,
+    SUMMARY,
     TODO,
     Assembler,
     AssemblerInput,
@@ -128,18 +128,18 @@ def test_pieces_stay_whole_or_are_cut_in_order_of_their_worth(
     assert (kept.request == parts.request) == (trimmed.request_bytes == 0)
     assert trimmed.layers == tuple(name for name in parts.layers if name not in kept.layers)
     if trimmed.history_messages:
-        assert set(kept.layers) <= {COMPRESSION}
+        assert set(kept.layers) <= {SUMMARY}
     if trimmed.message_bytes:
         assert kept.history == ()
         assert not kept.layers
-    worth = [name for name in (TODO, EXPERIENCE, KNOWLEDGE) if name in parts.layers]
+    worth = [name for name in (TODO, LESSONS, KNOWLEDGE) if name in parts.layers]
     assert [name for name in worth if name in kept.layers] == worth[: len(set(worth) & set(kept.layers))]
     if trimmed.message_bytes and len(parts.request.body.encode()) > least_bytes(parts.request.body):
         assert len(kept.request.body.encode()) == least_bytes(parts.request.body)
 
 
 def summary_of(parts: Parts) -> dict[str, Section]:
-    return {name: section for name, section in parts.layers.items() if name == COMPRESSION}
+    return {name: section for name, section in parts.layers.items() if name == SUMMARY}
 
 
 @with_each(inputs, formats, st.integers(0, 600))
@@ -207,11 +207,11 @@ class TestEachAssembler:
         assert dropped[:4] == [
             (0,),
             (KNOWLEDGE, 0),
-            (EXPERIENCE, KNOWLEDGE, 0),
-            (EXPERIENCE, KNOWLEDGE, TODO, 0),
+            (LESSONS, KNOWLEDGE, 0),
+            (LESSONS, KNOWLEDGE, TODO, 0),
         ]
-        assert dropped[4:9] == [(EXPERIENCE, KNOWLEDGE, TODO, messages) for messages in range(1, 6)]
-        assert dropped[9][:-1] == (COMPRESSION, EXPERIENCE, KNOWLEDGE, TODO)
+        assert dropped[4:9] == [(LESSONS, KNOWLEDGE, TODO, messages) for messages in range(1, 6)]
+        assert dropped[9][:-1] == (SUMMARY, LESSONS, KNOWLEDGE, TODO)
 
     def test_the_newest_message_is_the_last_to_go(self, assembler: Assembler) -> None:
         alone = size(assembler.assemble(replace(LONG, context_messages=LONG.context_messages[-1:])))

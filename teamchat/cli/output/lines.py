@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from teamchat.assemblers.parts import COMPRESSION
+from teamchat.assemblers.parts import SUMMARY
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import ExitCode
 from teamchat.core.receipt import Outcome, Setup
@@ -71,7 +71,7 @@ def without_line(vendor: str, lost: Sequence[str]) -> str:
 
 def part_name(name: str) -> str:
     """What docs/context.md calls a part of a prompt."""
-    return "summary" if name == COMPRESSION else name.removesuffix("__context")
+    return "summary" if name == SUMMARY else name.removesuffix("__context")
 
 
 def size(number: int) -> str:

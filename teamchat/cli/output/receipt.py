@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from teamchat.assemblers.parts import COMPRESSION, Trimmed
+from teamchat.assemblers.parts import SUMMARY, Trimmed
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.allowing import keys_for
 from teamchat.cli.output.jsonl import outcome_fields
@@ -160,7 +160,7 @@ def _shown(setup: Setup) -> Iterator[tuple[str, str]]:
     for layer, names in (shown | setup.sources).items():
         yield layer.removesuffix("__context"), ", ".join(names)
     for block in setup.blocks:
-        if block.name == COMPRESSION:
+        if block.name == SUMMARY:
             yield "summary", f"{block.bytes:,} bytes in place of older messages"
     for line in cut_lines(setup.trimmed):
         yield "cut", line

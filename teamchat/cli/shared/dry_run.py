@@ -12,7 +12,7 @@ from teamchat.cli.output.lines import called, exact, group_of, plural, refusal, 
 from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words, short
 from teamchat.cli.shared.piped import Message
 from teamchat.cli.shared.workspace import choose_session
-from teamchat.core.context.layers.collector import Told
+from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.context.vendor_session import past_of
 from teamchat.core.conversation.addressing import Addressed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
@@ -186,7 +186,7 @@ def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) 
     yield turn.prompt.prepared.stdin
 
 
-def source_lines(told: Told) -> Iterator[str]:
+def source_lines(told: LayerText) -> Iterator[str]:
     """What a layer is made of, how large each part is and why it is there, and what was left out."""
     for part in told.excerpts:
         yield f"{part.name}  {approx_tokens(part.bytes):,} tokens  {part.why}"

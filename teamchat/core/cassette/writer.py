@@ -17,7 +17,7 @@ from teamchat.core.cassette.format import Entry, Header, Line, dump_line, fixed_
 from teamchat.core.cassette.player import NotStarted, RecordedTurn
 from teamchat.core.cassette.redaction import CutRedactor, encoded, named, output_lines, redact_lines
 from teamchat.core.cassette.team import team_to_json
-from teamchat.core.context.layers.collector import Occasion
+from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import TeamchatError, UsageError
@@ -136,9 +136,9 @@ class CassetteWriter:
                 os.truncate(self.path, size)
             raise
 
-    def told(self, occasion: Occasion, layers: Mapping[str, str]) -> None:
+    def told(self, context: LayerContext, layers: Mapping[str, str]) -> None:
         """What the turn that is being prepared for a member is told of files and lessons."""
-        self._told[occasion.member.name] = {"answers": occasion.message.id, "layers": layers}
+        self._told[context.member.name] = {"answers": context.message.id, "layers": layers}
 
     def turn(self, turn: RecordedTurn) -> None:
         """What crossed the process boundary. It is no turn's fault that this cannot be written: `end` says so."""

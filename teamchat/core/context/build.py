@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from teamchat.assemblers.parts import COMPRESSION, FRAMEWORK, AssemblerInput, AssemblerOutput, BudgetExceeded
+from teamchat.assemblers.parts import FRAMEWORK, SUMMARY, AssemblerInput, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AGENT_TYPES, AgentType
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import Context, text_of
-from teamchat.core.context.layers.collector import ContextCollector, Occasion, Told, framework_only, texts_of
+from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, framework_only, texts_of
 from teamchat.core.context.layers.framework import turn_note
 from teamchat.core.context.quoting import Crossing
-from teamchat.core.context.vendor_session import NOTHING_BEFORE, Past, Thread, thread_for, thread_key
+from teamchat.core.context.vendor_session import NOTHING_BEFORE, ContinuedSession, Past, session_for, session_key
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage
@@ -38,7 +38,7 @@ FindSlash = Callable[[str], Slash | None]
 class BuiltPrompt:
     """What a member is given: `stdin` exactly, the system text apart from it, and the message that it answers.
 
-    `thread` is the vendor session that it is for, or why that is a fresh one, which is then bound to `key`. All from
+    `vendor_session` is the one that it continues, or why it begins a fresh one, which is then bound to `key`. All from
     `shown_from` on has been shown there, and what is `beside` that; a fresh turn would have been sent `fresh_bytes` in
     all. `redacted` is how many secrets were taken out of what it shows; `gathered` what the layers are made of, those
     without room included. `images` are those that it shows, and `unseen` the names of those that its CLI does not take.
@@ -48,12 +48,12 @@ class BuiltPrompt:
     assembled: AssemblerOutput
     prepared: Prepared
     answers: ConversationMessage
-    thread: Thread | str
+    vendor_session: ContinuedSession | str
     key: str
     shown_from: str
     fresh_bytes: int
     redacted: int
-    gathered: Mapping[str, Told]
+    gathered: Mapping[str, LayerText]
     beside: tuple[str, ...] = ()
     images: tuple[Image, ...] = ()
     unseen: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class _Asked:
     manager: ContextManager
     answers: ConversationMessage
     request: ConversationMessage
-    gathered: Mapping[str, Told]
+    gathered: Mapping[str, LayerText]
     contexts: Mapping[str, str]
     quote: Crossing
 
@@ -124,10 +124,10 @@ def build_prompt(
     """
     asked = _ask(team, member, route, manager, collector or framework_only(team))
     key = _key(asked)
-    thread = thread_for(member, route, past, key, manager, asked.answers)
+    continued = session_for(member, route, past, key, manager, asked.answers)
     fresh = _assemble(asked, None)
-    built = _assemble(asked, thread) if isinstance(thread, Thread) else fresh
-    shown = _images(asked, thread, images)
+    built = _assemble(asked, continued) if isinstance(continued, ContinuedSession) else fresh
+    shown = _images(asked, continued, images)
     slash = _slash(asked.answers, find_slash, images=bool(shown))
     prepared = _prepared(asked, built.output, exists(member), [path for path, _ in files_of(shown, scratch)], slash)
     check_limit(member, asked.kind.runner.limit, prepared.stdin)
@@ -136,7 +136,7 @@ def build_prompt(
         built.output,
         prepared,
         asked.answers,
-        thread,
+        continued,
         key,
         shown_from=built.shown_from,
         fresh_bytes=byte_length(fresh.output.prompt) + byte_length(fresh.output.system_flag or ""),
@@ -155,7 +155,9 @@ def _ask(team: Team, member: Member, route: Route, manager: ContextManager, coll
     if answers is None:
         raise UsageError("there is no message with text for anybody to answer", reading(route.target))
     request = manager.get_message(route.request)
-    gathered = collector.gather(Occasion(member, answers, text_of(answers), manager.get_team_task(), text_of(request)))
+    gathered = collector.gather(
+        LayerContext(member, answers, text_of(answers), manager.get_team_task(), text_of(request))
+    )
     kind = AGENT_TYPES[team.agent_of(member).like]
     return _Asked(
         team, member, kind, route, manager, answers, request, gathered, texts_of(gathered), Crossing(team, member)
@@ -166,7 +168,7 @@ def _key(asked: _Asked) -> str:
     """What a vendor session is bound to: the member, what runs it, and all that it is told about itself."""
     member = asked.member
     own_text = (member.system_instruction, member.instruction_file_text, asked.contexts.get(FRAMEWORK))
-    return thread_key(member, asked.team.agent_of(member), "\0".join(text or "" for text in own_text))
+    return session_key(member, asked.team.agent_of(member), "\0".join(text or "" for text in own_text))
 
 
 def _slash(answers: ConversationMessage, find: FindSlash, *, images: bool) -> Slash | None:
@@ -196,22 +198,22 @@ def _prepared(
     return prepared
 
 
-def _images(asked: _Asked, thread: Thread | str, images: ImagesOf) -> tuple[Image, ...]:
-    """The images of the message that a turn answers and of the one that it serves, but for what its thread has had."""
-    had = isinstance(thread, Thread) and _had(asked, thread)
+def _images(asked: _Asked, continued: ContinuedSession | str, images: ImagesOf) -> tuple[Image, ...]:
+    """The images of the message that a turn answers and of the one that it serves, but for what its session has had."""
+    had = isinstance(continued, ContinuedSession) and _had(asked, continued)
     ids = [asked.answers.id] if had else dict.fromkeys((asked.request.id, asked.answers.id))
     return tuple(image for message in ids for image in images(message))
 
 
-def _had(asked: _Asked, thread: Thread) -> bool:
-    """Whether the thread has been shown the request."""
+def _had(asked: _Asked, continued: ContinuedSession) -> bool:
+    """Whether the session has been shown the request."""
     request = asked.request.id
-    return request in thread.beside or not asked.manager.is_after(thread.shown_from, request)
+    return request in continued.beside or not asked.manager.is_after(continued.shown_from, request)
 
 
-def _assemble(asked: _Asked, thread: Thread | None) -> _Assembled:
+def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:
     """Raises `PromptTooLarge`."""
-    given, shown, unbroken = _given(asked, thread)
+    given, shown, unbroken = _given(asked, continued)
     try:
         assembled = asked.manager.assemble_prompt(asked.kind.name, given)
         dropped = shown[: assembled.trimmed.history_messages]
@@ -227,21 +229,21 @@ def _assemble(asked: _Asked, thread: Thread | None) -> _Assembled:
     request = (asked.request.id,) if given.request else ()
     return _Assembled(
         assembled,
-        thread.shown_from if thread and not gap else shown[begin],
+        continued.shown_from if continued and not gap else shown[begin],
         redacted=asked.quote.count((*shown[gap:], *request)),
         beside=(*shown[gap:begin], *request),
     )
 
 
-def _given(asked: _Asked, thread: Thread | None) -> tuple[AssemblerInput, tuple[str, ...], int]:
+def _given(asked: _Asked, continued: ContinuedSession | None) -> tuple[AssemblerInput, tuple[str, ...], int]:
     """The parts of the prompt, the ids of the messages in it, oldest first, and from which on there is no gap."""
     member, manager, request = asked.member, asked.manager, asked.request
-    since = thread.since if thread else None
+    since = continued.since if continued else None
     history = _with_whole(manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote), request.id)
-    had = thread is not None and _had(asked, thread)
+    had = continued is not None and _had(asked, continued)
     sessions = asked.kind.runner.sessions
-    told = thread is not None and sessions is not None and not sessions.system_each_time
-    had_before = (COMPRESSION, *((FRAMEWORK,) if told else ())) if thread else ()
+    told = continued is not None and sessions is not None and not sessions.system_each_time
+    had_before = (SUMMARY, *((FRAMEWORK,) if told else ())) if continued else ()
     given = manager.get_context_for_agent(
         member.name,
         asked.kind.name,

@@ -1,8 +1,8 @@
-"""What a member's own CLI still remembers: which vendor session a turn goes on with, or why it begins a fresh one.
+"""Whether a turn continues the vendor session of the member's last turn, or why it begins a fresh one.
 
-A thread is one vendor session of one member. It has been shown every message from `shown_from` to `shown_through`
-exactly once, and holds the member's own replies as its own words. Whatever makes that untrue breaks it: then the next
-turn is a fresh one with the full context, and its receipt says why.
+A vendor session is what a member's own CLI remembers. It has been shown every message from `shown_from` to
+`shown_through` exactly once, and it holds the member's own replies as its own words. A turn that finds this untrue
+begins a fresh session with the full context, and its receipt says why.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from teamchat.runners.events import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
-    """A vendor session that a turn goes on with.
+class ContinuedSession:
+    """A vendor session that a turn continues.
 
-    It has had every message from `shown_from` on that `since` leaves out, and those `beside`, which may be older:
-    requests, and what a summary keeps. `usage` is what its turns have used so far; `opened`: a person went on with it
-    by hand since the last one, `by_hand`: since any of them.
+    It has been shown every message from `shown_from` on that `since` leaves out. Messages in `beside` may be older:
+    requests, and what a summary keeps. `usage` is what its turns have used so far. `opened` means that a person
+    continued it by hand after its last turn, `by_hand` after any of its turns.
     """
 
     session: str
@@ -64,7 +64,7 @@ def past_of(db: Database, session: int, member: Member) -> Past:
     return Past(turn, tuple(turns), edits_of(db, session))
 
 
-def thread_key(member: Member, agent: AgentSpec, system_text: str) -> str:
+def session_key(member: Member, agent: AgentSpec, system_text: str) -> str:
     """What a vendor session is bound to: another program, model, access, folder or system text begins a fresh one."""
     bound = [
         agent.name, agent.command, member.model, member.access, member.allow, str(member.cwd), member.args,
@@ -73,10 +73,10 @@ def thread_key(member: Member, agent: AgentSpec, system_text: str) -> str:
     return hashlib.sha256(json.dumps(bound, default=list).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def thread_for(
+def session_for(
     member: Member, route: Route, past: Past, key: str, manager: ContextManager, answers: ConversationMessage
-) -> Thread | str:
-    """The thread that the turn of `route` goes on with, or why there is none."""
+) -> ContinuedSession | str:
+    """The vendor session that the turn of `route` continues, or why it begins a fresh one."""
     if member.memory == "fresh":
         return "its memory is fresh"
     if member.name != route.target:
@@ -84,7 +84,7 @@ def thread_for(
     if past.turn is None:
         return "its first turn"
     broken = _broken(past.turn, past.edits, key)
-    return broken or _thread(past.turn, past.turns, manager, answers) or "nothing was said since its last turn"
+    return broken or _continued(past.turn, past.turns, manager, answers) or "nothing was said since its last turn"
 
 
 def _broken(turn: Turn, edits: int, key: str) -> str | None:
@@ -99,15 +99,15 @@ def _broken(turn: Turn, edits: int, key: str) -> str | None:
     return None
 
 
-def _thread(
+def _continued(
     turn: Turn, turns: tuple[Turn, ...], manager: ContextManager, answers: ConversationMessage
-) -> Thread | None:
-    """None where the message to answer is one that the thread has had already."""
+) -> ContinuedSession | None:
+    """None when the session has already had the message to answer."""
     own = frozenset(done.outcome.reply for done in turns if done.outcome and done.outcome.reply)
     if answers.id in own or not manager.is_after(answers.id, turn.shown_through):
         return None
     assert turn.vendor_session is not None, turn
-    return Thread(
+    return ContinuedSession(
         session=turn.vendor_session,
         shown_from=turn.setup.shown_from or turn.shown_through,
         since=Since(turn.shown_through, own),

@@ -11,8 +11,8 @@ from itertools import islice
 
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.core.context.history import Said, text_of
-from teamchat.core.context.layers.collector import Occasion
-from teamchat.core.context.layers.experience import Experience
+from teamchat.core.context.layers.collector import LayerContext
+from teamchat.core.context.layers.lessons import LessonsLayer
 from teamchat.core.conversation.summary import ask_about, no_room
 from teamchat.core.errors import NoRecording, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
@@ -105,8 +105,8 @@ def keep_lessons(db: Database, texts: Iterable[str], session: str) -> tuple[Less
 
 def _question(of: Answering, member: Member, said: Sequence[Said]) -> str:
     """What is asked about what was `said`, below the lessons that are known: those that fit it, if they are many."""
-    occasion = Occasion(member, said[-1].message, "\n".join(one.text for one in said), of.manager.get_team_task())
-    known = Experience(of.db, min(KNOWN_TOKENS, approx_tokens(of.team.prompt_bytes) // 4))(occasion)
+    context = LayerContext(member, said[-1].message, "\n".join(one.text for one in said), of.manager.get_team_task())
+    known = LessonsLayer(of.db, min(KNOWN_TOKENS, approx_tokens(of.team.prompt_bytes) // 4))(context)
     ask = ASK.format(most=MOST, known=SAME if known else "")
     return f"{KNOWN}\n{known.text}\n\n{ask}" if known else ask
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from teamchat.assemblers.parts import COMPRESSION, AssemblerOutput, BudgetExceeded
+from teamchat.assemblers.parts import SUMMARY, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context.build import BuiltPrompt, Exists, check_limit
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import Said, text_of
-from teamchat.core.context.layers.compression import summary_told, worth_telling
 from teamchat.core.context.layers.framework import FENCE
+from teamchat.core.context.layers.summary import summary_told, worth_telling
 from teamchat.core.context.quoting import Crossing
 from teamchat.core.errors import NoRecording, PromptTooLarge, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
@@ -109,7 +109,7 @@ class Asked:
             self.assembled,
             prepared,
             answers=said[-1].message,
-            thread="its memory is fresh",
+            vendor_session="its memory is fresh",
             key="",
             shown_from=said[0].message.id,
             fresh_bytes=byte_length(text),
@@ -126,7 +126,7 @@ def ask_about(
     Over the budget the oldest messages are left out first. Raises `PromptTooLarge` when that does not help.
     """
     quote = Crossing(team, member)
-    contexts = {COMPRESSION: summary_told(so_far, team)} if so_far else {}
+    contexts = {SUMMARY: summary_told(so_far, team)} if so_far else {}
     given = manager.get_context_for_summary(said, contexts=contexts, quote=quote)
     if given.fence:
         ask += f"{FENCE} The CODE of this prompt is {given.fence}."

@@ -23,7 +23,7 @@ GENERATED = frozenset({"node_modules", "__pycache__", "venv", "site-packages", "
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class KnowledgeFile:
     """A file that may be knowledge. `name` begins as the team file has it; `stamp` changes when the file does."""
 
     path: Path
@@ -34,19 +34,19 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class FileSet:
     """The files, and how many of what kind were left out."""
 
-    files: tuple[Found, ...]
+    files: tuple[KnowledgeFile, ...]
     left_out: Mapping[str, int]
 
 
-def shelf_of(named: Mapping[str, Path]) -> Shelf:
+def find_files(named: Mapping[str, Path]) -> FileSet:
     """The files under these paths, each once, in the order of the paths and then by breadth and name.
 
     The paths are absolute and no links: one that a link has replaced since the team file was read is left out.
     """
-    files: dict[Path, Found] = {}
+    files: dict[Path, KnowledgeFile] = {}
     left_out: Counter[str] = Counter()
     size = 0
     for name, path in named.items():
@@ -60,10 +60,10 @@ def shelf_of(named: Mapping[str, Path]) -> Shelf:
             else:
                 files[found.path] = found
                 size += found.size
-    return Shelf(tuple(files.values()), left_out)
+    return FileSet(tuple(files.values()), left_out)
 
 
-def _under(name: str, path: Path, left_out: Counter[str]) -> Iterator[Found]:
+def _under(name: str, path: Path, left_out: Counter[str]) -> Iterator[KnowledgeFile]:
     try:
         if path.resolve() != path:
             left_out["links"] += 1
@@ -115,12 +115,12 @@ def _unfit(entry: os.DirEntry[str]) -> str | None:
     return None
 
 
-def _found(path: Path, name: str, about: os.stat_result) -> Found:
+def _found(path: Path, name: str, about: os.stat_result) -> KnowledgeFile:
     stamp = f"{about.st_mtime_ns} {about.st_ctime_ns} {about.st_size} {about.st_ino}"
-    return Found(path, name, about.st_size, max(about.st_mtime_ns, about.st_ctime_ns), stamp)
+    return KnowledgeFile(path, name, about.st_size, max(about.st_mtime_ns, about.st_ctime_ns), stamp)
 
 
-def read(found: Found) -> bytes | None:
+def read_file(found: KnowledgeFile) -> bytes | None:
     """The file's content; None when it cannot be read, is no regular file any more, or has grown too large."""
     try:
         # a pipe would never open, and a link that has taken the file's place may lead anywhere

@@ -20,7 +20,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.errors import StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import write_private
-from teamchat.core.knowledge.files import Found, read, text_in
+from teamchat.core.knowledge.files import KnowledgeFile, read_file, text_in
 from teamchat.core.knowledge.pieces import pieces_of
 from teamchat.core.text.words import TOKENIZER, spaced
 
@@ -55,7 +55,7 @@ class _Row(NamedTuple):
 class Hit:
     """A piece of a file; `score` is how well it fits what was searched (more is better), 0 where nothing was."""
 
-    file: Found
+    file: KnowledgeFile
     number: int
     first: int
     last: int
@@ -67,9 +67,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """The files of a shelf that have text, by their row; their whole size in bytes; what is wrong with the others."""
+    """The files of a set that have text, by their row; their whole size in bytes; what is wrong with the others."""
 
-    files: dict[int, Found]
+    files: dict[int, KnowledgeFile]
     bytes: int
     problems: tuple[str, ...]
 
@@ -160,7 +160,7 @@ class OpenIndex:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
-    def bring_up_to_date(self, files: Sequence[Found], named: Iterable[Path]) -> Indexed:
+    def bring_up_to_date(self, files: Sequence[KnowledgeFile], named: Iterable[Path]) -> Indexed:
         """Index what has changed of `files`, and forget what no longer lies under any of the `named` paths."""
         known = self._known()
         changed = [file for file in files if file.path not in known or known[file.path].stamp != file.stamp]
@@ -182,15 +182,15 @@ class OpenIndex:
         rows = self._db.execute("SELECT path, id, stamp, hash, problem FROM files")
         return {Path(os.fsdecode(path)): _Row(*rest) for path, *rest in rows}
 
-    def _index(self, file: Found) -> None:
+    def _index(self, file: KnowledgeFile) -> None:
         """In a transaction of its own: who indexes the same files at the same time waits for one, not for all."""
-        content = read(file)
+        content = read_file(file)
         digest = hashlib.sha256(content).hexdigest() if content is not None else ""
         stamp = "" if time.time_ns() - file.changed_ns < JUST_CHANGED_NS else file.stamp
         with _transaction(self._db):
             self._write(file, content, digest, stamp)
 
-    def _write(self, file: Found, content: bytes | None, digest: str, stamp: str) -> None:
+    def _write(self, file: KnowledgeFile, content: bytes | None, digest: str, stamp: str) -> None:
         select = "SELECT id, stamp, hash, problem FROM files WHERE path = ?"
         found = self._db.execute(select, (os.fsencode(file.path),)).fetchone()
         before = _Row(*found) if found else None
@@ -218,7 +218,7 @@ class OpenIndex:
             self._db.execute("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)",
                              (piece_row, heading, spaced(piece.text)))  # fmt: skip
 
-    def _forget(self, known: Mapping[Path, _Row], files: Iterable[Found], named: Sequence[Path]) -> None:
+    def _forget(self, known: Mapping[Path, _Row], files: Iterable[KnowledgeFile], named: Sequence[Path]) -> None:
         there = {file.path for file in files}
         for path, row in known.items():
             kept = path in there or (any(path.is_relative_to(root) for root in named) and path.exists())
@@ -230,7 +230,7 @@ class OpenIndex:
         self._db.execute("DELETE FROM pieces WHERE file = ?", (row,))
         self._db.execute("DELETE FROM files WHERE id = ?", (row,))
 
-    def whole(self, files: dict[int, Found]) -> list[Hit]:
+    def whole(self, files: dict[int, KnowledgeFile]) -> list[Hit]:
         """Every piece of these files, in their order."""
         rows = self._db.execute(
             """SELECT file, number, first, last, heading, bytes, text FROM pieces
@@ -241,7 +241,7 @@ class OpenIndex:
         hits = [(place[row], Hit(files[row], *rest)) for row, *rest in rows]
         return [hit for _, hit in sorted(hits, key=lambda pair: (pair[0], pair[1].number))]
 
-    def search(self, files: dict[int, Found], query: str) -> list[Hit]:
+    def search(self, files: dict[int, KnowledgeFile], query: str) -> list[Hit]:
         """The pieces of these files that fit best, the best first; a word in a heading counts twice."""
         rows = self._db.execute(
             """SELECT file, number, first, last, pieces.heading, bytes, text, -bm25(words, 2.0, 1.0) AS score

@@ -11,7 +11,7 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
-from teamchat.core.context.vendor_session import NOTHING_BEFORE, Past, Thread
+from teamchat.core.context.vendor_session import NOTHING_BEFORE, ContinuedSession, Past
 from teamchat.core.doctor.parity import without
 from teamchat.core.engine.state import Route
 from teamchat.core.receipt import Setup
@@ -70,13 +70,13 @@ def settle(
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
     inherited = outside.env
-    thread = prompt.thread if isinstance(prompt.thread, Thread) else None
+    continued = prompt.vendor_session if isinstance(prompt.vendor_session, ContinuedSession) else None
     images = {path: image.data for path, image in files_of(prompt.images, scratch)}
     job = replace(
         job_of(member, agent, inherited, scratch),
         system_text=prompt.system_text,
         budget_usd=budget_usd,
-        resumes=thread.session if thread else None,
+        resumes=continued.session if continued else None,
         images=tuple(images),
         slash=prompt.slash is not None and not prompt.slash.refused,
     )
@@ -120,7 +120,7 @@ def _setup(
 
     `changed` are the variables of its environment, `secrets` what must not be seen of its command.
     """
-    thread = prompt.thread if isinstance(prompt.thread, Thread) else None
+    continued = prompt.vendor_session if isinstance(prompt.vendor_session, ContinuedSession) else None
     return Setup(
         argv=masked(command.argv, secrets),
         env=changed,
@@ -139,9 +139,9 @@ def _setup(
         trimmed=prompt.assembled.trimmed,
         blocks=prompt.assembled.blocks,
         memory=member.memory,
-        resumes=thread.session if thread else None,
-        fresh_because=None if isinstance(prompt.thread, Thread) else prompt.thread,
-        opened=thread is not None and thread.opened,
+        resumes=continued.session if continued else None,
+        fresh_because=None if isinstance(prompt.vendor_session, ContinuedSession) else prompt.vendor_session,
+        opened=continued is not None and continued.opened,
         fresh_bytes=prompt.fresh_bytes,
         shown_from=prompt.shown_from,
         beside=prompt.beside if member.memory != "fresh" else (),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from teamchat.core.context.vendor_session import Thread, own_share
+from teamchat.core.context.vendor_session import ContinuedSession, own_share
 from teamchat.core.doctor.ledger import reports_denials
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import TimedEvent
@@ -154,10 +154,10 @@ class _Collector:
 
 def _used_before(turn: ReadyTurn) -> Usage | None:
     """What the turn's session had used: by its turns or, where a person went on with it by hand, as its CLI tells."""
-    thread, sessions = turn.prompt.thread, turn.runner.sessions
-    if not isinstance(thread, Thread) or sessions is None:
+    continued, sessions = turn.prompt.vendor_session, turn.runner.sessions
+    if not isinstance(continued, ContinuedSession) or sessions is None:
         return None
-    return (sessions.used(turn.env, thread.session) if thread.by_hand else None) or thread.usage
+    return (sessions.used(turn.env, continued.session) if continued.by_hand else None) or continued.usage
 
 
 def room_in(folder: Path) -> int | None:

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.assemblers.parts import COMPRESSION, FRAMEWORK, LAYERS, TODO, AssemblerInput, PromptContextMessage
+from teamchat.assemblers.parts import FRAMEWORK, LAYERS, SUMMARY, TODO, AssemblerInput, PromptContextMessage
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context.composer import ContextComposer
-from teamchat.core.context.layers.collector import ContextCollector, Occasion, framework_only
+from teamchat.core.context.layers.collector import ContextCollector, LayerContext, framework_only
 from teamchat.core.messages import NewMessage, Speaker
 from tests.core.fake_conversation import Stage, team_of
 
 TEAM = team_of(Path("/work"), {"max": "claude", "sarah": "codex"})
 HI = NewMessage("Hi", Speaker("kailai", "kailai", type="human")).stored_as("msg-1")
-OCCASION = Occasion(TEAM.member("max"), HI, "Hi", "Design it")
+OCCASION = LayerContext(TEAM.member("max"), HI, "Hi", "Design it")
 COMPOSER = ContextComposer(768 * 1024)
 
 
@@ -43,12 +43,12 @@ def test_a_layer_with_nothing_to_say_is_not_there(nothing: str | None) -> None:
 def test_without_sharing_only_the_framework_is_told() -> None:
     asked: list[str] = []
 
-    def source(name: str, occasion: Occasion) -> str:
-        del occasion
+    def source(name: str, context: LayerContext) -> str:
+        del context
         asked.append(name)
         return name
 
-    sources = {name: (lambda occasion, name=name: source(name, occasion)) for name in LAYERS}
+    sources = {name: (lambda context, name=name: source(name, context)) for name in LAYERS}
     assert ContextCollector(sources, share=False).collect(OCCASION) == {FRAMEWORK: FRAMEWORK}
     assert asked == [FRAMEWORK]
 
@@ -131,9 +131,9 @@ def test_a_private_system_text_reaches_its_own_member_only(tmp_path: Path) -> No
 
 
 def test_a_summary_is_a_layer_and_no_message() -> None:
-    composed = COMPOSER.compose(system_instruction=None, contexts={COMPRESSION: "summary"}, message="Hi")
+    composed = COMPOSER.compose(system_instruction=None, contexts={SUMMARY: "summary"}, message="Hi")
     assert composed.context_messages == ()
-    assert composed.contexts == {COMPRESSION: "summary"}
+    assert composed.contexts == {SUMMARY: "summary"}
 
 
 def test_the_framework_is_in_every_prompt_and_in_no_message(tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ class TestTheTurn:
         assert "SUMMARY" not in last.stdin.decode()
         assert "Reply 1." in last.stdin.decode()
 
-    def test_who_remembers_is_told_it_as_soon_as_its_thread_breaks(self, stage: Stage) -> None:
+    def test_who_remembers_is_told_it_as_soon_as_its_session_breaks(self, stage: Stage) -> None:
         stage.member("max", memory="resume")
         grow(stage, 6)
         went_on = of_max(stage)[-1]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.assemblers.parts import COMPRESSION, KNOWLEDGE, TODO, AssemblerInput
+from teamchat.assemblers.parts import KNOWLEDGE, SUMMARY, TODO, AssemblerInput
 from teamchat.core.agents import ASSEMBLERS
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.quoting import LENGTH, fence_code
@@ -76,7 +76,7 @@ def test_a_prompt_holds_exactly_what_was_said_and_by_whom(
 ) -> None:
     manager = manager_of(said)
     manager.set_team_task(task)
-    contexts = {KNOWLEDGE: file, COMPRESSION: summary}
+    contexts = {KNOWLEDGE: file, SUMMARY: summary}
     context = manager.get_context_for_agent(
         "max", form, system_instruction=instruction, request="the request", contexts=contexts
     )

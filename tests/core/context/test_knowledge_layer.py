@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from teamchat.assemblers.parts import EXPERIENCE, KNOWLEDGE
+from teamchat.assemblers.parts import KNOWLEDGE, LESSONS
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.context.layers.collector import Occasion, Told
-from teamchat.core.context.layers.knowledge import Knowledge
+from teamchat.core.context.layers.collector import LayerContext, LayerText
+from teamchat.core.context.layers.knowledge import KnowledgeLayer
 from teamchat.core.knowledge import index as indexing
-from teamchat.core.knowledge.files import Found, read
+from teamchat.core.knowledge.files import KnowledgeFile, read_file
 from teamchat.core.knowledge.index import INDEX_NAME, KnowledgeIndex
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.store.lessons import add_lesson
@@ -37,10 +37,10 @@ def know(stage: Stage, *members: str, max_tokens: int = 4000) -> None:
     stage.team = replace(stage.team, knowledge_tokens=max_tokens)
 
 
-def told(stage: Stage, text: str, *, task: str | None = None, max_tokens: int = 4000) -> Told:
-    knowledge = Knowledge(KnowledgeIndex(stage.folder / INDEX_NAME), max_tokens)
+def told(stage: Stage, text: str, *, task: str | None = None, max_tokens: int = 4000) -> LayerText:
+    knowledge = KnowledgeLayer(KnowledgeIndex(stage.folder / INDEX_NAME), max_tokens)
     message = NewMessage(text, Speaker("kailai", "kailai", type="human")).stored_as("msg-1")
-    found = knowledge(Occasion(stage.team.member("max"), message, text, task))
+    found = knowledge(LayerContext(stage.team.member("max"), message, text, task))
     assert found is not None
     return found
 
@@ -69,11 +69,11 @@ def test_what_members_know_apart_is_read_once(stage: Stage, monkeypatch: pytest.
     """Neither throws the other's files out of the index that they share."""
     reads: list[str] = []
 
-    def noted(found: Found) -> bytes | None:
+    def noted(found: KnowledgeFile) -> bytes | None:
         reads.append(found.path.name)
-        return read(found)
+        return read_file(found)
 
-    monkeypatch.setattr(indexing, "read", noted)
+    monkeypatch.setattr(indexing, "read_file", noted)
     monkeypatch.setattr(indexing, "JUST_CHANGED_NS", -(10**18))
     for name in ("max", "sarah"):
         (stage.folder / f"{name}.md").write_text(f"Known to {name}.")
@@ -99,7 +99,7 @@ def test_the_receipt_names_the_sources(stage: Stage) -> None:
     know(stage, "max")
     add_lesson(stage.db, "Run make lint", None)
     stage.send("Hi")
-    assert stage.turns[0].setup.sources == {EXPERIENCE: ("lesson 1",), KNOWLEDGE: ("docs/tokens.md",)}
+    assert stage.turns[0].setup.sources == {LESSONS: ("lesson 1",), KNOWLEDGE: ("docs/tokens.md",)}
 
 
 def test_a_layer_that_the_budget_dropped_has_no_sources(stage: Stage) -> None:

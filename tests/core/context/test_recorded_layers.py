@@ -6,10 +6,10 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from teamchat.assemblers.parts import EXPERIENCE, FRAMEWORK, KNOWLEDGE, TODO
+from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS, TODO
 from teamchat.core.cassette.format import parse_cassette
 from teamchat.core.cassette.replay import recorded_team
-from teamchat.core.context.layers.collector import ContextCollector, Occasion, Told
+from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText
 from teamchat.core.context.layers.recorded import Listening, Telling
 from teamchat.core.messages import NewMessage, Speaker
 from tests.core.fake_conversation import team_of
@@ -18,22 +18,22 @@ TEAM = team_of(Path("/work"), {"max": "claude", "sarah": "codex"})
 LIVE = ContextCollector(
     {
         FRAMEWORK: lambda _: "how",
-        KNOWLEDGE: lambda occasion: Told(f"{occasion.member.name}'s files"),
-        EXPERIENCE: lambda _: None,
+        KNOWLEDGE: lambda context: LayerText(f"{context.member.name}'s files"),
+        LESSONS: lambda _: None,
         TODO: lambda _: "what",
     }
 )
 
 
-def occasion(member: str, message: str) -> Occasion:
+def context(member: str, message: str) -> LayerContext:
     said = NewMessage("Hi", Speaker("kailai", "kailai", type="human")).stored_as(message)
-    return Occasion(TEAM.member(member), said, "Hi", None)
+    return LayerContext(TEAM.member(member), said, "Hi", None)
 
 
 def test_only_what_the_conversation_does_not_have_is_kept() -> None:
     kept: list[tuple[str, object]] = []
-    listening = Listening(LIVE, lambda occasion, layers: kept.append((occasion.member.name, layers)))
-    assert listening.collect(occasion("max", "msg-1")) == LIVE.collect(occasion("max", "msg-1"))
+    listening = Listening(LIVE, lambda context, layers: kept.append((context.member.name, layers)))
+    assert listening.collect(context("max", "msg-1")) == LIVE.collect(context("max", "msg-1"))
     assert kept == [("max", {KNOWLEDGE: "max's files"})]
 
 
@@ -41,14 +41,14 @@ def test_each_turn_is_told_its_own_again_and_nothing_of_this_machine() -> None:
     told = [
         ("max", "msg-1", {KNOWLEDGE: "first"}),
         ("max", "msg-1", {KNOWLEDGE: "second"}),  # another try
-        ("max", "msg-3", {EXPERIENCE: "a lesson"}),
+        ("max", "msg-3", {LESSONS: "a lesson"}),
     ]
     telling = Telling(LIVE, told)
     other = {FRAMEWORK: "how", TODO: "what"}
-    assert telling.collect(occasion("max", "msg-3")) == other | {EXPERIENCE: "a lesson"}
-    assert telling.collect(occasion("max", "msg-1")) == other | {KNOWLEDGE: "first"}
-    assert telling.collect(occasion("max", "msg-1")) == other | {KNOWLEDGE: "second"}
-    assert telling.collect(occasion("sarah", "msg-1")) == other
+    assert telling.collect(context("max", "msg-3")) == other | {LESSONS: "a lesson"}
+    assert telling.collect(context("max", "msg-1")) == other | {KNOWLEDGE: "first"}
+    assert telling.collect(context("max", "msg-1")) == other | {KNOWLEDGE: "second"}
+    assert telling.collect(context("sarah", "msg-1")) == other
 
 
 def test_the_paths_of_a_cassette_are_nobodys_knowledge(tmp_path: Path) -> None:

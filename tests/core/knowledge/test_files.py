@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.knowledge import files
-from teamchat.core.knowledge.files import read, shelf_of, text_in
+from teamchat.core.knowledge.files import find_files, read_file, text_in
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def docs(tmp_path: Path) -> Path:
 
 
 def names(*paths: Path) -> list[str]:
-    return [found.name for found in shelf_of({path.name: path for path in paths}).files]
+    return [found.name for found in find_files({path.name: path for path in paths}).files]
 
 
 def test_a_folder_stands_for_its_files_by_breadth_and_name(docs: Path) -> None:
@@ -31,7 +31,7 @@ def test_a_folder_stands_for_its_files_by_breadth_and_name(docs: Path) -> None:
 
 @pytest.mark.parametrize(("written", "name"), [("docs/", "docs/a.md"), ("./docs", "docs/a.md"), (".", "a.md")])
 def test_a_file_is_called_as_the_team_file_has_it(docs: Path, written: str, name: str) -> None:
-    assert shelf_of({written: docs}).files[0].name == name
+    assert find_files({written: docs}).files[0].name == name
 
 
 def test_a_file_that_is_named_twice_is_told_once(docs: Path) -> None:
@@ -46,9 +46,9 @@ def test_hidden_and_generated_folders_links_and_pipes_are_left_out_and_counted(d
     (docs / "link.md").symlink_to(docs / "a.md")
     (docs / "loop").symlink_to(docs)
     os.mkfifo(docs / "pipe")
-    shelf = shelf_of({"docs": docs})
-    assert [found.name for found in shelf.files] == ["docs/a.md", "docs/b.md", "docs/api/errors.md"]
-    assert shelf.left_out == {"hidden or generated": 4, "links": 2, "no files": 1}
+    found = find_files({"docs": docs})
+    assert [found.name for found in found.files] == ["docs/a.md", "docs/b.md", "docs/api/errors.md"]
+    assert found.left_out == {"hidden or generated": 4, "links": 2, "no files": 1}
 
 
 def test_what_is_named_itself_is_taken_even_if_hidden(docs: Path) -> None:
@@ -61,35 +61,35 @@ def test_a_link_that_has_taken_a_folders_place_is_not_followed(docs: Path) -> No
     """Trust was given to the place that the team file named when it was read."""
     docs.rename(docs.parent / "elsewhere")
     docs.symlink_to(docs.parent / "elsewhere")
-    shelf = shelf_of({"docs": docs, "api": docs / "api"})
-    assert (shelf.files, shelf.left_out) == ((), {"links": 2})
+    found = find_files({"docs": docs, "api": docs / "api"})
+    assert (found.files, found.left_out) == ((), {"links": 2})
 
 
 def test_what_is_too_large_or_too_much_is_left_out(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (docs / "large.txt").write_bytes(b"x" * (files.MAX_FILE + 1))
-    assert shelf_of({"docs": docs}).left_out == {"larger than 1 MiB": 1}
+    assert find_files({"docs": docs}).left_out == {"larger than 1 MiB": 1}
     monkeypatch.setattr(files, "MAX_FILES", 2)
-    shelf = shelf_of({"docs": docs})
-    assert [found.name for found in shelf.files] == ["docs/a.md", "docs/b.md"]
-    assert shelf.left_out == {"larger than 1 MiB": 1, "more than 2,000 files or 16 MiB": 1}
+    found = find_files({"docs": docs})
+    assert [found.name for found in found.files] == ["docs/a.md", "docs/b.md"]
+    assert found.left_out == {"larger than 1 MiB": 1, "more than 2,000 files or 16 MiB": 1}
     monkeypatch.setattr(files, "MAX_ENTRIES", 1)
-    assert shelf_of({"docs": docs}).left_out == {"more than 50,000 entries of folders": 1}
+    assert find_files({"docs": docs}).left_out == {"more than 50,000 entries of folders": 1}
 
 
 def test_what_is_gone_is_counted(docs: Path) -> None:
-    assert shelf_of({"docs": docs / "nothing"}).left_out == {"missing": 1}
+    assert find_files({"docs": docs / "nothing"}).left_out == {"missing": 1}
 
 
 def test_a_link_that_has_taken_a_files_place_is_not_read(docs: Path) -> None:
-    (found, *_) = shelf_of({"docs": docs}).files
-    assert read(found) == b"a"
+    (found, *_) = find_files({"docs": docs}).files
+    assert read_file(found) == b"a"
     found.path.unlink()
-    assert read(found) is None
+    assert read_file(found) is None
     found.path.symlink_to(docs / "b.md")
-    assert read(found) is None
+    assert read_file(found) is None
     found.path.unlink()
     os.mkfifo(found.path)
-    assert read(found) is None
+    assert read_file(found) is None
 
 
 @pytest.mark.parametrize(

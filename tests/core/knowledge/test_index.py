@@ -11,7 +11,7 @@ import pytest
 
 from teamchat.core.errors import StoreError
 from teamchat.core.knowledge import index as indexing
-from teamchat.core.knowledge.files import Found, read, shelf_of
+from teamchat.core.knowledge.files import KnowledgeFile, find_files, read_file
 from teamchat.core.knowledge.index import KnowledgeIndex
 from teamchat.core.text.words import match
 
@@ -35,11 +35,11 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that were read."""
     done: list[str] = []
 
-    def noted(found: Found) -> bytes | None:
+    def noted(found: KnowledgeFile) -> bytes | None:
         done.append(found.path.name)
-        return read(found)
+        return read_file(found)
 
-    monkeypatch.setattr(indexing, "read", noted)
+    monkeypatch.setattr(indexing, "read_file", noted)
     monkeypatch.setattr(indexing, "JUST_CHANGED_NS", -(10**18))
     return done
 
@@ -47,7 +47,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def search(index: KnowledgeIndex, folder: Path, text: str) -> list[tuple[str, str]]:
     """Names and texts of what is found."""
     with index.open() as opened:
-        indexed = opened.bring_up_to_date(shelf_of({"docs": folder}).files, [folder])
+        indexed = opened.bring_up_to_date(find_files({"docs": folder}).files, [folder])
         return [(hit.file.name, hit.text) for hit in opened.search(indexed.files, match(text) or "")]
 
 
@@ -84,17 +84,17 @@ def test_others_may_write_between_two_files_and_what_they_indexed_is_not_indexed
         (docs / name).write_text(f"Tokens in {name}\n")
         os.utime(docs / name, (OLD, OLD))
 
-    def meanwhile(found: Found) -> bytes | None:
+    def meanwhile(found: KnowledgeFile) -> bytes | None:
         with monkeypatch.context() as patch:
             patch.setattr(indexing, "BUSY_S", 0)
-            patch.setattr(indexing, "read", read)
+            patch.setattr(indexing, "read_file", read_file)
             search(index, docs, "tokens")
-        return read(found)
+        return read_file(found)
 
-    monkeypatch.setattr(indexing, "read", meanwhile)
+    monkeypatch.setattr(indexing, "read_file", meanwhile)
     assert len(search(index, docs, "tokens")) == 3
     with index.open() as opened:
-        indexed = opened.bring_up_to_date(shelf_of({"docs": docs}).files, [docs])
+        indexed = opened.bring_up_to_date(find_files({"docs": docs}).files, [docs])
         assert len(opened.whole(indexed.files)) == 3
 
 
@@ -143,7 +143,7 @@ def test_files_without_text_are_told_and_looked_at_once(index: KnowledgeIndex, d
     (docs / "b.md").write_text("token")
     for _ in range(2):
         with index.open() as opened:
-            indexed = opened.bring_up_to_date(shelf_of({"docs": docs}).files, [docs])
+            indexed = opened.bring_up_to_date(find_files({"docs": docs}).files, [docs])
         assert indexed.problems == ("not text",)
         assert [found.name for found in indexed.files.values()] == ["docs/b.md"]
     assert reads == ["a.png", "b.md"]

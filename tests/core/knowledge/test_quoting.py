@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.knowledge.excerpt import Excerpt
-from teamchat.core.knowledge.files import Found
+from teamchat.core.knowledge.files import KnowledgeFile
 from teamchat.core.knowledge.index import Hit
 from teamchat.core.knowledge.pieces import pieces_of
 from teamchat.core.knowledge.quoting import quote_best, quote_whole
@@ -19,7 +19,7 @@ TEXT = "# A\n\none\n\n# B\n\ntwo\n\n# C\n\nthree\n"
 
 def hits_of(name: str, text: str) -> list[Hit]:
     """Every piece of a file."""
-    file = Found(Path("/work") / name, name, len(text), 0, "")
+    file = KnowledgeFile(Path("/work") / name, name, len(text), 0, "")
     return [
         Hit(file, number, piece.first, piece.last, piece.heading, byte_length(piece.text), piece.text, 1.0)
         for number, piece in enumerate(pieces_of(text, markdown=True))

@@ -13,7 +13,7 @@ from teamchat.core.team.team import Member, Team
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class LayerContext:
     """What a source may know of the turn that it is asked for: `text` is the current message without its markers.
 
     `request` is so of the human message that the turn serves, which may be the same.
@@ -27,7 +27,7 @@ class Occasion:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LayerText:
     """A layer's text and what it is made of; `note` says what was left out, or why there is no text."""
 
     text: str
@@ -35,7 +35,7 @@ class Told:
     note: str | None = None
 
 
-Source = Callable[[Occasion], Told | str | None]
+Source = Callable[[LayerContext], LayerText | str | None]
 
 
 class ContextCollector:
@@ -48,21 +48,21 @@ class ContextCollector:
         names = LAYERS if share else (FRAMEWORK,)
         self._sources = {name: sources[name] for name in names if name in sources}
 
-    def collect(self, occasion: Occasion) -> dict[str, str]:
+    def collect(self, context: LayerContext) -> dict[str, str]:
         """The layers that have something to say, in the order of `LAYERS`; every key ends in `__context`."""
-        return texts_of(self.gather(occasion))
+        return texts_of(self.gather(context))
 
-    def gather(self, occasion: Occasion) -> dict[str, Told]:
+    def gather(self, context: LayerContext) -> dict[str, LayerText]:
         """What every source has to tell, and what it is made of."""
-        found = {name: source(occasion) for name, source in self._sources.items()}
-        return {name: Told(told) if isinstance(told, str) else told for name, told in found.items() if told}
+        found = {name: source(context) for name, source in self._sources.items()}
+        return {name: LayerText(told) if isinstance(told, str) else told for name, told in found.items() if told}
 
 
-def texts_of(gathered: Mapping[str, Told]) -> dict[str, str]:
+def texts_of(gathered: Mapping[str, LayerText]) -> dict[str, str]:
     """The texts of the layers that have one."""
     return {name: told.text for name, told in gathered.items() if told.text.strip()}
 
 
 def framework_only(team: Team) -> ContextCollector:
     """The layer that needs no store: who is in the team and how to hand over."""
-    return ContextCollector({FRAMEWORK: lambda occasion: framework_text(team, occasion.member)})
+    return ContextCollector({FRAMEWORK: lambda context: framework_text(team, context.member)})

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
-from teamchat.core.context.layers.collector import Occasion, Told
-from teamchat.core.knowledge.files import shelf_of
+from teamchat.core.context.layers.collector import LayerContext, LayerText
+from teamchat.core.knowledge.files import find_files
 from teamchat.core.knowledge.index import KnowledgeIndex
 from teamchat.core.knowledge.quoting import quote_best, quote_whole
 from teamchat.core.text.words import match
 
 
-class Knowledge:
+class KnowledgeLayer:
     """A source: all of the member's files where `max_tokens` hold them, else what fits message, request and task.
 
     `others` are the paths of the other members' knowledge: the index keeps what lies there, too.
@@ -23,23 +23,23 @@ class Knowledge:
     def __init__(self, index: KnowledgeIndex, max_tokens: int, others: Iterable[Path] = ()) -> None:
         self._index, self._max_bytes, self._others = index, max_tokens * BYTES_PER_TOKEN, frozenset(others)
 
-    def __call__(self, occasion: Occasion) -> Told | None:
+    def __call__(self, context: LayerContext) -> LayerText | None:
         """None for a member without knowledge. Raises `StoreError`."""
-        named = occasion.member.knowledge
+        named = context.member.knowledge
         if not named:
             return None
-        shelf = shelf_of(named)
+        found = find_files(named)
         with self._index.open() as index:
-            indexed = index.bring_up_to_date(shelf.files, self._others.union(named.values()))
-            note = _left_out(Counter(shelf.left_out) + Counter(indexed.problems))
+            indexed = index.bring_up_to_date(found.files, self._others.union(named.values()))
+            note = _left_out(Counter(found.left_out) + Counter(indexed.problems))
             if indexed.bytes <= self._max_bytes:
                 whole = quote_whole(index.whole(indexed.files), self._max_bytes)
                 if whole is not None:
-                    return Told(*whole, note)
-            query = match(occasion.text, occasion.request, occasion.task)
+                    return LayerText(*whole, note)
+            query = match(context.text, context.request, context.task)
             hits = index.search(indexed.files, query) if query else []
         text, excerpts = quote_best(hits, self._max_bytes)
-        return Told(text, excerpts, note if text else f"nothing in it fits{f'; {note}' if note else ''}")
+        return LayerText(text, excerpts, note if text else f"nothing in it fits{f'; {note}' if note else ''}")
 
 
 def _left_out(reasons: Mapping[str, int]) -> str | None:

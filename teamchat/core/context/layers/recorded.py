@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 
-from teamchat.assemblers.parts import EXPERIENCE, KNOWLEDGE
-from teamchat.core.context.layers.collector import ContextCollector, Occasion, Told, texts_of
+from teamchat.assemblers.parts import KNOWLEDGE, LESSONS
+from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, texts_of
 
-BESIDE = (EXPERIENCE, KNOWLEDGE)
+BESIDE = (LESSONS, KNOWLEDGE)
 """The layers that are not made of the conversation: a replay has neither the files nor the lessons."""
 Texts = Mapping[str, str]
 
@@ -16,12 +16,12 @@ Texts = Mapping[str, str]
 class Listening(ContextCollector):
     """Hands what another collector has gathered of these layers to `keep`."""
 
-    def __init__(self, inner: ContextCollector, keep: Callable[[Occasion, Texts], object]) -> None:
+    def __init__(self, inner: ContextCollector, keep: Callable[[LayerContext, Texts], object]) -> None:
         self._inner, self._keep = inner, keep
 
-    def gather(self, occasion: Occasion) -> dict[str, Told]:
-        gathered = self._inner.gather(occasion)
-        self._keep(occasion, {name: text for name, text in texts_of(gathered).items() if name in BESIDE})
+    def gather(self, context: LayerContext) -> dict[str, LayerText]:
+        gathered = self._inner.gather(context)
+        self._keep(context, {name: text for name, text in texts_of(gathered).items() if name in BESIDE})
         return gathered
 
 
@@ -37,8 +37,8 @@ class Telling(ContextCollector):
         for member, answers, texts in told:
             self._told[member, answers].append(texts)
 
-    def gather(self, occasion: Occasion) -> dict[str, Told]:
-        gathered = {name: told for name, told in self._inner.gather(occasion).items() if name not in BESIDE}
-        left = self._told[occasion.member.name, occasion.message.id]
+    def gather(self, context: LayerContext) -> dict[str, LayerText]:
+        gathered = {name: told for name, told in self._inner.gather(context).items() if name not in BESIDE}
+        left = self._told[context.member.name, context.message.id]
         texts = left.popleft() if len(left) > 1 else left[0] if left else {}
-        return gathered | {name: Told(text) for name, text in texts.items()}
+        return gathered | {name: LayerText(text) for name, text in texts.items()}

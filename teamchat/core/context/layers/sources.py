@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from teamchat.assemblers.parts import COMPRESSION, EXPERIENCE, FRAMEWORK, KNOWLEDGE, TODO
+from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY, TODO
 from teamchat.core.context.layers.collector import ContextCollector
-from teamchat.core.context.layers.compression import Compression
-from teamchat.core.context.layers.experience import Experience
 from teamchat.core.context.layers.framework import framework_text
-from teamchat.core.context.layers.knowledge import Knowledge
-from teamchat.core.context.layers.todo import Todos
+from teamchat.core.context.layers.knowledge import KnowledgeLayer
+from teamchat.core.context.layers.lessons import LessonsLayer
+from teamchat.core.context.layers.summary import SummaryLayer
+from teamchat.core.context.layers.todo import TodoLayer
 from teamchat.core.knowledge.index import INDEX_NAME, KnowledgeIndex
 from teamchat.core.store.database import Database
 from teamchat.core.team.team import Team
@@ -20,11 +20,11 @@ def collector_of(team: Team, db: Database, session: int) -> ContextCollector:
     everybodys = {path for member in team.members for path in member.knowledge.values()}
     return ContextCollector(
         {
-            FRAMEWORK: lambda occasion: framework_text(team, occasion.member),
-            EXPERIENCE: Experience(db, team.experience_tokens),
-            KNOWLEDGE: Knowledge(index, team.knowledge_tokens, everybodys),
-            TODO: Todos(db, session, team.redact),
-            COMPRESSION: Compression(db, session, team),
+            FRAMEWORK: lambda context: framework_text(team, context.member),
+            LESSONS: LessonsLayer(db, team.experience_tokens),
+            KNOWLEDGE: KnowledgeLayer(index, team.knowledge_tokens, everybodys),
+            TODO: TodoLayer(db, session, team.redact),
+            SUMMARY: SummaryLayer(db, session, team),
         },
         share=team.share_context,
     )

@@ -1,11 +1,11 @@
-"""The compression layer: the summary that stands for what was said before the messages that a prompt quotes."""
+"""The summary layer: the summary that stands for what was said before the messages that a prompt quotes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from teamchat.assemblers.truncation import truncate_middle
-from teamchat.core.context.layers.collector import Occasion
+from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.store.database import Database
 from teamchat.core.store.summaries import Summary, summary_before
@@ -15,15 +15,15 @@ from teamchat.core.text.redact import redact_shapes
 
 
 @dataclass(frozen=True, slots=True)
-class Compression:
+class SummaryLayer:
     """The summary that holds of what was said before the message that is answered; nothing where there is none."""
 
     db: Database
     session: int
     team: Team
 
-    def __call__(self, occasion: Occasion) -> str | None:
-        summary = summary_before(self.db, self.session, occasion.message.id)
+    def __call__(self, context: LayerContext) -> str | None:
+        summary = summary_before(self.db, self.session, context.message.id)
         return summary_told(summary, self.team) if summary else None
 
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length
-from teamchat.core.context.layers.collector import Occasion, Told
+from teamchat.core.context.layers.collector import LayerContext, LayerText
 from teamchat.core.knowledge.excerpt import Excerpt
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import Lesson, fitting_lessons, newest_lessons
 from teamchat.core.text.words import match
 
 
-class Experience:
+class LessonsLayer:
     """A source: all lessons where `max_tokens` hold them, else those that fit best, and then the newest."""
 
     def __init__(self, db: Database, max_tokens: int) -> None:
         self._db, self._max_bytes = db, max_tokens * BYTES_PER_TOKEN
 
-    def __call__(self, occasion: Occasion) -> Told | None:
+    def __call__(self, context: LayerContext) -> LayerText | None:
         """None while there is no lesson."""
         newest = newest_lessons(self._db)
         chosen = [(lesson, "all fit in") for lesson in newest]
         if _size(newest) > self._max_bytes:
-            query = match(occasion.text, occasion.request, occasion.task)
+            query = match(context.text, context.request, context.task)
             fitting = fitting_lessons(self._db, query) if query else []
             ranked = [(one, f"rank {rank}, score {one.score:.2f}") for rank, one in enumerate(fitting, 1)]
             there = {one.number for one in fitting}
@@ -31,7 +31,7 @@ class Experience:
             chosen = _within(ranked, self._max_bytes)
         chosen.sort(key=lambda pair: pair[0].number)
         excerpts = tuple(Excerpt(f"lesson {one.number}", why, byte_length(one.line)) for one, why in chosen)
-        return Told("\n".join(one.line for one, _ in chosen), excerpts) if chosen else None
+        return LayerText("\n".join(one.line for one, _ in chosen), excerpts) if chosen else None
 
 
 def _within(ranked: Iterable[tuple[Lesson, str]], room: int) -> list[tuple[Lesson, str]]:

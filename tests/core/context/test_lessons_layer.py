@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.context.layers.collector import Occasion, Told
-from teamchat.core.context.layers.experience import Experience
+from teamchat.core.context.layers.collector import LayerContext, LayerText
+from teamchat.core.context.layers.lessons import LessonsLayer
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.store.lessons import add_lesson
 from tests.core.fake_conversation import Stage, team_of
@@ -23,9 +23,9 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path, team_of(tmp_path, {"max": "claude"}))
 
 
-def told(stage: Stage, text: str, *, task: str | None = None, max_tokens: int = 500) -> Told | None:
+def told(stage: Stage, text: str, *, task: str | None = None, max_tokens: int = 500) -> LayerText | None:
     message = NewMessage(text, Speaker("kailai", "kailai", type="human")).stored_as("msg-1")
-    return Experience(stage.db, max_tokens)(Occasion(stage.team.member("max"), message, text, task))
+    return LessonsLayer(stage.db, max_tokens)(LayerContext(stage.team.member("max"), message, text, task))
 
 
 def test_there_is_no_layer_while_nothing_was_learned(stage: Stage) -> None:
