@@ -85,14 +85,24 @@ def test_a_link_leads_to_a_page_and_a_heading(page: Path) -> None:
 
 
 def without_code(page: Path) -> str:
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    return re.sub(r"`[^`\n]*`", "", text)
+    return re.sub(r"`[^`\n]*`", "", without_blocks(page))
+
+
+def without_blocks(page: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link can name of a page: its headings, as the project page and the site write them."""
+    """What a link can name of a page: the headings that the project page and the site write alike."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return {slug for slug in slugs if slug == re.sub("-+", "-", slug)}
+
+
+@pytest.mark.parametrize("page", [*DOCS.glob("*.md"), *DOCS.glob("howto/*.md"), ROOT / "README.md"], ids=relative)
+def test_a_page_of_the_manual_is_named_by_a_link(page: Path) -> None:
+    """Which works on the project page, in the site and in an editor."""
+    assert re.findall(r"docs/[\w/-]+\.md", LINK.sub("", without_blocks(page))) == []
 
 
 def test_the_manual_lists_every_page() -> None:
