@@ -1,6 +1,6 @@
 """docs/teamchat.schema.json and the tables of docs/team-file.md, from the models that read a team file.
 
-A key's description is the docstring below it in the models' module.
+A key's description is the docstring below it in the models' module. `{agents}` there stands for the built-in agents.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from teamchat.core.agents import CLIS
 from teamchat.core.team import schema as model
 
 TABLES = {  # how a reader knows a table, by the model that reads it
@@ -22,6 +23,7 @@ TABLES = {  # how a reader knows a table, by the model that reads it
     "AgentTable": "[agents.NAME]",
 }
 
+AGENTS = ", ".join(f"`{row.name}`" for row in CLIS)
 WORDS = {"array": "list of {}", "object": "table of {}", "integer": "whole number", "boolean": "`true`, `false`"}
 
 
@@ -58,7 +60,7 @@ def documented(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
     for field, below in zip(node.body, node.body[1:], strict=False):
         match field, below:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                yield name, " ".join(text.split())
+                yield name, " ".join(text.split()).replace("{agents}", AGENTS)
 
 
 def without_nulls(part: Any) -> Any:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import engine
 
-from teamchat.runners.environment import KEYS
+from teamchat.core.agents import CLIS
 from tests import forks
 from tests.program import ROOT
 
@@ -93,7 +93,7 @@ def world(
 
     Tests of the real CLIs build their own world, and need the machine's npm for it.
     """
-    for name in (*USERS_OWN, *(key for keys in KEYS.values() for key in keys)):
+    for name in (*USERS_OWN, *(key for row in CLIS for key in row.keys)):
         monkeypatch.delenv(name, raising=False)
     world = next(worlds)
     world.mkdir()

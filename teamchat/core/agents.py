@@ -1,45 +1,170 @@
-"""The one table of agent types: who assembles its prompt and who runs it.
+"""The one table of agent types.
 
-Adding an agent type is a folder in `runners`, a row here and one in the contract tests.
+Adding an agent type is a folder in `runners` and a row here: names, keys, install hints, the values of `like` and the
+list of `doctor --offline` follow from the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, PLAIN_TEXT
 from teamchat.assemblers.parts import Assembler
-from teamchat.core.agent_types import Like
-from teamchat.runners.base import Runner
-from teamchat.runners.claude.runner import ClaudeRunner
-from teamchat.runners.codex.runner import CodexRunner
-from teamchat.runners.gemini.runner import GeminiRunner
-from teamchat.runners.pipe import PipeRunner
-from teamchat.runners.terminal.runner import TerminalRunner
+from teamchat.runners.base import Runner, Vendor
+
+if TYPE_CHECKING:
+    from teamchat.runners.selftest import SelfTest
+
+
+def _claude() -> Runner:
+    from teamchat.runners.claude.runner import ClaudeRunner
+
+    return ClaudeRunner()
+
+
+def _codex() -> Runner:
+    from teamchat.runners.codex.runner import CodexRunner
+
+    return CodexRunner()
+
+
+def _gemini() -> Runner:
+    from teamchat.runners.gemini.runner import GeminiRunner
+
+    return GeminiRunner()
+
+
+def _pipe() -> Runner:
+    from teamchat.runners.pipe import PipeRunner
+
+    return PipeRunner()
+
+
+def _terminal() -> Runner:
+    from teamchat.runners.terminal.runner import TerminalRunner
+
+    return TerminalRunner()
 
 
 @dataclass(frozen=True, slots=True)
 class AgentType:
-    """How a kind of agent is spoken to and run. The runner knows its input limit, its keys and how it is stopped."""
+    """How a kind of agent is called, spoken to and run. The runner knows its input limit and how it is stopped.
 
+    A team file writes `name` or `full_name`. For the CLI of a vendor `name` is also its program, its `Runner.vendor`
+    and its folder in `runners`.
+
+    `load` imports the runner, which only those pay for who have such an agent. `package` is the npm package of a
+    vendor's CLI, `tested_version` the one whose behaviour the runner knows. `keys` are the variables with the vendor's
+    keys. `help` are the arguments that print the options of its turns. `files_that_run` are files of a project that
+    make the CLI run something, `*` for any name. `reports_cost`: its turns say what they cost. `takes_allow`: the
+    commands that it may run can be named.
+    """
+
+    name: str
     assembler: Assembler
-    runner: Runner
+    load: Callable[[], Runner]
+    package: str | None = None
+    tested_version: str | None = None
+    keys: frozenset[str] = frozenset()
+    help: tuple[str, ...] = ("--help",)
+    files_that_run: tuple[str, ...] = ()
+    reports_cost: bool = False
+    takes_allow: bool = True
 
     @property
-    def name(self) -> str:
+    def full_name(self) -> str:
         """The full name of the agent type, such as `claude-code`."""
         return self.assembler.get_agent_type()
 
+    @property
+    def runner(self) -> Runner:
+        """The one runner of this type."""
+        return _loaded(self.load)
 
-AGENT_TYPES: Mapping[Like, AgentType] = MappingProxyType(
-    {
-        "claude": AgentType(CLAUDE, ClaudeRunner()),
-        "codex": AgentType(CODEX, CodexRunner()),
-        "gemini": AgentType(GEMINI, GeminiRunner()),
-        "plain": AgentType(PLAIN_TEXT, PipeRunner()),
-        "terminal": AgentType(PLAIN_TEXT, TerminalRunner()),
-    }
+    @property
+    def install(self) -> str:
+        """The command that installs its program."""
+        return f"npm install -g {self.package}"
+
+    @property
+    def self_test(self) -> SelfTest:
+        """What `doctor --offline` proves the CLI with; nothing else has to import it."""
+        test: SelfTest = import_module(f"teamchat.runners.{self.name}.selftest").SELF_TEST
+        return test
+
+
+@cache
+def _loaded(load: Callable[[], Runner]) -> Runner:
+    return load()
+
+
+_ROWS = (
+    AgentType("plain", PLAIN_TEXT, _pipe),
+    AgentType(
+        "claude",
+        CLAUDE,
+        _claude,
+        package="@anthropic-ai/claude-code",
+        tested_version="2.1.330",
+        keys=frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}),
+        files_that_run=(
+            *(".claude/settings.json", ".claude/settings.local.json", ".claude/scheduled_tasks.json", ".mcp.json"),
+            *(".claude/agents/*", ".claude/commands/*", ".claude/hooks/*", ".claude/skills/*/*"),
+        ),
+        reports_cost=True,
+    ),
+    AgentType(
+        "codex",
+        CODEX,
+        _codex,
+        package="@openai/codex",
+        tested_version="0.169.0",
+        keys=frozenset({"OPENAI_API_KEY", "CODEX_API_KEY"}),
+        help=("exec", "--help"),
+        files_that_run=(
+            *(".codex/config.toml", ".codex/hooks.json", ".codex/prompts/*", ".codex/rules/*", ".agents/skills/*/*"),
+        ),
+        takes_allow=False,  # it runs any command, in its sandbox
+    ),
+    AgentType(
+        "gemini",
+        GEMINI,
+        _gemini,
+        package="@google/gemini-cli",
+        tested_version="0.61.0",
+        keys=frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
+        files_that_run=(
+            *(".gemini/settings.json", ".gemini/.env", ".gemini/commands/*", ".gemini/policies/*"),
+            ".gemini/extensions/*/*",
+        ),
+    ),
+    AgentType("terminal", PLAIN_TEXT, _terminal),
 )
-ASSEMBLERS: Mapping[str, Assembler] = MappingProxyType({row.name: row.assembler for row in AGENT_TYPES.values()})
+AGENT_TYPES: Mapping[str, AgentType] = MappingProxyType({row.name: row for row in _ROWS})
+CLIS = tuple(row for row in _ROWS if row.package)
+"""The CLIs of vendors, which a team file may use without an `[agents]` table."""
+ASSEMBLERS: Mapping[str, Assembler] = MappingProxyType({row.full_name: row.assembler for row in _ROWS})
+_FULL_NAMES = {word: row.full_name for row in CLIS for word in (row.name, row.full_name)}
+
+if TYPE_CHECKING:
+    Like: TypeAlias = str
+else:
+    Like = Literal[tuple(AGENT_TYPES)]
+"""What a program's prompts and output are like, the name of a row; a team file writes it as `like`."""
+
+
+def normalize_agent_type(name: str) -> str:
+    """The full name of a known agent type, whatever its case; any other name as it was written."""
+    return _FULL_NAMES.get(name.lower(), name)
+
+
+def foreign_keys(vendor: Vendor | None) -> frozenset[str]:
+    """The keys of the other vendors, which an agent of this one is not given; None is a pipe agent: it loses none."""
+    if vendor is None:
+        return frozenset()
+    return frozenset().union(*(row.keys for row in CLIS)) - AGENT_TYPES[vendor].keys

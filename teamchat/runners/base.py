@@ -10,13 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from teamchat.runners.events import AgentEvent, Failure, Usage
 
 Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]
-Vendor = Literal["claude", "codex", "gemini"]
+Vendor: TypeAlias = str
+"""Who makes a CLI, by the name of its row in `core/agents.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,16 +238,13 @@ class Login:
 class Runner(Protocol):
     """How one kind of agent CLI is run.
 
-    `vendor` names whose keys it may see (None: a pipe agent, which loses none). `package` is its npm package.
-    `tested_version` is the one whose behaviour the runner knows. `stall_s` is the default stall clock.
+    `vendor` names whose keys it may see (None: a pipe agent, which loses none). `stall_s` is the default stall clock.
     `reports_denials`: no denial seen means that there was none, in a version that the ledger knows for it; else the
     receipt says unknown. `sessions` None: it has none, so every turn is a fresh one. `images` None: it
     takes none. `slash` None: it has no custom commands that can be called.
     """
 
     vendor: Vendor | None
-    package: str | None
-    tested_version: str | None
     limit: Limit | None
     stop: StopRule
     stall_s: float
@@ -281,6 +279,14 @@ class Runner(Protocol):
 
         It names the user's MCP servers where all of them start; named ones stand with what the member may use.
         """
+        ...
+
+    def lacks(self, job: Job) -> tuple[str, ...]:
+        """What of its project a member goes without that the plain CLI has."""
+        ...
+
+    def settings_files(self, job: Job) -> tuple[Path, ...]:
+        """The JSON files without which it does not start if they cannot be read."""
         ...
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:

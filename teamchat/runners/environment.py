@@ -9,15 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
-KEYS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "claude": frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}),
-        "codex": frozenset({"OPENAI_API_KEY", "CODEX_API_KEY"}),
-        "gemini": frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
-    }
-)
 USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # of what a command asks for
 BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # with the member's own value in what is asked for
 
@@ -33,21 +25,20 @@ _SECRET_VALUE = re.compile(r"://[^/\s@]+@")  # a password inside an address
 
 def environment(
     inherited: Mapping[str, str],
-    vendor: str | None,
+    foreign: Collection[str],
     *,
     keep: Collection[str],
     add: Mapping[str, str],
     command_env: Mapping[str, str],
     tmpdir: Path | None = None,
 ) -> dict[str, str]:
-    """What an agent of `vendor` is started with; None is a pipe agent, which loses no key.
+    """What an agent is started with: without the keys of other vendors that `foreign` names, but for those of `keep`.
 
-    `keep` names keys of other vendors that it may see. `add` is the team file's, and rules over all but what a command
+    `add` is the team file's, and rules over all but what a command
     has built on it and `CLAUDECODE`, which always goes: with it an agent takes itself for the child of another one. An
     empty one of `HOMES` goes, too. No `tmpdir`: the user's own stays.
     """
-    others = frozenset().union(*(keys for name, keys in KEYS.items() if name != vendor)) if vendor else frozenset()
-    result = {name: value for name, value in inherited.items() if name not in others or name in keep}
+    result = {name: value for name, value in inherited.items() if name not in foreign or name in keep}
     result |= {name: value for name, value in command_env.items() if name not in USERS_OWN_WINS or name not in result}
     result |= {**({"TMPDIR": str(tmpdir)} if tmpdir else {}), **add}
     result |= {name: value for name, value in command_env.items() if name in BUILT_ON_THE_MEMBERS}

@@ -64,8 +64,6 @@ class PipeOutput:
 
 class PipeRunner:
     vendor: Vendor | None = None
-    package: str | None = None
-    tested_version: str | None = None
     limit: Limit | None = None
     stop = StopRule()
     stall_s: float = 300.0
@@ -91,6 +89,12 @@ class PipeRunner:
 
     def reads_note(self, job: Job) -> str:  # noqa: ARG002 (nothing is known of it)
         return "its prompt, and whatever the program reads by itself"
+
+    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (nothing)
+        return ()
+
+    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (none)
+        return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (nothing is known of it)
         return ()

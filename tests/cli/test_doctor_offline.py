@@ -21,7 +21,6 @@ from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.ledger import newest_proven
 from teamchat.core.doctor.scripted.server import ModelServer
 from teamchat.core.doctor.selftest.bench import Stand, furnished
-from teamchat.core.doctor.selftest.event_names import SHAPES
 from teamchat.core.doctor.selftest.findings import stays
 from teamchat.core.doctor.selftest.prove import prove
 from teamchat.core.errors import ExitCode
@@ -76,7 +75,7 @@ def test_clis_that_behave_hold_in_every_row(put: Put, world: Path) -> None:
     assert ran.code == 0, ran.out
     for vendor in VENDORS:
         assert states(rows, vendor) == dict.fromkeys(OF[vendor], "ok"), ran.out
-        assert rows[vendor, "events"]["value"].split() == list(SHAPES[vendor].needed)
+        assert rows[vendor, "events"]["value"].split() == list(AGENT_TYPES[vendor].self_test.needed_events)
     assert rows["claude", "stdin"]["value"] == "2700000 characters"
     assert sorted(world.rglob("*")) == before, "something was left behind"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
-from teamchat.core.agent_types import Like
+from teamchat.core.agents import Like
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.messages import ConversationMessage

@@ -21,14 +21,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast, get_args
 
-from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.doctor.scripted.home import environment as home_for
 from teamchat.runners.base import Vendor
 
 Versions = Mapping[Vendor, str]
-VENDORS: tuple[Vendor, ...] = get_args(Vendor)
+VENDORS: tuple[Vendor, ...] = tuple(row.name for row in CLIS)
 PINNED: Versions = {"claude": "2.1.330", "codex": "0.169.0", "gemini": "0.61.0"}
 CACHE = Path(os.environ.get("TEAMCHAT_REAL_CACHE") or Path.home() / ".cache" / "teamchat-real")
 INSTALL_TIMEOUT_S = 600
@@ -49,7 +48,7 @@ def parsed(words: Sequence[str]) -> Versions:
     pairs = [word.partition("=")[::2] for word in words]
     if unknown := [name for name, _ in pairs if name not in VENDORS]:
         raise ValueError(f"no CLI is called {unknown[0]!r}")
-    return {cast("Vendor", name): version for name, version in pairs}
+    return dict(pairs)
 
 
 def in_words(versions: Versions) -> str:
@@ -87,7 +86,7 @@ def _installed(name: Vendor, version: str) -> Path:
 
 
 def _package(name: Vendor) -> str:
-    package = AGENT_TYPES[name].runner.package
+    package = AGENT_TYPES[name].package
     assert package
     return package
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.parity import ROWS, Held, Mode, parity
 from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import ModelServer, tool_results
-from teamchat.core.doctor.selftest.scripts import running, writing
 from teamchat.runners.base import Vendor
 from teamchat.runners.scripted import Reply, Request, ToolUse
 from tests.leftovers import marked
@@ -164,8 +164,8 @@ def _everything(vendor: Vendor, place: Place, url: str) -> Iterator[Reply]:
     """A model that tries everything, one thing after another."""
     ping = f"python3 -c \"import urllib.request as u; u.urlopen('{url}/v1/models?parity')\""
     for command in ("git log --format=%s", "python3 -c \"open('ran','w')\"", RULE, "./theirs.sh", ping):
-        yield Reply(tools=(running(vendor, command),))
-    yield Reply(tools=(writing(vendor, place.cwd / "edited"),))
+        yield Reply(tools=(AGENT_TYPES[vendor].self_test.running(command),))
+    yield Reply(tools=(AGENT_TYPES[vendor].self_test.writing(place.cwd / "edited"),))
     for file in (place.cwd / "sub" / "note.txt", place.outside / "note.txt"):
         read: dict[Vendor, ToolUse] = {
             "claude": ToolUse("Read", {"file_path": str(file)}),

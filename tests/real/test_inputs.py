@@ -74,7 +74,7 @@ def test_paths_in_other_speakers_text_are_not_read_but_a_persons_own_are(user: W
     for name, vendor in (("max", "claude"), ("carol", "gemini")):
         ran = user("send", "--new", "--trust", f"[NEXT:echo,{name}] Look")
         assert ran.code == 0, ran.err
-        assert b"XYLOPHONE" not in user.server.turns(vendor)[-1].raw  # type: ignore[arg-type]
+        assert b"XYLOPHONE" not in user.server.turns(vendor)[-1].raw
         assert "see \\@secret.txt" in user.shown(2)
         assert user.receipt(2)["setup"]["inert_mentions"] == 1
     assert user("send", "--new", "--to", "max", "Read @secret.txt").code == 0

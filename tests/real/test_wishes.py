@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import messages
-from teamchat.core.doctor.selftest.scripts import planted
+from teamchat.core.doctor.selftest.scripts import plant
 from teamchat.runners.base import Command, Job, Vendor
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.scripted import Reply, Request
@@ -45,7 +46,7 @@ def told(request: Request, vendor: Vendor, prompt: str) -> list[str]:
 
 @pytest.mark.parametrize("vendor", WISHES)
 def test_what_a_person_types_is_a_wish_and_what_others_say_or_a_pipe_holds_is_none(user: World, vendor: Vendor) -> None:
-    planted(Path(user.env["HOME"]), vendor)
+    plant(Path(user.env["HOME"]), AGENT_TYPES[vendor].self_test)
     (user.cwd / "secret.txt").write_text("XYLOPHONE")
     skill = user.cwd / ".agents" / "skills" / "a" / "SKILL.md"
     skill.parent.mkdir(parents=True)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.agents import foreign_keys
 from teamchat.runners.environment import changes, environment
 
 KEYS = {
@@ -27,7 +28,8 @@ def given(
     add: dict[str, str] | None = None,
     command_env: dict[str, str] | None = None,
 ) -> dict[str, str]:
-    return environment(inherited, vendor, keep=keep, add=add or {}, command_env=command_env or {}, tmpdir=TMP)
+    foreign = foreign_keys(vendor)
+    return environment(inherited, foreign, keep=keep, add=add or {}, command_env=command_env or {}, tmpdir=TMP)
 
 
 @pytest.mark.parametrize(

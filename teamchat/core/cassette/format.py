@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from teamchat.core.agent_types import Like
+from teamchat.core.agents import Like
 from teamchat.core.cassette.team import RecordedTeam
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode

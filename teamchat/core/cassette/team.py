@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from teamchat.core.agent_types import normalize_agent_type
+from teamchat.core.agents import normalize_agent_type
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.team import MOST, AgentSpec, Limits, Member, Team
 

@@ -215,11 +215,11 @@ def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:
     """Raises `PromptTooLarge`."""
     given, shown, unbroken = _given(asked, continued)
     try:
-        assembled = asked.manager.assemble_prompt(asked.kind.name, given)
+        assembled = asked.manager.assemble_prompt(asked.kind.full_name, given)
         dropped = shown[: assembled.trimmed.history_messages]
         if asked.request.id in dropped:  # the budget took it out with the history
             given = replace(given, request=asked.request_text)
-            assembled = asked.manager.assemble_prompt(asked.kind.name, given)
+            assembled = asked.manager.assemble_prompt(asked.kind.full_name, given)
     except BudgetExceeded as error:
         raise PromptTooLarge(
             f"{asked.member.name}: {error}; shorten the task or the instructions, or raise it in the team file"
@@ -246,7 +246,7 @@ def _given(asked: _Asked, continued: ContinuedSession | None) -> tuple[Assembler
     had_before = (SUMMARY, *((FRAMEWORK,) if told else ())) if continued else ()
     given = manager.get_context_for_agent(
         member.name,
-        asked.kind.name,
+        asked.kind.full_name,
         system_instruction=None if told else member.system_instruction,
         instruction_file_text=None if told else member.instruction_file_text,
         contexts={name: text for name, text in asked.contexts.items() if name not in had_before},

@@ -9,8 +9,7 @@ from dataclasses import replace
 from teamchat.assemblers.formats import PLAIN_TEXT
 from teamchat.assemblers.parts import Assembler, AssemblerInput, AssemblerOutput
 from teamchat.assemblers.truncation import TruncationPolicy, byte_length, truncate_end
-from teamchat.core.agent_types import normalize_agent_type
-from teamchat.core.agents import ASSEMBLERS
+from teamchat.core.agents import ASSEMBLERS, normalize_agent_type
 from teamchat.core.context.composer import ContextComposer
 from teamchat.core.context.history import (
     Context,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from teamchat.assemblers.sections import closing
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import text_of
@@ -24,6 +24,7 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Member, Team
+from teamchat.runners.untrusted_json import listed
 
 
 def check_entry(
@@ -70,7 +71,8 @@ def check_images(team: Team, member: Member, images: Sequence[Image]) -> None:
     """Raise `UsageError` where the member's CLI takes no images."""
     if images and member.type == "ai" and AGENT_TYPES[team.agent_of(member).like].runner.images is None:
         names = ", ".join(image.name for image in images)
-        raise UsageError(f"{member.name}'s CLI takes no images ({names}): only claude, codex and gemini do")
+        clis = listed(*(row.name for row in CLIS if row.runner.images))
+        raise UsageError(f"{member.name}'s CLI takes no images ({names}): only {clis} do")
 
 
 def check_room(team: Team, member: Member, message: ConversationMessage, task: str | None, *, cut: bool) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.agents import AGENT_TYPES, foreign_keys
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
@@ -48,9 +48,8 @@ def opening(db: Database, session: Session, team: Team, name: str, inherited: Ma
     turn = next((turn for turn in turns_of_member(db, session.id, member.name) if _left(turn, member, agent)), None)
     if turn is None or turn.vendor_session is None:
         raise _none(member, session)
-    env = environment(
-        inherited, runner.vendor, keep=member.env_keep, add=member.env, command_env={"PWD": str(member.cwd)}
-    )
+    foreign, pwd = foreign_keys(runner.vendor), {"PWD": str(member.cwd)}
+    env = environment(inherited, foreign, keep=member.env_keep, add=member.env, command_env=pwd)
     program, *words = agent.command
     model = ("--model", member.model) if member.model else ()  # all three CLIs call it so
     argv = (need_program(member, program, env), *words, *runner.sessions.open(turn.vendor_session), *model)

@@ -130,7 +130,7 @@ def ask_about(
     given = manager.get_context_for_summary(said, contexts=contexts, quote=quote)
     if given.fence:
         ask += f"{FENCE} The CODE of this prompt is {given.fence}."
-    kind = AGENT_TYPES[team.agent_of(member).like].name
+    kind = AGENT_TYPES[team.agent_of(member).like].full_name
     try:
         assembled = manager.assemble_prompt(kind, replace(given, turn_note=ask))
     except BudgetExceeded as error:

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 
+from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import ANSWER_S, Ask
 from teamchat.core.text.secret_words import masked
-from teamchat.runners.base import Runner, Vendor
+from teamchat.runners.base import Runner
 from teamchat.runners.process.running import SpawnFailed
 
-HELP: Mapping[Vendor, tuple[str, ...]] = {"codex": ("exec", "--help")}
-"""How a CLI is asked for the options of its turns, where that is not by `--help` alone."""
 _OPTION = re.compile(r"--[A-Za-z][\w-]*|-[A-Za-z]")
 _REFUSED = re.compile(
     r"unknown (?:option|argument)|unexpected argument|invalid (?:value|choice|values)|argument '.*' is invalid|"
@@ -33,7 +32,7 @@ def check_arguments(
     options = list(dict.fromkeys(_options(args)))
     if not options or runner.vendor is None:
         return None
-    words = HELP.get(runner.vendor, ("--help",))
+    words = AGENT_TYPES[runner.vendor].help
     typed = " ".join((Path(program).name, *words))
     try:
         code, said = ask((str(Path(program).absolute()), *words), env, folder, ANSWER_S)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.agents import AGENT_TYPES, foreign_keys
 from teamchat.core.doctor.arguments import check_arguments
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import Ask, check_version
@@ -20,7 +20,6 @@ from teamchat.core.team.tools import may, need_tools
 from teamchat.runners.base import Runner
 from teamchat.runners.commented_json import broken
 from teamchat.runners.environment import environment
-from teamchat.runners.homes import gemini_folder
 
 CAN_NOT_RUN = ExitCode.AGENT_UNAVAILABLE
 
@@ -53,7 +52,8 @@ def _post(team: Team, member: Member, inherited: Mapping[str, str]) -> _Post:
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
     tmpdir = Path(tempfile.gettempdir())
-    env = environment(inherited, runner.vendor, keep=member.env_keep, add=member.env, command_env={}, tmpdir=tmpdir)
+    foreign = foreign_keys(runner.vendor)
+    env = environment(inherited, foreign, keep=member.env_keep, add=member.env, command_env={}, tmpdir=tmpdir)
     return _Post(member, agent, runner, env, find_program(agent.command[0], env))
 
 
@@ -79,14 +79,12 @@ def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str
 
 
 def _settings(post: _Post) -> Iterator[Check]:
-    """The settings files for which Gemini does not start; Codex's configuration is part of its login."""
-    if post.runner.vendor != "gemini":
-        return
-    member = post.member
-    folders = [gemini_folder(post.env), *([member.cwd / ".gemini"] if member.project_settings else [])]
-    for file in (folder / "settings.json" for folder in folders):
+    """The settings files for which a CLI does not start; Codex's configuration is part of its login."""
+    for file in post.runner.settings_files(job_of(post.member, post.agent, post.env)):
         if why := broken(file):
-            yield Check(member.name, "settings", "failed", f"{file} cannot be read: {why}", str(file), code=CAN_NOT_RUN)
+            yield Check(
+                post.member.name, "settings", "failed", f"{file} cannot be read: {why}", str(file), code=CAN_NOT_RUN
+            )
 
 
 def _login(post: _Post) -> Iterator[Check]:

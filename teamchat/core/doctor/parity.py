@@ -6,7 +6,7 @@ The plain CLI is one whose user says yes to whatever it asks, in a folder that t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -14,8 +14,7 @@ from typing import Literal
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.team.team import AgentSpec
-from teamchat.runners.base import Access, Job, Runner, Vendor
-from teamchat.runners.claude.project import shows
+from teamchat.runners.base import Access, Job, Vendor
 
 Mode = Literal["plain", "read", "edit", "full"]
 Held = Mapping[str, Mapping[Mode, bool]]
@@ -93,17 +92,12 @@ def without(agent: AgentSpec, job: Job) -> tuple[str, ...]:
     if runner.vendor is None or agent.command != (runner.vendor,):
         return ()
     given = {"git": job.git is not None, "web-search": job.web}
-    lost = (word for row, word in TOLD.items() if _lost(runner.vendor, row, job.access) and not given.get(row))
+    lost = (word for name, word in TOLD.items() if _lost(runner.vendor, name, job.access) and not given.get(name))
     servers = [name for name in runner.servers(job.cwd, job.env) if job.servers is not None and name not in job.servers]
     counted = f"MCP ({len(servers)} server{'s' * (len(servers) != 1)})"
-    return (*lost, *([counted] if servers else ()), *_of_project(job, runner))
+    return (*lost, *([counted] if servers else ()), *runner.lacks(job))
 
 
 def _lost(vendor: Vendor, row: str, access: Access) -> bool:
     held = parity()[vendor][row]
     return held["plain"] and not held[access]
-
-
-def _of_project(job: Job, runner: Runner) -> Iterator[str]:
-    if runner.vendor == "claude" and not (job.project_settings or shows(job)):
-        yield "the project's instructions (except CLAUDE.md of its folder), skills and subagents"

@@ -8,12 +8,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from teamchat.core.agent_types import normalize_agent_type
+from teamchat.core.agents import AGENT_TYPES, CLIS, normalize_agent_type
 from teamchat.core.routing.names import fold
 from teamchat.core.team.problems import Mistake, nearest
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
 from teamchat.runners.base import Terminal
 from teamchat.runners.regular_files import LARGEST, read_regular
+from teamchat.runners.untrusted_json import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from teamchat.runners.base import Memory
 
 _OF_A_HUMAN = {"name", "type", "title"}
-_WITHOUT_TOOLS = {"plain", "terminal"}
 _TOOLS = ("web", "mcp", "git")
 _OF_A_TERMINAL = {"prompt_pattern", "submit", "exit"}
 
@@ -175,15 +175,14 @@ def _member(
 
 def _memory(table: MemberTable, agent: AgentSpec, where: str) -> Memory:
     """As written, where the agent's CLI has it; by default a member that may edit remembers what it has read."""
-    from teamchat.core.agents import AGENT_TYPES
-
     sessions = AGENT_TYPES[agent.like].runner.sessions
     if table.memory is None:
         return "fresh" if sessions is None or table.access == "read" else "resume"
     if table.memory != "fresh" and sessions is None:
         raise Mistake(f'{where}: memory: agent {agent.name!r} has no sessions to go on with, expected "fresh"')
     if table.memory == "live" and sessions and not sessions.live:
-        raise Mistake(f'{where}: memory: "live" is only for claude, expected "fresh" or "resume"')
+        live = listed(*(row.name for row in CLIS if row.runner.sessions and row.runner.sessions.live))
+        raise Mistake(f'{where}: memory: "live" is only for {live}, expected "fresh" or "resume"')
     return table.memory
 
 
@@ -197,8 +196,9 @@ def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str)
 
 def _check_tools(table: MemberTable, agent: AgentSpec, where: str) -> None:
     """Only to an agent CLI can tools be given."""
-    if agent.like in _WITHOUT_TOOLS and (asked := [key for key in _TOOLS if getattr(table, key)]):
-        raise Mistake(f"{where}: {asked[0]}: expected only for claude, codex and gemini, not for {agent.name}")
+    if AGENT_TYPES[agent.like] not in CLIS and (asked := [key for key in _TOOLS if getattr(table, key)]):
+        clis = listed(*(row.name for row in CLIS))
+        raise Mistake(f"{where}: {asked[0]}: expected only for {clis}, not for {agent.name}")
 
 
 def _instruction(written: str | None, folder: Path, where: str) -> tuple[Path | None, str | None]:
@@ -269,7 +269,8 @@ def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, 
     """Only Claude reports what a turn cost; a limit that cannot be kept for every member is refused."""
     if table.cost_usd is not None:
         for member in members:
-            if member.agent is not None and agents[normalize_agent_type(member.agent)].like != "claude":
+            agent = agents[normalize_agent_type(member.agent)] if member.agent is not None else None
+            if agent and not AGENT_TYPES[agent.like].reports_cost:
                 silent = f"member {member.name!r} ({member.agent}) reports none"
                 raise Mistake(f"team.limits: cost_usd: expected only where every member reports its cost; {silent}")
     return Limits(table.turns, table.minutes, table.tokens, table.cost_usd, table.similarity, table.rounds)

@@ -12,6 +12,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Literal
 
+from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.errors import AgentMissing, UsageError
 from teamchat.core.routing.names import valid_name
 from teamchat.core.team.find import FILE_NAME, Which
@@ -129,10 +130,10 @@ def _member(seat: Seat, agent: str, *, first: bool, git: bool) -> str:
 
 
 def _access(seat: Seat, agent: str, taught: str | None) -> list[Row]:
-    """Nothing where it could not be enforced. Codex needs no `allow`: it runs any command, in its sandbox."""
+    """Nothing where it could not be enforced, and no `allow` where the CLI takes none."""
     if agent not in INSTALL:
         return []
-    allow = seat.access == "edit" and agent != "codex"
+    allow = seat.access == "edit" and AGENT_TYPES[agent].takes_allow
     more = [('# allow = ["pytest"]', "commands it may run; then: teamchat trust")] if allow else []
     return [(_key("access", seat.access), taught), *more]
 

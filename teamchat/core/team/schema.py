@@ -8,11 +8,12 @@ The docstring below a key is its description in docs/team-file.md and in editors
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from teamchat.assemblers.truncation import byte_length
+from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.routing.names import LONGEST_NAME, fold, valid_name
 from teamchat.core.team.problems import Mistake, explain
@@ -130,6 +131,11 @@ Seconds = Annotated[float, BeforeValidator(_seconds, json_schema_input_type=str 
 
 Amount = Annotated[int, Field(le=MOST)]
 
+if TYPE_CHECKING:
+    LikeOfPipe: TypeAlias = str
+else:
+    LikeOfPipe = Literal[tuple(name for name in AGENT_TYPES if name != "terminal")]
+
 
 class Table(BaseModel):
     """A table of the file. A key that is not known is a mistake; a value is never converted from another type."""
@@ -189,7 +195,7 @@ class MemberTable(Table):
     title: Heading | None = None
     """A role such as "Architect", shown to the others. Markers may use it as a name."""
     agent: str | None = None
-    """`claude`, `codex`, `gemini`, or a name under `[agents]`."""
+    """{agents}, or a name under `[agents]`."""
     model: Annotated[str, AfterValidator(_model)] | None = None
     """A model name for the CLI. teamchat passes it on as it is."""
     system_instruction: Annotated[str, BeforeValidator(_joined, json_schema_input_type=str | list[str])] | None = None
@@ -249,7 +255,7 @@ class ExperienceTable(Table):
 class AgentTable(Table):
     command: Annotated[list[Value], AfterValidator(_program)]
     """The program and its arguments. It reads the prompt on stdin and answers on stdout."""
-    like: Literal["plain", "claude", "codex", "gemini"] | None = None
+    like: LikeOfPipe | None = None
     """Whose prompt format and output the program has. Without it the built-in agent's own, else `plain`."""
     transport: Literal["pipe", "pty"] = "pipe"
     """`pty` for a program that has only a terminal."""

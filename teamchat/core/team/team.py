@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
-from teamchat.core.agent_types import Like, normalize_agent_type
+from teamchat.core.agents import CLIS, Like, normalize_agent_type
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold, valid_name
@@ -38,11 +38,7 @@ class AgentSpec:
 
 
 BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
-    {
-        "claude-code": AgentSpec("claude", ("claude",), "claude"),
-        "openai-codex": AgentSpec("codex", ("codex",), "codex"),
-        "google-gemini": AgentSpec("gemini", ("gemini",), "gemini"),
-    }
+    {row.full_name: AgentSpec(row.name, (row.name,), row.name) for row in CLIS}
 )
 """The agents that a team file may use without an `[agents]` table, by their full names."""
 
@@ -50,13 +46,7 @@ KEPT_TOKENS = 20_000  # of people's newest messages, quoted word for word beside
 MOST = 10**12
 """What no number in a team file may be above; the machine's own integers end somewhere beyond."""
 
-INSTALL: Mapping[str, str] = MappingProxyType(
-    {
-        "claude": "npm install -g @anthropic-ai/claude-code",
-        "codex": "npm install -g @openai/codex",
-        "gemini": "npm install -g @google/gemini-cli",
-    }
-)
+INSTALL: Mapping[str, str] = MappingProxyType({row.name: row.install for row in CLIS})
 """How each built-in agent's program is installed."""
 
 

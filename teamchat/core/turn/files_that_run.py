@@ -16,16 +16,14 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from teamchat.core.agents import CLIS
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.runners.events import Failure
 from teamchat.runners.process.running import Chunk, Cut, Exit, Launch, Launcher, Running
 from teamchat.runners.regular_files import read_regular
 
 KNOWN = (
-    ".claude/settings.json", ".claude/settings.local.json", ".claude/scheduled_tasks.json", ".claude/agents/*",
-    ".claude/commands/*", ".claude/hooks/*", ".claude/skills/*/*", ".mcp.json",
-    ".codex/config.toml", ".codex/hooks.json", ".codex/prompts/*", ".codex/rules/*", ".agents/skills/*/*",
-    ".gemini/settings.json", ".gemini/.env", ".gemini/commands/*", ".gemini/policies/*", ".gemini/extensions/*/*",
+    *(file for row in CLIS for file in row.files_that_run),
     ".cursor/mcp.json", ".cursor/hooks.json", "teamchat.toml",
     ".env", ".envrc", ".tool-versions", ".mise.toml", "mise.toml",
     ".git/config", ".git/hooks/*", ".githooks/*", ".husky/*", ".pre-commit-config.yaml", "lefthook.yml",
@@ -50,7 +48,7 @@ def files_that_run(paths: Iterable[str]) -> tuple[str, ...]:
 def may_write(member: Member, agent: AgentSpec) -> bool:
     """Whether the member's turn can change files, as far as is known.
 
-    It cannot where one of the three CLIs bounds it to reading. A program of the team's own bounds nothing. Servers,
+    It cannot where a vendor's CLI bounds it to reading. A program of the team's own bounds nothing. Servers,
     settings of the project and arguments run or allow what the CLI does not bound.
     """
     reads = member.access == "read" and agent in BUILTIN_AGENTS.values()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context.vendor_session import ContinuedSession, own_share
 from teamchat.core.doctor.ledger import reports_denials
 from teamchat.core.receipt import Outcome
@@ -89,7 +90,7 @@ async def run(
     collector = _Collector(emit)
     member = turn.member
     program = shutil.which(turn.command.argv[0], path=turn.env.get("PATH", os.defpath)) or turn.command.argv[0]
-    installed = installed_version(program, turn.runner.package)
+    installed = installed_version(program, AGENT_TYPES[turn.agent.like].package)
     login = login_variables(turn.runner, member.cwd, turn.env, member.args)
     what = Launch(
         argv=(program, *turn.command.argv[1:]),

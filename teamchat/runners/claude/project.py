@@ -47,6 +47,13 @@ def shows(job: Job) -> bool:
     return version_of(job.program[0], job.env) >= SINCE and _keeps_to_itself(job.env)
 
 
+def lacks(job: Job) -> tuple[str, ...]:
+    """What of its project a member goes without that the plain CLI has."""
+    if job.project_settings or shows(job):
+        return ()
+    return ("the project's instructions (except CLAUDE.md of its folder), skills and subagents",)
+
+
 def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
     """Whether the user has trusted the folder in Claude, or one above it up to the repository's root.
 

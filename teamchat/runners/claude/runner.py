@@ -27,10 +27,10 @@ from teamchat.runners.base import (
 from teamchat.runners.claude.commands import find, input_line, with_command
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.claude.login import claude_login
-from teamchat.runners.claude.project import of_trusted
+from teamchat.runners.claude.project import lacks, of_trusted
 from teamchat.runners.claude.tools import servers as servers_there
 from teamchat.runners.claude.tools import tools
-from teamchat.runners.claude.version import PACKAGE, version_of
+from teamchat.runners.claude.version import version_of
 from teamchat.runners.mentions import Existing, inert, mention
 from teamchat.runners.untrusted_json import listed, scalar
 
@@ -67,8 +67,6 @@ READS = "CLAUDE.md of its folder and of the user, all instructions of a folder t
 
 class ClaudeRunner:
     vendor: Vendor | None = "claude"
-    package: str | None = PACKAGE
-    tested_version: str | None = "2.1.330"
     # 2.1.330 refuses more than 2,920,000 with its instructions for a model of a million tokens; 2.1.197 takes all
     limit: Limit | None = Limit(2_700_000, "characters")
     stop = StopRule(Signals.SIGINT, group=False)  # the one signal on which it ends its tools' processes itself
@@ -131,6 +129,12 @@ class ClaudeRunner:
         if job.project_settings:
             return f"{READS}{users}, and of the project {listed('settings', 'hooks', *servers)}"
         return f"{READS}{users}; not the project's hooks, .mcp.json and commands"
+
+    def lacks(self, job: Job) -> tuple[str, ...]:
+        return lacks(job)
+
+    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (none)
+        return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:
         return servers_there(cwd, env)

@@ -65,8 +65,6 @@ WEB = {False: ("-c", 'web_search="disabled"'), True: ("-c", 'web_search="live"')
 
 class CodexRunner:
     vendor: Vendor | None = "codex"
-    package: str | None = "@openai/codex"
-    tested_version: str | None = "0.169.0"
     limit: Limit | None = Limit(1_048_576, "characters")
     stop = StopRule()  # on SIGINT its sandbox leaves empty folders in the workspace
     stall_s: float = 900.0  # nothing is streamed: silence is how it works
@@ -124,6 +122,12 @@ class CodexRunner:
     def reads_note(self, job: Job) -> str:
         users = listed("configuration", *(("MCP servers",) if job.servers is None else ()))
         return READS + users + ("" if job.project_settings else "; not the project's .codex/config.toml")
+
+    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (nothing)
+        return ()
+
+    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (none)
+        return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)
         return users_servers(env)

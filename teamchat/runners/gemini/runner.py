@@ -25,7 +25,7 @@ from teamchat.runners.gemini.commands import find, with_command
 from teamchat.runners.gemini.env import other_files
 from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.gemini.login import gemini_login
-from teamchat.runners.gemini.tools import policy, started, system_defaults
+from teamchat.runners.gemini.tools import policy, settings_files, started, system_defaults
 from teamchat.runners.gemini.tools import servers as users_servers
 from teamchat.runners.mentions import inert, mention
 from teamchat.runners.untrusted_json import listed
@@ -52,8 +52,6 @@ READS = "GEMINI.md of its folder and of the user, the user's "
 
 class GeminiRunner:
     vendor: Vendor | None = "gemini"
-    package: str | None = "@google/gemini-cli"
-    tested_version: str | None = "0.61.0"
     limit: Limit | None = Limit(
         4_000_000
     )  # from 4,194,304 on it asks no model and ends well: a quarter of the characters are tokens to it
@@ -128,6 +126,12 @@ class GeminiRunner:
         if job.project_settings:
             return f"{READS}{users}, and of the project {listed('settings', 'hooks', *servers)}"
         return f"{READS}{users}; not the project's hooks, settings and MCP servers"
+
+    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (nothing)
+        return ()
+
+    def settings_files(self, job: Job) -> tuple[Path, ...]:
+        return settings_files(job)
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)
         return users_servers(env)

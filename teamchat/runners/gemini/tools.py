@@ -32,6 +32,12 @@ def servers(env: Mapping[str, str]) -> dict[str, object]:
     return found
 
 
+def settings_files(job: Job) -> tuple[Path, ...]:
+    """The settings that it reads in a turn: the user's, and the project's where the member has them."""
+    project = (job.cwd / ".gemini",) if job.project_settings else ()
+    return tuple(folder / "settings.json" for folder in (gemini_folder(job.env), *project))
+
+
 def started(job: Job) -> tuple[str, ...]:
     """The arguments that keep all servers but the member's from starting."""
     if job.servers is None:

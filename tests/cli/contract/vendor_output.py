@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from teamchat.core.agent_types import Like
+from teamchat.core.agents import Like
 from tests.fakes.scripted import spoken
 
 ANSWER = "Whole answer, grüße 🎉"

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.agent_types import Like
+from teamchat.core.agents import Like
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.history import Said, Summarised, read_context
 from teamchat.core.conversation.summary import come_to, recent_people

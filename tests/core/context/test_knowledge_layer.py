@@ -28,7 +28,7 @@ LIKES = {"max": "claude", "sarah": "codex", "carol": "gemini", "al": "plain"}
 def stage(tmp_path: Path) -> Stage:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "tokens.md").write_text("# Tokens\n\nThey expire after an hour.\n")
-    return Stage(tmp_path, team_of(tmp_path, LIKES))  # type: ignore[arg-type]
+    return Stage(tmp_path, team_of(tmp_path, LIKES))
 
 
 def know(stage: Stage, *members: str, max_tokens: int = 4000) -> None:

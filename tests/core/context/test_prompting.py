@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agent_types import Like
+from teamchat.core.agents import Like
 from teamchat.core.context.build import BuiltPrompt, Exists, build_prompt, check_limit, exists
 from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.engine.state import Route

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agent_types import Like
+from teamchat.core.agents import Like
 from teamchat.core.routing.todos import HOW_TO, Add
 from teamchat.core.store.database import Database
 from teamchat.core.store.todos import note_todos, todos_of

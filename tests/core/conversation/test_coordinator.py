@@ -41,7 +41,7 @@ def stage(tmp_path: Path) -> Stage:
 
 def two_people(stage: Stage) -> None:
     names = {"max": "plain", "sarah": "plain", "carol": "plain"}
-    stage.team = team_of(stage.folder, names, ("kailai", "bob"))  # type: ignore[arg-type]
+    stage.team = team_of(stage.folder, names, ("kailai", "bob"))
 
 
 # --- what each member is told
@@ -90,7 +90,7 @@ User message:
 
 def test_each_member_gets_the_reply_before_its_own_as_the_message(tmp_path: Path) -> None:
     """The prompts of three vendors, one after another, byte for byte."""
-    stage = Stage(tmp_path, team_of(tmp_path, TRIO))  # type: ignore[arg-type]
+    stage = Stage(tmp_path, team_of(tmp_path, TRIO))
     stage.says = {"max": ["我建议..."], "sarah": ["技术上..."], "carol": ["好"]}
 
     end = stage.send("[NEXT:max] [NEXT:sarah] [NEXT:carol] Hi")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agent_types import Like
+from teamchat.core.agents import Like
 from teamchat.core.conversation.entry import check_entry
 from teamchat.core.errors import ExitCode, NoRoom, PromptTooLarge
 from teamchat.core.store.database import Database

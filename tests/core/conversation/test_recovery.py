@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agent_types import Like
+from teamchat.core.agents import Like
 from teamchat.core.conversation import recovery
 from teamchat.core.conversation.recovery import recover_turns
 from teamchat.core.engine.state import Status

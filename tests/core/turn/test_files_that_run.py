@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from teamchat.core.agent_types import Like
+from teamchat.core.agents import Like
 from teamchat.core.receipt import Outcome
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.core.turn.files_that_run import MOST_LOOKED_AT, MOST_READ, files_that_run, may_write, watching

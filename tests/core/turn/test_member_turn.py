@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agent_types import Like
+from teamchat.core.agents import Like
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.vendor_session import Past
 from teamchat.core.doctor.ledger import newest_proven

@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event
+from types import MappingProxyType
 from typing import Protocol
 
+from teamchat.core.agents import CLIS
 from teamchat.runners.base import Vendor
-from teamchat.runners.claude.scripted import Anthropic
-from teamchat.runners.codex.scripted import Responses
-from teamchat.runners.gemini.scripted import Gemini
 from teamchat.runners.scripted import Broken, Reply, Request, VendorProtocol
 
-PROTOCOLS: dict[Vendor, VendorProtocol] = {"claude": Anthropic(), "codex": Responses(), "gemini": Gemini()}
+PROTOCOLS: Mapping[Vendor, VendorProtocol] = MappingProxyType({row.name: row.self_test.protocol for row in CLIS})
 
 
 class Model(Protocol):

@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from teamchat.core.doctor.scripted.home import MODELS, environment
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.doctor.scripted.home import environment
 from teamchat.core.doctor.scripted.server import ModelServer
-from teamchat.core.doctor.selftest.scripts import HANGING, NOTE, acting_later, planted, quoting
+from teamchat.core.doctor.selftest.scripts import HANGING, plant, quoting
 from teamchat.core.doctor.selftest.watch import Observed, Watch, observe
 from teamchat.runners.base import Job, Runner, Vendor
 from teamchat.runners.process.live import LiveAgent
 from teamchat.runners.scripted import Reply, Request
+from teamchat.runners.selftest import NOTE, SelfTest
 
 SYSTEM = "You are the prover."
 
@@ -24,7 +26,7 @@ def furnished(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> d
     (folder / "home").mkdir()
     (folder / "work").mkdir()
     (folder / "work" / NOTE).write_text("The word is XYLOPHONE.\n")
-    planted(folder / "home", vendor)
+    plant(folder / "home", AGENT_TYPES[vendor].self_test)
     return environment(folder / "home", server.url, path)
 
 
@@ -43,6 +45,10 @@ class Stand:
         return self.runner.vendor
 
     @property
+    def test(self) -> SelfTest:
+        return AGENT_TYPES[self.vendor].self_test
+
+    @property
     def can_stay(self) -> bool:
         """Whether a process of this CLI can take several turns."""
         return bool(self.runner.sessions and self.runner.sessions.live)
@@ -56,7 +62,7 @@ class Stand:
         return self.folder / "work"
 
     def job(self, **changes: Any) -> Job:
-        base = Job((self.vendor,), self.work, self.folder, SYSTEM, model=MODELS[self.vendor], env=self.env)
+        base = Job((self.vendor,), self.work, self.folder, SYSTEM, model=self.test.model, env=self.env)
         return replace(base, **changes)
 
     async def turn(
@@ -82,7 +88,7 @@ class Stand:
         It may edit: an agent or a skill that no tool can call would not be mentioned in vain.
         """
         asked = []
-        for text in ("Hello.", quoting(self.vendor)):
+        for text in ("Hello.", quoting(self.test)):
             said = self.runner.prepare(text, typed=range(0), exists=(NOTE, "$prover").__contains__).stdin
             _, requests = await self.turn(self.job(access="edit"), said, [Reply("Well.")])
             asked.append((said.decode(), requests))
@@ -95,7 +101,7 @@ class Stand:
         assert rule
         life = LiveAgent(rule)
         try:
-            first, _ = await self.turn(job, b"Say one.", [acting_later(), Reply("One.")], life=life)
+            first, _ = await self.turn(job, b"Say one.", [Reply(tools=self.test.later), Reply("One.")], life=life)
             if first.end.failure or not life.runs():
                 return [first], False
             second, _ = await self.turn(job, b"Say two.", [Reply("Two.")], life=life)

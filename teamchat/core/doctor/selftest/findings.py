@@ -9,13 +9,13 @@ from signal import SIGKILL
 
 from teamchat.core.doctor.checks import Check, State
 from teamchat.core.doctor.scripted.server import messages, prompt, system_text
-from teamchat.core.doctor.selftest.event_names import Shapes
-from teamchat.core.doctor.selftest.traps import PLANTED, Traps
+from teamchat.core.doctor.selftest.traps import Traps
 from teamchat.core.doctor.selftest.watch import Observed
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Limit, Runner
 from teamchat.runners.events import FailureKind, Note, Text, ToolCall, ToolResult
 from teamchat.runners.scripted import Request
+from teamchat.runners.selftest import PLANTED, SelfTest
 from teamchat.runners.untrusted_json import one_line
 
 NO_TURN = "not known: no turn began"
@@ -42,12 +42,12 @@ def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unh
     return _row("flags", "ok", text + (f" (not tried: {refusal.partition(':')[0]})" if refusal else ""))
 
 
-def events(turn: Observed, shapes: Shapes) -> Check:
+def events(turn: Observed, test: SelfTest) -> Check:
     """Whether every event that teamchat reads came by its name, and told what is read from it."""
     if not turn.began:
         return _row("events", "unknown", NO_TURN)
-    missing = [name for name in shapes.needed if name not in turn.names]
-    strange = [name for name in dict.fromkeys(turn.names) if name not in shapes.known.union(shapes.needed)]
+    missing = [name for name in test.needed_events if name not in turn.names]
+    strange = [name for name in dict.fromkeys(turn.names) if name not in test.known_events.union(test.needed_events)]
     if missing:
         instead = f"; unknown ones came instead: {_named(strange)}" if strange else ""
         return _row("events", "failed", f"{_named(missing)} never came{instead}")
@@ -57,7 +57,7 @@ def events(turn: Observed, shapes: Shapes) -> Check:
         return _row("events", "failed", f"all came, but without what teamchat reads from them: {', '.join(unread)}")
     if strange:
         return _row("events", "warning", f"understood; new ones came, which teamchat passes over: {_named(strange)}")
-    return _row("events", "ok", f"understood, all {len(shapes.needed)} kinds", " ".join(shapes.needed))
+    return _row("events", "ok", f"understood, all {len(test.needed_events)} kinds", " ".join(test.needed_events))
 
 
 def _unread(turn: Observed) -> list[str]:

@@ -19,8 +19,7 @@ from teamchat.core.doctor.checks import Check, not_installed
 from teamchat.core.doctor.scripted.server import ModelServer, system_text
 from teamchat.core.doctor.selftest import findings as rows
 from teamchat.core.doctor.selftest.bench import SYSTEM, Stand, furnished
-from teamchat.core.doctor.selftest.event_names import SHAPES
-from teamchat.core.doctor.selftest.scripts import HANGING, KEYWORDS, NOTE, looking, running, trying_to_write
+from teamchat.core.doctor.selftest.scripts import HANGING, trying_to_write
 from teamchat.core.doctor.selftest.traps import trapped
 from teamchat.core.doctor.selftest.watch import CLOCKS
 from teamchat.core.doctor.versions import Ask, check_version
@@ -29,6 +28,7 @@ from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL
 from teamchat.runners.base import Limit, Runner
 from teamchat.runners.process.removal import remove
 from teamchat.runners.scripted import Reply, Request
+from teamchat.runners.selftest import NOTE
 
 LONG_SYSTEM = "Say nothing that is not so.\n" * 4_000  # too long for an argument: a file carries it
 PROMPT = (
@@ -63,12 +63,11 @@ async def prove(path: str, ask: Ask, tell: Tell, progress: Progress) -> None:
 
 
 async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progress) -> list[Check]:
-    runner = next(row.runner for row in AGENT_TYPES.values() if row.runner.vendor == name)
+    runner = AGENT_TYPES[name].runner
     folder = Path(tempfile.mkdtemp(prefix="teamchat-doctor-"))
     try:
         with ModelServer() as server:
-            assert runner.vendor
-            stand = Stand(runner, server, furnished(folder, server, path, runner.vendor), folder)
+            stand = Stand(runner, server, furnished(folder, server, path, name), folder)
             progress(name, "version")
             version = await asyncio.to_thread(
                 check_version, name, program, runner, stand.env, stand.work, ask, CLOCKS.first_byte_s
@@ -77,7 +76,7 @@ async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progres
     finally:
         remove(folder)
     progress(name, None)
-    hint = f"{INSTALL[name]}@{runner.tested_version}"
+    hint = f"{INSTALL[name]}@{AGENT_TYPES[name].tested_version}"
     checks = [replace(version, hint=None) if version.state == "warning" else version, *proved]
     return [replace(check, hint=hint) if check.state == "failed" and check.hint is None else check for check in checks]
 
@@ -96,8 +95,8 @@ async def _rows(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
     only = {
         "stays": stand.can_stay,
         "later": stand.can_stay,
-        "keywords": stand.vendor in KEYWORDS,
-        "dotenv": stand.vendor == "gemini",
+        "keywords": bool(stand.test.keywords),
+        "dotenv": stand.test.reads_dotenv,
     }
     expected = [what for what in rows.ORDER if only.get(what, True)]
     return [found.get(what) or absent(what) for what in expected if what in found or what != "time"]
@@ -105,16 +104,16 @@ async def _rows(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
 
 async def _turns(stand: Stand, begins: Callable[[str], None]) -> AsyncIterator[Check]:
     """The turns, and what they prove."""
-    began, runner, vendor = time.monotonic(), stand.runner, stand.vendor
+    began, runner, test = time.monotonic(), stand.runner, stand.test
     begins("a small turn")
     said = runner.prepare(PROMPT, typed=range(0), exists=lambda path: path == NOTE).stdin
-    with trapped(stand.folder / "traps", stand.work, stand.home, vendor) as traps:
+    with trapped(stand.folder / "traps", stand.work, stand.home, test) as traps:
         small, small_asked = await stand.turn(
             stand.job(memory="resume"),
             said,
-            [Reply("Let me look.", "I should look.", (looking(vendor),)), Reply("I looked.")],
+            [Reply("Let me look.", "I should look.", (test.looking(),)), Reply("I looked.")],
         )
-    yield rows.events(small, SHAPES[vendor])
+    yield rows.events(small, test)
     if small.is_hopeless:
         yield rows.flags([("read", small)])
         return
@@ -128,18 +127,18 @@ async def _turns(stand: Stand, begins: Callable[[str], None]) -> AsyncIterator[C
     large, large_asked = await stand.turn(most, full, [Reply("It is long.")])
     yield rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit)
     begins("mentions")
-    for check in rows.inert(await stand.plain_and_quoting(), KEYWORDS.get(stand.vendor, ())):
+    for check in rows.inert(await stand.plain_and_quoting(), test.keywords):
         yield check
     begins("refusals")
     target = stand.work / "made.txt"
-    tries = trying_to_write(vendor, target)
+    tries = trying_to_write(test, target)
     going_on = stand.job(memory="resume", resumes=small.end.vendor_session)
     refused, refused_asked = await stand.turn(going_on, b"Write a file.", tries)
     made = (target, target.with_name(f"{target.name}.shell"))
     yield rows.resume(small, refused, refused_asked, said.decode())
     yield rows.denials(refused, refused_asked, len(tries) - 1, made, runner)
     begins("a hanging turn")
-    waits = [Reply("Let me wait.", tools=(running(vendor, " ".join(HANGING)),)), Reply(ending="stall")]
+    waits = [Reply("Let me wait.", tools=(test.running(" ".join(HANGING)),)), Reply(ending="stall")]
     editing = stand.job(access="edit", allow=(HANGING[0],), project_settings=True)
     hanging, _ = await stand.turn(editing, b"Wait.", waits, hangs=True)
     yield rows.stop(hanging, runner, HANGING[0])

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from teamchat.core.doctor.selftest.event_names import name_of
+from teamchat.core.agents import AGENT_TYPES, foreign_keys
 from teamchat.core.errors import StoreError
-from teamchat.runners.base import EventParser, Job, Runner, Verdict
+from teamchat.runners.base import Job, Runner, Verdict
 from teamchat.runners.environment import environment
 from teamchat.runners.events import AgentEvent, Failure, FailureKind
 from teamchat.runners.logins import login_variables, with_source
@@ -23,6 +23,7 @@ from teamchat.runners.process.process import Process, launch
 from teamchat.runners.process.removal import remove
 from teamchat.runners.process.running import Launch, OwnFileFailed, SpawnFailed
 from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
+from teamchat.runners.untrusted_json import decode
 
 CLOCKS = Clocks(first_byte_s=30.0, stall_s=30.0, total_s=90.0)
 PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 1}  # no CLI may spend minutes on trying again
@@ -67,12 +68,13 @@ class Observed:
 
 
 class _Witness:
-    """A parser that notes what every event is called before another parser reads it."""
+    """A parser that notes what every event of a vendor's CLI is called before another parser reads it."""
 
     by_lines = True
 
-    def __init__(self, parser: EventParser) -> None:
-        self.parser = parser
+    def __init__(self, runner: Runner) -> None:
+        self.parser = runner.parser()
+        self.test = AGENT_TYPES[runner.vendor].self_test if runner.vendor else None
         self.names: list[str] = []
 
     @property
@@ -80,7 +82,7 @@ class _Witness:
         return self.parser.answered
 
     def feed(self, line: bytes) -> Iterable[AgentEvent]:
-        if name := name_of(line):
+        if self.test and (event := decode(line)) and (name := self.test.event_name(event)):
             self.names.append(name)
         return self.parser.feed(line)
 
@@ -133,7 +135,7 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
     command = watch.runner.command(job)
     env = environment(
         job.env,
-        watch.runner.vendor,
+        foreign_keys(watch.runner.vendor),
         keep=watch.keep,
         add=watch.add,
         command_env={**command.env, "PWD": str(job.cwd)},
@@ -149,7 +151,7 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
         ours = f"a file of teamchat's own could not be made: {error}"
         end = TurnEnd("", Failure(FailureKind.MISSING, f"could not be started: {error}"), -1, 0.0)
         return Observed(end, ours=ours if isinstance(error, OwnFileFailed | OSError) else None)
-    witness, stopper, events = _Witness(watch.runner.parser()), Stopper(), list[AgentEvent]()
+    witness, stopper, events = _Witness(watch.runner), Stopper(), list[AgentEvent]()
     async with asyncio.TaskGroup() as group:
         turn = group.create_task(
             run_turn(process, witness, watch.clocks, stopper, events.append, PATIENCE, job.resumes)
