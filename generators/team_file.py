@@ -1,6 +1,7 @@
 """docs/teamchat.schema.json and the tables of docs/team-file.md, from the models that read a team file.
 
-A key's description is the docstring below it in the models' module. `{agents}` there stands for the built-in agents.
+A key's description is the docstring below it in the models' module. `{agents}` there stands for the built-in
+agents, `{cost}` for those that report what a turn cost.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from teamchat.core.agents import CLIS
 from teamchat.core.team import schema as model
+from teamchat.runners.untrusted_json import listed
 
 TABLES = {  # how a reader knows a table, by the model that reads it
     "TeamTable": "[team]",
@@ -23,7 +25,10 @@ TABLES = {  # how a reader knows a table, by the model that reads it
     "AgentTable": "[agents.NAME]",
 }
 
-AGENTS = ", ".join(f"`{row.name}`" for row in CLIS)
+NAMES = {
+    "{agents}": ", ".join(f"`{row.name}`" for row in CLIS),
+    "{cost}": listed(*(f"`{row.name}`" for row in CLIS if row.reports_cost)),
+}
 WORDS = {"array": "list of {}", "object": "table of {}", "integer": "whole number", "boolean": "`true`, `false`"}
 
 
@@ -60,7 +65,13 @@ def documented(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
     for field, below in zip(node.body, node.body[1:], strict=False):
         match field, below:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                yield name, " ".join(text.split()).replace("{agents}", AGENTS)
+                yield name, with_names(" ".join(text.split()))
+
+
+def with_names(text: str) -> str:
+    for place, names in NAMES.items():
+        text = text.replace(place, names)
+    return text
 
 
 def without_nulls(part: Any) -> Any:

@@ -90,10 +90,10 @@ class PipeRunner:
     def reads_note(self, job: Job) -> str:  # noqa: ARG002 (nothing is known of it)
         return "its prompt, and whatever the program reads by itself"
 
-    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (nothing)
+    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (it lacks nothing)
         return ()
 
-    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (none)
+    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (there are none)
         return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (nothing is known of it)

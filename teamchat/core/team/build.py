@@ -266,7 +266,7 @@ def _check_fallbacks(members: Iterable[Member]) -> None:
 
 
 def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, AgentSpec]) -> Limits:
-    """Only Claude reports what a turn cost; a limit that cannot be kept for every member is refused."""
+    """A limit that cannot be kept for every member is refused: not every CLI reports what a turn cost."""
     if table.cost_usd is not None:
         for member in members:
             agent = agents[normalize_agent_type(member.agent)] if member.agent is not None else None

@@ -151,7 +151,7 @@ class LimitsTable(Table):
     tokens: Amount = Field(default=2_000_000, ge=1)
     """Tokens per session, as the CLIs report them."""
     cost_usd: float | None = Field(default=None, gt=0)
-    """Dollars per session. Every member has to report its cost; only Claude Code does."""
+    """Dollars per session. Every member has to report its cost; these do: {cost}."""
     similarity: float = Field(default=0.9, ge=0, le=1)
     """How alike two replies are that say nothing new, from 0 to 1. 0 switches this guard off."""
     rounds: Amount = Field(default=2, ge=1)

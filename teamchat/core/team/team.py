@@ -55,7 +55,7 @@ class Limits:
     """The guards: `turns` and `minutes` are per human message, `tokens` and `cost_usd` per session; None is no limit.
 
     Replies that are as alike as `similarity` (0 to 1; 0 is off) say nothing new, and after `rounds` of them it pauses.
-    `cost_usd` is None unless the team file says it: only Claude reports a cost to be held against it.
+    `cost_usd` is None unless the team file says it: not every CLI reports a cost to be held against it.
     """
 
     turns: int = 12

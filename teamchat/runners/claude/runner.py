@@ -133,7 +133,7 @@ class ClaudeRunner:
     def lacks(self, job: Job) -> tuple[str, ...]:
         return lacks(job)
 
-    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (none)
+    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (there are none)
         return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:

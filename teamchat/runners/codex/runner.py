@@ -123,10 +123,10 @@ class CodexRunner:
         users = listed("configuration", *(("MCP servers",) if job.servers is None else ()))
         return READS + users + ("" if job.project_settings else "; not the project's .codex/config.toml")
 
-    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (nothing)
+    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (it lacks nothing)
         return ()
 
-    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (none)
+    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (there are none)
         return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)

@@ -127,7 +127,7 @@ class GeminiRunner:
             return f"{READS}{users}, and of the project {listed('settings', 'hooks', *servers)}"
         return f"{READS}{users}; not the project's hooks, settings and MCP servers"
 
-    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (nothing)
+    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (it lacks nothing)
         return ()
 
     def settings_files(self, job: Job) -> tuple[Path, ...]:
