@@ -13,8 +13,6 @@ The scan is one pass, linear in the text. No text makes it fail.
 from __future__ import annotations
 
 import re
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -335,20 +333,18 @@ def _malformed(text: str, found: re.Match[str], kind: MarkerKind, before: int) -
 
 
 class _Unseen:
-    """What a person is not shown of a text."""
+    """What a person is not shown of a text. It is asked of one part after the other, so no sequence is remembered."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._starts, self._ends = array("q"), array("q")  # a large text has millions
-        for start, end in sequences(text):
-            self._starts.append(start)
-            self._ends.append(end)
+        self._sequences = sequences(text)
+        self._next = (0, 0)  # the first sequence that ends behind the part
 
     def touches(self, start: int, end: int) -> bool:
         """Whether some of the characters from `start` up to `end` are not shown."""
-        index = bisect_left(self._starts, end) - 1  # the last sequence that begins before the end
-        within = index >= 0 and self._ends[index] > start
-        return within or (told(part := self._text[start:end]) != part)
+        while self._next[1] <= start:
+            self._next = next(self._sequences, (len(self._text), len(self._text)))
+        return self._next[0] < end or told(part := self._text[start:end]) != part
 
 
 def _begins_line(gap: str, *, first: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 
 from teamchat.core.routing.markdown import is_escaped, places_of
@@ -156,15 +156,22 @@ def _not_closed(markers: Iterable[Marker], names: _Names) -> Iterator[Hint]:
 
 def _odd(text: str, author: Author, names: _Names) -> Iterator[Hint]:
     """Markers in full-width brackets, and those with something in front of their body that people do not see."""
+    meant = cache(partial(_meant, names))  # the same is written again and again
     for found in _found(_ODD, text, _pieces_with(_ODD_CHARACTER, text)):
         if found[0][0] == "[" and (is_escaped(text, found.start()) or not _hides(found)):
             continue
-        kind = _ANY_UNSEEN.sub("", found["kind"]).upper()
+        kind, suggestion, calls = meant(found["kind"], found["body"])
         if author == "human" or kind not in HUMANS_ONLY:
-            body = _ANY_UNSEEN.sub("", found["body"]).strip()
-            calls = names.known(body) if kind == MarkerKind.NEXT else None
-            exact = not calls or body.replace("@", "").startswith(calls)
-            yield Hint(found.start(), found[0], f"[{kind}: {body if exact else calls}]", calls)
+            yield Hint(found.start(), found[0], suggestion, calls)
+
+
+def _meant(names: _Names, kind: str, body: str) -> tuple[MarkerKind, str, str | None]:
+    """The kind of marker, what to write instead, and the members that one of NEXT calls."""
+    kind = MarkerKind(_ANY_UNSEEN.sub("", kind).upper())
+    body = _ANY_UNSEEN.sub("", body).strip()
+    calls = names.known(body) if kind == MarkerKind.NEXT else None
+    exact = not calls or body.replace("@", "").startswith(calls)
+    return kind, f"[{kind}: {body if exact else calls}]", calls
 
 
 def _hides(marker: re.Match[str]) -> bool:

@@ -28,25 +28,42 @@ _CSI = r"(?: \x1b\[ | \x9b ) [0-?]{0,256}+ [ -/]{0,16}+"  # colours, cursor, scr
 _STRING = r"(?: \x1b [\]P^_X] | [\x9d\x90\x9e\x9f\x98] )"  # OSC, DCS, PM, APC, SOS: up to their end, but not over lines
 _TEXT = r"[^\x07\x1b\x9c\n]*+"
 _OTHER = r"\x1b [ -/]{0,16}+"
-_SEQUENCE = re.compile(rf"{_CSI} [@-~] | {_STRING} {_TEXT} (?: \x07 | \x1b\\ | \x9c )? | {_OTHER} [0-~]", re.VERBOSE)
+_ONE = rf"(?: {_CSI} [@-~] | {_STRING} {_TEXT} (?: \x07 | \x1b\\ | \x9c )? | {_OTHER} [0-~] )"
+_SEQUENCE = re.compile(_ONE, re.VERBOSE)
+_SEQUENCES = re.compile(rf"{_ONE}{{1,1000}}+", re.VERBOSE)  # a hostile text has nothing else
 _OPEN = re.compile(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CSI} \Z | {_OTHER} \Z", re.VERBOSE)
 _BEGINS_SEQUENCE = re.compile(r"[\x1b\x80-\x9f]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 _BYTES = bytes(code for code in range(128) if _CONTROL.match(chr(code)))
-_PIECE = 1024 * 1024  # characters that one call looks at: meanwhile Ctrl-C waits
+_PIECE = 64 * 1024  # characters that one call looks at: meanwhile Ctrl-C waits
+_ASCII_PIECE = 1024 * 1024  # of what is looked at much faster
 
 
 def clean(text: str) -> str:
     """`text` without escape sequences and control characters; line ends and tabs stay."""
-    if text.isascii() and not any(map(_has_controls, _pieces(text))):
+    if text.isascii() and not any(
+        _has_controls(text[at : at + _ASCII_PIECE]) for at in range(0, len(text), _ASCII_PIECE)
+    ):
         return text
-    if _BEGINS_SEQUENCE.search(text):  # most texts have none, and a look for one character costs little
-        text = _SEQUENCE.sub("", text)
-    return "".join([_CONTROL.sub("", piece) for piece in _pieces(text)])
+    return "".join([_cleaned(text[begin:end]) for begin, end in _pieces(text)])
 
 
-def _pieces(text: str) -> Iterator[str]:
-    return (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
+def _cleaned(piece: str) -> str:
+    if _BEGINS_SEQUENCE.search(piece):  # most pieces have none, and a look for one character costs little
+        piece = _SEQUENCES.sub("", piece)
+    return _CONTROL.sub("", piece)
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Where the pieces of a text begin and end. No sequence lies across two, so one may be longer than the others."""
+    begin = 0
+    while begin < len(text):
+        end = begin + _PIECE
+        cut = _open(text[begin:end]) if end < len(text) else None
+        if cut and (whole := _SEQUENCE.match(text, begin + cut.start())):
+            end = whole.end()
+        yield begin, end
+        begin = end
 
 
 def _has_controls(ascii_text: str) -> bool:
@@ -66,9 +83,10 @@ def visible(text: str) -> str:
 
 
 def sequences(text: str) -> Iterator[tuple[int, int]]:
-    """Where escape sequences begin and end, which nobody is shown."""
-    if _BEGINS_SEQUENCE.search(text):
-        yield from (found.span() for found in _SEQUENCE.finditer(text))
+    """Where runs of escape sequences begin and end, which nobody is shown; in order."""
+    for begin, end in _pieces(text):
+        if _BEGINS_SEQUENCE.search(text, begin, end):
+            yield from (found.span() for found in _SEQUENCES.finditer(text, begin, end))
 
 
 class Cleaner:

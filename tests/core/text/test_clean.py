@@ -3,13 +3,15 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from unicodedata import category, combining, name
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich._emoji_codes import EMOJI
 
-from teamchat.core.text.clean import Cleaner, VisibleCleaner, clean, told, visible
+from teamchat.core.text import clean as module
+from teamchat.core.text.clean import Cleaner, VisibleCleaner, clean, sequences, told, visible
 from teamchat.core.text.invisible import INVISIBLE
 from tests.core.routing.marker_texts import grows_linearly
 
@@ -117,6 +119,21 @@ def test_a_text_without_controls_is_not_touched(text: str) -> None:
 @example("\x1b\x1b", [1])
 def test_cleaning_in_pieces_is_cleaning_the_whole(text: str, cuts: list[int]) -> None:
     assert in_pieces(text, cuts) == clean(text)
+
+
+@given(torn, st.integers(1, 8))
+@example("\x1b]0;title\x07a", 3)
+@example("\x9b12\na", 2)
+@example("\x1b[12\na", 3)
+def test_a_long_text_is_cleaned_in_pieces_as_the_whole(text: str, size: int) -> None:
+    whole, hidden = clean(text), in_sequences(text)
+    with patch.object(module, "_PIECE", size):
+        assert clean(text) == whole
+        assert in_sequences(text) == hidden
+
+
+def in_sequences(text: str) -> list[int]:
+    return [at for begin, end in sequences(text) for at in range(begin, end)]
 
 
 @pytest.mark.parametrize("code", [*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
