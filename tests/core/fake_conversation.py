@@ -22,7 +22,7 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
-from teamchat.core.turn.host import REAL, Outside
+from teamchat.core.turn.host import REAL, Host
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.events import Failure
 from teamchat.runners.process.running import Chunk, Exit, Launch
@@ -128,7 +128,7 @@ class Stage:
         """The same with real processes."""
         return self.open(replace(REAL, env={"PATH": os.environ["PATH"]}, moment=self.moment))
 
-    def open(self, outside: Outside | None = None) -> ConversationCoordinator:
+    def open(self, host: Host | None = None) -> ConversationCoordinator:
         """The conversation as a new process finds it."""
         self.stopper = Stopper()
         coordinator = ConversationCoordinator(
@@ -138,8 +138,8 @@ class Stage:
             folder=self.folder / "turns",
             stopper=self.stopper,
             emit=self._emit,
-            outside=outside
-            or Outside(
+            host=host
+            or Host(
                 self._launch,
                 self.check,
                 exists=lambda _member: lambda _name: False,

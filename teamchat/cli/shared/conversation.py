@@ -32,14 +32,14 @@ from teamchat.core.store.sessions import Session, check_there
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.events import Conclusion, ConversationEvent
-from teamchat.core.turn.host import REAL, Outside
+from teamchat.core.turn.host import REAL, Host
 from teamchat.core.turn.trust import trusting
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.supervisor import Stopper
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
-Record = Callable[[Team, Database, Session, Work, Outside], tuple[Work, Outside, Listen]]
+Record = Callable[[Team, Database, Session, Work, Host], tuple[Work, Host, Listen]]
 """Makes the same work on the same machine, with what happens recorded; the last one is the recording's `listen`."""
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
@@ -105,9 +105,9 @@ def converse(
     While another process runs the session, this one waits, or with `wait` off raises `SessionBusy`. `listen` is
     told everything that happens, whether or not it can be shown; a recording listens in its place.
     """
-    outside = live(team)
+    host = live(team)
     if record:
-        work, outside, listen = record(team, db, session, work, outside)
+        work, host, listen = record(team, db, session, work, host)
 
     def place(hint: str) -> str:
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
@@ -115,10 +115,10 @@ def converse(
     with held(team.root, db, session, wait=wait):
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")
         folder = store_file(team.root).parent
-        return run_conversation(team, db, session, output, work, folder, outside, cooldowns, listen, place)
+        return run_conversation(team, db, session, output, work, folder, host, cooldowns, listen, place)
 
 
-def live(team: Team) -> Outside:
+def live(team: Team) -> Host:
     """The machine itself, where trust in the team and the members' folders hold at every turn."""
     return trusting(REAL, team, trust_store())
 
@@ -144,7 +144,7 @@ def run_conversation(
     output: Output,
     work: Work,
     folder: Path,
-    outside: Outside,
+    host: Host,
     cooldowns: Cooldowns | None = None,
     listen: Listen | None = None,
     place: Callable[[str], str] | None = None,
@@ -164,7 +164,7 @@ def run_conversation(
             folder=folder / TURNS,
             stopper=run.stopper,
             emit=run.emit,
-            outside=outside,
+            host=host,
             cooldowns=cooldowns,
         )
 

@@ -158,7 +158,7 @@ def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) 
         team,
         route,
         coordinator.manager,
-        coordinator.outside,
+        coordinator.host,
         member=member,
         past=past_of(coordinator.db, coordinator.session, member),
         collector=coordinator.collector,

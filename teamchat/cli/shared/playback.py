@@ -20,7 +20,7 @@ from teamchat.core.cassette.account import account, mark
 from teamchat.core.cassette.compare import differences
 from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, ResumeLine, Run
 from teamchat.core.cassette.player import Player, RecordedTurn
-from teamchat.core.cassette.replay import recorded_outside, recorded_team, recorded_turn
+from teamchat.core.cassette.replay import recorded_host, recorded_team, recorded_turn
 from teamchat.core.cassette.team import in_folder
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.actions import PauseKind
@@ -32,7 +32,7 @@ from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import visible
 from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished
-from teamchat.core.turn.host import Outside
+from teamchat.core.turn.host import Host
 from teamchat.core.turn.vendor_limits import Cooldowns
 
 DIFFERS = ExitCode.MEMBER_FAILED  # something is not as it was recorded
@@ -121,7 +121,7 @@ class Stage:
     folder: Path
     plays: Plays
     show: Show | None
-    heard: Callable[[Outside], Outside] = lambda outside: outside
+    heard: Callable[[Host], Host] = lambda host: host
 
     def play(self, run: Run) -> Played:
         """One input and all the turns that follow from it."""
@@ -145,7 +145,7 @@ class Stage:
             self._output(),
             work,
             self.folder,
-            self.heard(recorded_outside(self.cassette, run, player, self.folder)),
+            self.heard(recorded_host(self.cassette, run, player, self.folder)),
             self._cooldowns(run, player),
             played.transcript,
         )

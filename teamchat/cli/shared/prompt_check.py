@@ -128,7 +128,7 @@ def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
                 source = sources[turn.key]
                 writer.turn(replace(turn, argv=source.argv, env_names=source.env_names, at=source.at))
 
-            heard = replace(stage, heard=lambda outside: listening(writer, outside, keep))
+            heard = replace(stage, heard=lambda host: listening(writer, host, keep))
             for played in _all_runs(heard, lambda run: _write_input(writer, run.input)):
                 shown, printed = played.transcript.shown, played.transcript.printed
                 writer.end(played.code, played.paused, played.stored, shown, printed)

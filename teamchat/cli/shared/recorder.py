@@ -25,7 +25,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, fence_key
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import Conclusion
-from teamchat.core.turn.host import Outside
+from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.base import Job, Runner, Slash
@@ -51,8 +51,8 @@ def check_recording(file: Path) -> None:
 
 
 def recorded(
-    file: Path, write_input: WriteInput, team: Team, db: Database, session: Session, work: Work, outside: Outside
-) -> tuple[Work, Outside, Transcript]:
+    file: Path, write_input: WriteInput, team: Team, db: Database, session: Session, work: Work, host: Host
+) -> tuple[Work, Host, Transcript]:
     """The `Record` of that file; `write_input` writes what the person did."""
     key = fence_key(db, session.id)
     writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL), fence_key=key)
@@ -76,15 +76,15 @@ def recorded(
             note(str(error))
         return conclusion
 
-    return record, listening(writer, outside), transcript
+    return record, listening(writer, host), transcript
 
 
-def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None) -> Outside:
-    """The same outside, with every turn that crosses it written down: by the writer, or by `keep` in its place."""
+def listening(writer: CassetteWriter, host: Host, keep: Keep | None = None) -> Host:
+    """The same host, with every turn that crosses it written down: by the writer, or by `keep` in its place."""
     keep = keep or writer.turn
 
     def exists(member: Member) -> Callable[[str], bool]:
-        real = outside.exists(member)
+        real = host.exists(member)
 
         def there(name: str) -> bool:
             if found := real(name):
@@ -94,19 +94,19 @@ def listening(writer: CassetteWriter, outside: Outside, keep: Keep | None = None
         return there
 
     def slash(member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
-        writer.slashes[member.name] = found = outside.slash(member, runner, job, typed)
+        writer.slashes[member.name] = found = host.slash(member, runner, job, typed)
         return found
 
     def check(turn: ReadyTurn) -> None:
         try:
-            outside.check(turn)
+            host.check(turn)
         except TeamchatError as error:
             identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
             keep(RecordedTurn(identity, stdin, (), (), (), None, error=not_started(error)))
             raise
 
     def collected(inner: ContextCollector) -> ContextCollector:
-        return Listening(outside.collected(inner), writer.told)
+        return Listening(host.collected(inner), writer.told)
 
-    recorder = Recorder(outside.launcher, keep)
-    return replace(outside, launcher=recorder, exists=exists, slash=slash, check=check, collected=collected)
+    recorder = Recorder(host.launcher, keep)
+    return replace(host, launcher=recorder, exists=exists, slash=slash, check=check, collected=collected)

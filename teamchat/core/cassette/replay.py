@@ -21,7 +21,7 @@ from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import saying
-from teamchat.core.turn.host import Outside
+from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.base import Slash
 from teamchat.runners.events import Failure
@@ -81,7 +81,7 @@ def recorded_team(cassette: Cassette, root: Path) -> Team:
     return team_from_json(cassette.header.team, root)
 
 
-def recorded_outside(cassette: Cassette, run: Run, player: Player, root: Path) -> Outside:
+def recorded_host(cassette: Cassette, run: Run, player: Player, root: Path) -> Host:
     """The machine as the recording has it in that run: processes, `@paths` that existed. It writes below `root`.
 
     Once all that was recorded of the run is played, the time is over or a person stops it, if that is how it ended.
@@ -128,7 +128,7 @@ def recorded_outside(cassette: Cassette, run: Run, player: Player, root: Path) -
         line = upcoming(member.name)
         return Slash(**line.slash.model_dump()) if line and line.slash else None
 
-    return Outside(
+    return Host(
         launch,
         check,
         exists=existing,

@@ -66,7 +66,7 @@ from teamchat.core.turn.events import (
     TodoChanged,
     Warned,
 )
-from teamchat.core.turn.host import REAL, Outside
+from teamchat.core.turn.host import REAL, Host
 from teamchat.core.turn.live_pool import Living
 from teamchat.core.turn.tally import Failed, Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
@@ -91,11 +91,11 @@ class ConversationCoordinator:
         folder: Path,
         stopper: Stopper,
         emit: Callable[[ConversationEvent], None],
-        outside: Outside = REAL,
+        host: Host = REAL,
         cooldowns: Cooldowns | None = None,
     ) -> None:
         self.team, self.db, self.stopper, self.emit = team, db, stopper, emit
-        self.outside, self._folder, self._cooldowns = outside, folder, cooldowns
+        self.host, self._folder, self._cooldowns = host, folder, cooldowns
         self.manager = manager_of(team, db, session, self._open)
         self.tally = Tally()
         self._living: list[Living] = []
@@ -104,8 +104,8 @@ class ConversationCoordinator:
     def _open(self, session: int) -> None:
         """Go on with that session, in which the manager is already."""
         self.session = session
-        self.collector = self.outside.collected(collector_of(self.team, self.db, session))
-        self.saying = Saying(self.team, self.db, session, self.manager, self.emit, self.outside.now)
+        self.collector = self.host.collected(collector_of(self.team, self.db, session))
+        self.saying = Saying(self.team, self.db, session, self.manager, self.emit, self.host.now)
         self.state: State = load_state(self.db, session, rules_of(self.team))
         self.answering = Answering(
             self.team,
@@ -116,7 +116,7 @@ class ConversationCoordinator:
             self._folder,
             self.stopper,
             self.emit,
-            self.outside,
+            self.host,
             transaction=self._transaction,
             note=self._decide,
             tally=self.tally,
@@ -133,7 +133,7 @@ class ConversationCoordinator:
         notes = clean_turns(self.db, self.session, self.answering.folder)
         for note in (*recover_turns(self.db, self.session, self.answering.folder), *notes):
             self.emit(Warned(note))
-        for action in self._step(Recovered(self.outside.now())):
+        for action in self._step(Recovered(self.host.now())):
             self._tell(action)
 
     def _take_in(self) -> None:
@@ -143,7 +143,7 @@ class ConversationCoordinator:
             if route is None:
                 continue
             self.emit(Warned(f"turn {turn.number} ({turn.member}) had ended, and is stored now"))
-            answer = Answer(route, self._speaker(turn), turn, finished, self.outside.scratch(turn.folder))
+            answer = Answer(route, self._speaker(turn), turn, finished, self.host.scratch(turn.folder))
             if len(self.state.mates(route)) > 1:
                 self._end_of_member(answer)
             else:
@@ -197,7 +197,7 @@ class ConversationCoordinator:
             return self.tally.conclusion(self.state, ExitCode.DONE)
         if not self.state.queue:
             raise NothingToResume("nothing waits in this conversation", saying())
-        return await self._follow(self._step(Resumed(self.outside.now(), mode)))
+        return await self._follow(self._step(Resumed(self.host.now(), mode)))
 
     async def compact(self, name: str | None = None) -> Conclusion:
         """Have a member, the team's `compactor` where none is named, sum up what was said before the newest message.
@@ -264,7 +264,7 @@ class ConversationCoordinator:
                 return conclude(self.tally, self.state, last, len(self.team.humans))
             try:
                 stopped = self.answering.stopped() and not isinstance(last, Deliver)
-                actions = self._step(Stopped(self.outside.now())) if stopped else await self._perform(last)
+                actions = self._step(Stopped(self.host.now())) if stopped else await self._perform(last)
             except NoRecording:
                 raise  # there is nothing to resume in a replay
             except TeamchatError as error:  # the store failed, or the team has changed: what ran is held
@@ -273,7 +273,7 @@ class ConversationCoordinator:
 
     def _hold_all(self, *, stored: bool) -> None:
         """Where the store cannot be written, the next process finds what ran, and holds it in the same way."""
-        stopped = Stopped(self.outside.now())
+        stopped = Stopped(self.host.now())
         if stored:
             self._step(stopped)
         else:
@@ -298,7 +298,7 @@ class ConversationCoordinator:
         await self.compacting.when_due(up_to)
         paused = budget_guard(self.state)
         if paused:
-            self._step(Stopped(self.outside.now()))
+            self._step(Stopped(self.host.now()))
         return paused
 
     def _tell(self, action: Action) -> None:
@@ -321,7 +321,7 @@ class ConversationCoordinator:
         answer = await self.answering.answer(route)
         if isinstance(answer, NoAnswer):
             self.tally.fail(route, answer.error)
-            return self._step(TurnEnded(self.outside.now(), route.number, None))
+            return self._step(TurnEnded(self.host.now(), route.number, None))
         return self._end_turn(answer)
 
     def _end_turn(self, answer: Answer) -> tuple[Action, ...]:
@@ -333,7 +333,7 @@ class ConversationCoordinator:
                 asked = bool(finished.questions)
                 reply = self.saying.reply(heard, answer.turn, answer.route, asked=asked) if heard else None
                 self.answering.end(answer, left, reply=reply.message.id if reply else None)
-                ended = reply.event if reply else TurnEnded(self.outside.now(), answer.route.number, None)
+                ended = reply.event if reply else TurnEnded(self.host.now(), answer.route.number, None)
                 return reply, self._decide(ended)
 
         reply, actions = self.answering.stored(answer, write)
@@ -350,12 +350,12 @@ class ConversationCoordinator:
 
     def _guard(self) -> Paused | None:
         """The limit that lets no further turn begin, nor one be tried again, of those that the engine has begun."""
-        return guard(self.state, self.outside.now())
+        return guard(self.state, self.host.now())
 
     async def _group(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """The turns of a group at the same time; each is stored when it is over, the replies once all are."""
         failed = await run_together(self.team, routes, self._member_of_group, self.emit, lambda: self._guard() is None)
-        return self._step(GroupRan(self.outside.now(), failed))
+        return self._step(GroupRan(self.host.now(), failed))
 
     async def _member_of_group(self, route: Route) -> bool:
         """Whether the member has its reply, which its turn keeps."""
@@ -372,7 +372,7 @@ class ConversationCoordinator:
             with self._transaction():
                 self.answering.end(answer, left, kept=not failed)
                 if not failed:
-                    self._decide(MemberAnswered(self.outside.now(), answer.route.number, answer.turn.id))
+                    self._decide(MemberAnswered(self.host.now(), answer.route.number, answer.turn.id))
 
         self.answering.stored(answer, write)
         self.answering.told(answer)
@@ -389,7 +389,7 @@ class ConversationCoordinator:
                 reply = self.saying.reply(one, turn, route, asked=turn.id in asked)
                 deliver_turn(self.db, turn, reply.message.id)
                 replies.append((turn, reply))
-            actions = self._decide(GroupDelivered(self.outside.now(), tuple(reply.event for _, reply in replies)))
+            actions = self._decide(GroupDelivered(self.host.now(), tuple(reply.event for _, reply in replies)))
         for turn, reply in replies:
             self._tell_reply(turn, reply)
         return actions

@@ -132,7 +132,7 @@ async def find_lessons(of: Answering, member: Member, keep_as: str | None = None
         if not asked.said:
             raise no_room(member)
         errand = Errand(WHY, answers.id, purpose="lessons")
-        aside = Aside(member, asked.built(of.outside.exists), errand, keep, lambda _, found: found, keeps_text=True)
+        aside = Aside(member, asked.built(of.host.exists), errand, keep, lambda _, found: found, keeps_text=True)
         return await ask_aside(of, aside)
     except (NoRecording, StoreError):
         raise

@@ -26,9 +26,9 @@ from teamchat.core.store.turns import (
     session_of_folder,
     trace,
 )
+from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.host import scratch_of
 from teamchat.core.turn.kept import free, keep, kept
-from teamchat.core.turn.run import FinishedTurn
 from teamchat.runners.base import Verdict
 from teamchat.runners.events import Failure, FailureKind, TextDelta
 from teamchat.runners.process.process import open_output, settle, sweep

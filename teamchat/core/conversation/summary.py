@@ -229,7 +229,7 @@ class Compacting:
         answers = of.manager.get_current_message(up_to=up_to)
         so_far = summary_before(of.db, of.session, answers.id) if answers else None
         member = apart(member)
-        prompt, fitting = build_compaction(of.team, member, of.manager, said, of.outside.exists, so_far)
+        prompt, fitting = build_compaction(of.team, member, of.manager, said, of.host.exists, so_far)
 
         def keep(answer: str) -> Callable[[Turn], Summary]:
             before = so_far.kept if so_far else ()

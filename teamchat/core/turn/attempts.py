@@ -45,12 +45,12 @@ from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Trace, Turn, TurnStatus, begin_turn, end_turn, trace
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
-from teamchat.core.turn.host import Outside, wait_to_start
+from teamchat.core.turn.execution import FinishedTurn, execute
+from teamchat.core.turn.host import Host, wait_to_start
 from teamchat.core.turn.kept import free, keep
 from teamchat.core.turn.live_pool import Living
 from teamchat.core.turn.plan import ready
 from teamchat.core.turn.ready import ReadyTurn
-from teamchat.core.turn.run import FinishedTurn, run
 from teamchat.core.turn.tally import PAUSE_CODES, Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, Usage
@@ -104,7 +104,7 @@ class Answering:
     folder: Path
     stopper: Stopper
     emit: Callable[[ConversationEvent], None]
-    outside: Outside
+    host: Host
     transaction: Callable[[], AbstractContextManager[None]]
     note: Callable[[Event], object]
     tally: Tally
@@ -143,7 +143,7 @@ class Answering:
 
     def stopped(self, member: str | None = None) -> bool:
         """Whether a person wants no turn of that member, or of anybody, to begin."""
-        return bool(self.stopper.asked) or self.outside.stopped(member)
+        return bool(self.stopper.asked) or self.host.stopped(member)
 
     def _cools(self, member: Member) -> bool:
         """Whether the member's vendor asked to be left alone; then it is asked when all others could not answer."""
@@ -179,7 +179,7 @@ class Answering:
                 continue
             pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
             self.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s", route.number))
-            if self.outside.live:
+            if self.host.live:
                 await self.stopper.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 (no secret)
             tries += 1
 
@@ -188,13 +188,13 @@ class Answering:
         if self.stopped(member.name):
             return NoAnswer(route, interrupted)
         folder = self.folder / secrets.token_hex(8)
-        scratch, answer = self.outside.scratch(folder), None
+        scratch, answer = self.host.scratch(folder), None
         try:
             prepared = ready(
                 self.team,
                 route,
                 self.manager,
-                self.outside,
+                self.host,
                 member=self.living.kept(member),
                 past=past_of(self.db, self.session, member),
                 collector=self.collector,
@@ -202,9 +202,9 @@ class Answering:
                 budget_usd=self.budget(),
                 images=partial(images_of, self.db, self.session),
             )
-            self.outside.check(prepared)
+            self.host.check(prepared)
             prepared, stays = await self.living.take(prepared)
-            await wait_to_start(prepared, self.outside, self.stopper)
+            await wait_to_start(prepared, self.host, self.stopper)
             if self.stopper.asked:  # the prompt of a long conversation takes its time
                 return NoAnswer(route, interrupted)
             turn = self._begin(route, prepared, folder)
@@ -216,7 +216,7 @@ class Answering:
                 self.emit(AgentSpoke(member.name, turn.number, event))
 
             patience = PATIENCE if replaceable else {}
-            finished = await run(prepared, turn.folder, self.outside.launcher, self.stopper, tell, patience, stays)
+            finished = await execute(prepared, turn.folder, self.host.launcher, self.stopper, tell, patience, stays)
             finished = self.living.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
             kept = stays is not None and stays.scratch == scratch
@@ -233,7 +233,7 @@ class Answering:
     def _begin(self, route: Route, prepared: ReadyTurn, folder: Path) -> Turn:
         new = new_turn(self.session, route.number, prepared, folder)
         with self.transaction():
-            self.note(TurnBegan(self.outside.now(), route.number, prepared.prompt.answers.id))
+            self.note(TurnBegan(self.host.now(), route.number, prepared.prompt.answers.id))
             return begin_turn(self.db, new)
 
     def _end_failed(self, answer: Answer) -> None:
@@ -274,7 +274,7 @@ class Answering:
         """Complete the turn of an answer, in the caller's transaction; `kept` for a group that is not over."""
         outcome = answer.finished.outcome
         end_turn(self.db, answer.turn, turn_status(outcome.failure, kept=kept), replace(outcome, reply=reply), left)
-        self.note(spent(self.outside.now(), outcome.usage))
+        self.note(spent(self.host.now(), outcome.usage))
 
     def told(self, answer: Answer, reply: str | None = None) -> None:
         """Say that the turn is over, and remove its folders."""

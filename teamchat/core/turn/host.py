@@ -77,7 +77,7 @@ def find_slash(_member: Member, runner: Runner, job: Job, typed: str) -> Slash |
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class Host:
     """What a turn touches of the machine; a replay puts recordings in its place.
 
     `check` raises what is known to fail before anything is started; `exists` tells whether a mention names something.
@@ -101,20 +101,20 @@ class Outside:
     comes: Callable[[str], Awaitable[None]] = at_once
 
 
-REAL = Outside(watching(launch), check_runnable, moment=take_moment)
+REAL = Host(watching(launch), check_runnable, moment=take_moment)
 
 
-async def wait_to_start(turn: ReadyTurn, outside: Outside, stopper: Stopper) -> None:
+async def wait_to_start(turn: ReadyTurn, host: Host, stopper: Stopper) -> None:
     """Wait while others start CLIs of the same vendor; what was checked before is checked again right before the start.
 
     Raises `Interrupted` when a stop is requested meanwhile, and what the check raises.
     """
-    await outside.comes(turn.member.name)
-    if not outside.live:
+    await host.comes(turn.member.name)
+    if not host.live:
         return
     vendor = None if turn.setup.same_process else turn.runner.vendor
-    if vendor and (left := outside.moment(vendor) - outside.now()) > 0:
+    if vendor and (left := host.moment(vendor) - host.now()) > 0:
         await stopper.sleep(left)
         if stopper.asked:
             raise Interrupted(f"{turn.member.name} was interrupted before its turn began")
-    outside.check(turn)
+    host.check(turn)

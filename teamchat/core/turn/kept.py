@@ -16,7 +16,7 @@ from typing import get_args
 from teamchat.core.files.whole_files import put_in_place, write_private
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import TimedEvent, adapter, dump
-from teamchat.core.turn.run import FinishedTurn
+from teamchat.core.turn.execution import FinishedTurn
 from teamchat.runners.events import AgentEvent
 from teamchat.runners.process.running import MAX_OUTPUT_BYTES
 from teamchat.runners.regular_files import read_regular

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from teamchat.core.receipt import Setup
 from teamchat.core.team.team import Member
+from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.ready import ReadyTurn
-from teamchat.core.turn.run import FinishedTurn
 from teamchat.runners.events import Usage
 from teamchat.runners.process.live import LiveAgent
 

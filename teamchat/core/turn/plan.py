@@ -21,7 +21,7 @@ from teamchat.core.team.team import Member, Team
 from teamchat.core.team.tools import may
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.text.secret_words import masked, secrets_in
-from teamchat.core.turn.host import Outside
+from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import Errand, ReadyTurn
 from teamchat.runners.base import Command, Runner, Slash
 from teamchat.runners.environment import changes, environment
@@ -32,7 +32,7 @@ def ready(
     team: Team,
     route: Route,
     manager: ContextManager,
-    outside: Outside,
+    host: Host,
     *,
     member: Member | None = None,
     past: Past = NOTHING_BEFORE,
@@ -49,11 +49,11 @@ def ready(
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
     """
     member = member or team.member(route.target)
-    job = job_of(member, team.agent_of(member), outside.env, scratch)
-    find_slash = partial(outside.slash, member, AGENT_TYPES[team.agent_of(member).like].runner, job)
-    prompt = build_prompt(team, member, route, manager, outside.exists, past, collector, images, scratch, find_slash)
+    job = job_of(member, team.agent_of(member), host.env, scratch)
+    find_slash = partial(host.slash, member, AGENT_TYPES[team.agent_of(member).like].runner, job)
+    prompt = build_prompt(team, member, route, manager, host.exists, past, collector, images, scratch, find_slash)
     errand = Errand(why(route, member), route.request, route.attempt + 1, past.edits, past.turn is None)
-    return settle(team, member, prompt, errand, outside, scratch=scratch, budget_usd=budget_usd)
+    return settle(team, member, prompt, errand, host, scratch=scratch, budget_usd=budget_usd)
 
 
 def settle(
@@ -61,7 +61,7 @@ def settle(
     member: Member,
     prompt: BuiltPrompt,
     errand: Errand,
-    outside: Outside,
+    host: Host,
     *,
     scratch: Path = SCRATCH,
     budget_usd: float | None = None,
@@ -69,7 +69,7 @@ def settle(
     """The turn that gives `member` this prompt; raises what `ready` does."""
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
-    inherited = outside.env
+    inherited = host.env
     continued = prompt.vendor_session if isinstance(prompt.vendor_session, ContinuedSession) else None
     images = {path: image.data for path, image in files_of(prompt.images, scratch)}
     job = replace(
@@ -99,10 +99,10 @@ def settle(
         prompt=prompt,
         command=command,
         env=env,
-        setup=replace(setup, without=without(agent, job) if errand.first and outside.live else ()),
+        setup=replace(setup, without=without(agent, job) if errand.first and host.live else ()),
         scratch=scratch,
         clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
-        if outside.live
+        if host.live
         else NO_CLOCKS,
     )
 

@@ -16,10 +16,10 @@ from teamchat.core.store.turns import Turn, begin_turn, end_turn
 from teamchat.core.team.team import Member
 from teamchat.core.turn.attempts import Answering, new_turn, spent, trace_of, turn_status
 from teamchat.core.turn.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.host import wait_to_start
 from teamchat.core.turn.plan import settle
 from teamchat.core.turn.ready import Errand, ReadyTurn
-from teamchat.core.turn.run import FinishedTurn, run
 from teamchat.core.turn.tally import Failed
 from teamchat.runners.blank import is_blank
 from teamchat.runners.events import AgentEvent, Failure, FailureKind
@@ -52,13 +52,13 @@ def apart(member: Member) -> Member:
 async def ask_aside(of: Answering, aside: Aside[T]) -> T | Failed:
     """What comes of the turn, or why it failed. Raises `TeamchatError` for what is known before it begins."""
     folder = of.folder / secrets.token_hex(8)
-    scratch = of.outside.scratch(folder)
+    scratch = of.host.scratch(folder)
     try:
         prepared = settle(
-            of.team, aside.member, aside.prompt, aside.errand, of.outside, scratch=scratch, budget_usd=of.budget()
+            of.team, aside.member, aside.prompt, aside.errand, of.host, scratch=scratch, budget_usd=of.budget()
         )
-        of.outside.check(prepared)
-        await wait_to_start(prepared, of.outside, of.stopper)
+        of.host.check(prepared)
+        await wait_to_start(prepared, of.host, of.stopper)
         new = new_turn(of.session, None, prepared, folder)
         with of.transaction():
             turn = begin_turn(of.db, new)
@@ -77,7 +77,7 @@ async def _run(of: Answering, aside: Aside[T], prepared: ReadyTurn, turn: Turn) 
     def tell(event: AgentEvent) -> None:
         of.emit(AgentSpoke(turn.member, turn.number, event))
 
-    finished = await run(prepared, turn.folder, of.outside.launcher, of.stopper, tell)
+    finished = await execute(prepared, turn.folder, of.host.launcher, of.stopper, tell)
     unanswered = "asked its user a question" if finished.questions and is_blank(finished.text) else None
     if finished.outcome.failure is None and (amiss := unanswered or aside.amiss(finished.text)):
         failure = Failure(FailureKind.AGENT, amiss)
@@ -97,7 +97,7 @@ def _end(of: Answering, aside: Aside[T], turn: Turn, finished: FinishedTurn) -> 
     with of.transaction():
         end_turn(of.db, turn, turn_status(failure), outcome, left)
         result = keep(turn)
-        of.note(spent(of.outside.now(), outcome.usage))
+        of.note(spent(of.host.now(), outcome.usage))
     of.tally.add(turn, outcome)
     if not isinstance(result, Failed):
         of.emit(aside.tell(turn, result))

@@ -10,12 +10,12 @@ from teamchat.core.errors import NotTrusted
 from teamchat.core.team.team import Team
 from teamchat.core.team.trust import TrustStore, require
 from teamchat.core.text.clean import printable
-from teamchat.core.turn.host import Outside
+from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.process.running import Launch, Running
 
 
-def trusting(outside: Outside, team: Team, store: TrustStore) -> Outside:
+def trusting(host: Host, team: Team, store: TrustStore) -> Host:
     """The same, where a turn starts only while the team is trusted and its member's folder is the one it was here.
 
     The check raises `NotTrusted` with what has changed. The process starts in that folder itself, not in whatever has
@@ -30,9 +30,9 @@ def trusting(outside: Outside, team: Team, store: TrustStore) -> Outside:
             moved = f"{member.name}'s folder was {folders[member.name]} when this command began, and now is {now}"
             raise NotTrusted(printable(moved), "teamchat resume")
         require(team, store)
-        outside.check(turn)
+        host.check(turn)
 
     def launcher(what: Launch) -> Running:
-        return outside.launcher(replace(what, real_cwd=folders.get(what.identity.member)))
+        return host.launcher(replace(what, real_cwd=folders.get(what.identity.member)))
 
-    return replace(outside, check=check, launcher=launcher)
+    return replace(host, check=check, launcher=launcher)

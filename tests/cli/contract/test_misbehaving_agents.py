@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.turn import plan as settle
-from teamchat.core.turn import run
+from teamchat.core.turn import execution, plan
 from teamchat.runners.process.running import Launch
 from teamchat.runners.process.supervisor import Clocks
 from tests.cli.contract.vendor_output import ANSWER, EVENTFUL, GONE, HALF, LIVE, VOICES, Voice, lines, raw
@@ -90,7 +89,7 @@ def scene(pids: Pids, world: Path) -> Scene:
 @pytest.fixture
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock that no key sets: from the CLI's own result to its exit."""
-    monkeypatch.setattr(settle, "Clocks", partial(Clocks, exit_s=0.3))
+    monkeypatch.setattr(plan, "Clocks", partial(Clocks, exit_s=0.3))
 
 
 # --- it hangs
@@ -305,7 +304,7 @@ def test_one_that_stays_does_not_read_its_prompt(scene: Scene, steps: tuple[str,
 
 @every
 def test_it_writes_without_end(scene: Scene, voice: Voice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "Launch", partial(Launch, max_output=MIB))
+    monkeypatch.setattr(execution, "Launch", partial(Launch, max_output=MIB))
     ran = scene.send(voice, *raw(voice.half), "+", "endless")
     (receipt,) = objects(run_here("show", "--json"))
     assert str(receipt["partial"]).startswith(HALF)

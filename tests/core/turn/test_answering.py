@@ -25,7 +25,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.turn import attempts as answering
 from teamchat.core.turn.attempts import Answer, Answering, NoAnswer
 from teamchat.core.turn.events import ConversationEvent, TurnFinished, TurnStarted, Warned
-from teamchat.core.turn.host import Outside
+from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.tally import Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
@@ -94,7 +94,7 @@ class Scene:
             self.folder / "turns",
             self.stopper,
             self._emit,
-            Outside(self._launch, self._check, exists=lambda _member: lambda _name: False, env={"PATH": "/bin"}),
+            Host(self._launch, self._check, exists=lambda _member: lambda _name: False, env={"PATH": "/bin"}),
             transaction=self.db.transaction,
             note=self.noted.append,
             tally=self.tally,

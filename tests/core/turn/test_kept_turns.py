@@ -18,7 +18,7 @@ from teamchat.core.store import database
 from teamchat.core.store.turns import TimedEvent, partial_of
 from teamchat.core.turn import kept
 from teamchat.core.turn.events import Conclusion
-from teamchat.core.turn.run import FinishedTurn
+from teamchat.core.turn.execution import FinishedTurn
 from teamchat.runners.events import Denied, Failure, FailureKind, Text, ToolCall, ToolResult, Usage
 from teamchat.runners.process.running import Launch
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of

@@ -21,10 +21,10 @@ from teamchat.core.engine.state import Route
 from teamchat.core.errors import AgentMissing, ExitCode, NotTrusted, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.team.team import AgentSpec
-from teamchat.core.turn.host import REAL, Outside, check_runnable, scratch_of, wait_to_start
+from teamchat.core.turn.execution import FinishedTurn, execute, room_in
+from teamchat.core.turn.host import REAL, Host, check_runnable, scratch_of, wait_to_start
 from teamchat.core.turn.plan import ready
 from teamchat.core.turn.ready import ReadyTurn
-from teamchat.core.turn.run import FinishedTurn, room_in, run
 from teamchat.runners import git_server
 from teamchat.runners.events import Denied, FailureKind, Note, TextDelta
 from teamchat.runners.process.process import Process
@@ -60,8 +60,8 @@ def made_ready(stage: Stage, inherited: Mapping[str, str] = ENV, /, **member: ob
     manager = manager_of(stage.team, stage.db, stage.session)
     if manager.get_latest_message() is None:
         manager.add_message(NewMessage("Hi", Speaker("kailai", "kailai", type="human")))
-    outside = Outside(REAL.launcher, REAL.check, lambda _member: lambda _name: False, env=inherited)
-    return ready(stage.team, ROUTE, manager, outside)
+    host = Host(REAL.launcher, REAL.check, lambda _member: lambda _name: False, env=inherited)
+    return ready(stage.team, ROUTE, manager, host)
 
 
 def runs(stage: Stage, *command: str, like: Like = "plain") -> None:
@@ -84,11 +84,11 @@ def test_a_turn_that_is_ready_has_written_nothing(stage: Stage) -> None:
 
 def test_the_first_turn_of_a_member_names_what_it_lacks(stage: Stage) -> None:
     assert made_ready(stage, agent="codex").setup.without == ("web",)
-    outside = Outside(REAL.launcher, REAL.check, lambda _member: lambda _name: False, env=ENV, live=False)
+    host = Host(REAL.launcher, REAL.check, lambda _member: lambda _name: False, env=ENV, live=False)
     manager = manager_of(stage.team, stage.db, stage.session)
-    assert ready(stage.team, ROUTE, manager, outside).setup.without == ()  # a replay is on another machine
+    assert ready(stage.team, ROUTE, manager, host).setup.without == ()  # a replay is on another machine
     later = Past(some_turn(stage.db, stage.session))
-    assert ready(stage.team, ROUTE, manager, replace(outside, live=True), past=later).setup.without == ()
+    assert ready(stage.team, ROUTE, manager, replace(host, live=True), past=later).setup.without == ()
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def finished(stage: Stage, heard: Callable[[object], None] = nothing, /, **membe
     turn = made_ready(stage, ENV, **member)
     scratch = scratch_of(stage.folder / "turn")
     turn = replace(turn, scratch=scratch, env={**turn.env, "TMPDIR": str(scratch)})
-    return asyncio.run(run(turn, stage.folder / "turn", REAL.launcher, Stopper(), heard))
+    return asyncio.run(execute(turn, stage.folder / "turn", REAL.launcher, Stopper(), heard))
 
 
 def test_a_turn_has_a_private_folder_while_it_runs(stage: Stage) -> None:
@@ -275,7 +275,7 @@ def test_a_folder_that_is_replaced_before_the_process_starts_is_refused(stage: S
     def launcher(what: Launch) -> Process:
         return Process(replace(what, real_cwd=real))
 
-    end = asyncio.run(run(turn, stage.folder / "turn", launcher, Stopper(), nothing))
+    end = asyncio.run(execute(turn, stage.folder / "turn", launcher, Stopper(), nothing))
     assert end.outcome.failure is not None
     reason = f"could not be started: its folder {stage.folder}/sub was {real}, and now is {home}"
     assert (end.outcome.failure.kind, end.outcome.failure.reason) == (FailureKind.REFUSED, reason)
@@ -287,16 +287,16 @@ def test_a_folder_that_is_replaced_before_the_process_starts_is_refused(stage: S
 @pytest.mark.parametrize("wait_s", [0, 0.05])
 def test_what_was_checked_is_checked_again_right_before_it_starts(stage: Stage, like: Like, wait_s: float) -> None:
     checked: list[str] = []
-    outside = replace(REAL, check=lambda turn: checked.append(turn.member.name), moment=lambda _: time.time() + wait_s)
+    host = replace(REAL, check=lambda turn: checked.append(turn.member.name), moment=lambda _: time.time() + wait_s)
     runs(stage, "claude", like=like)
-    asyncio.run(wait_to_start(made_ready(stage), outside, Stopper()))
+    asyncio.run(wait_to_start(made_ready(stage), host, Stopper()))
     assert checked == ["max"]
 
 
 def test_files_of_a_command_that_can_not_be_written_are_no_crash(stage: Stage) -> None:
     turn = made_ready(stage)
     turn = replace(turn, command=replace(turn.command, files={stage.folder / "gone" / "x": b"x"}))
-    end = asyncio.run(run(turn, stage.folder / "turn", REAL.launcher, Stopper(), nothing))
+    end = asyncio.run(execute(turn, stage.folder / "turn", REAL.launcher, Stopper(), nothing))
     assert end.outcome.failure is not None
     assert end.outcome.failure.reason.startswith("could not be started: No such file or directory")
 
@@ -346,7 +346,7 @@ def follow(stage: Stage, output: str, like: Like) -> FinishedTurn:
     def launcher(launch: Launch) -> Running:
         return Running(launch, output, "")
 
-    return asyncio.run(run(made_ready(stage), stage.folder / "turn", launcher, Stopper(), nothing))
+    return asyncio.run(execute(made_ready(stage), stage.folder / "turn", launcher, Stopper(), nothing))
 
 
 TOOLS = """\
@@ -402,7 +402,7 @@ def test_the_version_of_a_cli_that_does_not_say_it_is_that_of_its_package(
     (stage.folder / "package.json").write_text(f'{{"name": "@google/gemini-cli", "version": "{version}"}}')
     runs(stage, str(program), like="gemini")
     said = asyncio.run(
-        run(
+        execute(
             made_ready(stage),
             stage.folder / "turn",
             lambda launch: Running(launch, spoken("gemini", "Hi"), ""),

@@ -73,7 +73,7 @@ class FinishedTurn:
         return replace(self, text="\n\n".join(filter(None, (self.text.strip(), *untold)))) if self.questions else self
 
 
-async def run(
+async def execute(
     turn: ReadyTurn,
     folder: Path,
     launcher: Launcher,
