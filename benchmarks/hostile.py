@@ -34,7 +34,7 @@ from teamchat.core.context.build import build_prompt, exists
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.layers.sources import collector_of
 from teamchat.core.conversation.loop_detection import says_nothing_new
-from teamchat.core.conversation.posting import Heard, Saying
+from teamchat.core.conversation.posting import Parsed, Posting
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import ExitCode, PromptTooLarge
 from teamchat.core.messages import NewMessage, Routing, Speaker
@@ -175,8 +175,8 @@ class Reply:
         setup = Setup((), {}, "", "read", "", "", "msg-1", "msg-1")
         new = NewTurn(self.session, None, "max", "codex", "codex", None, pack(b""), "msg-1", setup, self.team.root)
         self.turn = begin_turn(self.db, new)
-        self.saying = Saying(self.team, self.db, self.session, self.manager, lambda _event: None, time.time)
-        self.heard: list[Heard] = []
+        self.saying = Posting(self.team, self.db, self.session, self.manager, lambda _event: None, time.time)
+        self.heard: list[Parsed] = []
 
     def steps(self) -> dict[str, Callable[[], object]]:
         return {

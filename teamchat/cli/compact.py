@@ -39,12 +39,12 @@ def compact(
     """
     from teamchat.cli.shared.conversation import Show, choose_output, converse
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store
-    from teamchat.core.conversation.summary import compactor_of
+    from teamchat.core.conversation.summary import summariser_of
     from teamchat.core.store.sessions import need_session, touch_session
 
     show = Show(as_json, stream, quiet)
     found = find_team(team, timeout)
-    compactor_of(found, member)  # before anything begins
+    summariser_of(found, member)  # before anything begins
     need_trust(found, give=trust)
     with open_store(found.root) as db:
         chosen = need_session(db, session)

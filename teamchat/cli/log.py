@@ -72,11 +72,11 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
     from teamchat.cli.shared.abandoned import abandoned
     from teamchat.cli.shared.typed import placed_here
     from teamchat.core.conversation.recovery import REASON
-    from teamchat.core.engine.state import Route, Status
+    from teamchat.core.engine.state import Route, RouteStatus
     from teamchat.core.store.routes import open_routes
 
     def running() -> list[Route]:
-        return [route for route in open_routes(db, session.id) if route.status is Status.RUNNING]
+        return [route for route in open_routes(db, session.id) if route.status is RouteStatus.RUNNING]
 
     left = abandoned(root, session.id, running)
     routes = list(open_routes(db, session.id))

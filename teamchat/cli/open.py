@@ -23,7 +23,7 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.cli.shared.conversation import held
     from teamchat.cli.shared.terminal_state import put_back
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store, trust_store
-    from teamchat.core.conversation.opening import opening
+    from teamchat.core.conversation.opening import plan_opening
     from teamchat.core.errors import AgentMissing, UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import mark_opened
@@ -36,13 +36,13 @@ def open(  # noqa: A001 (the command's name)
     found = find_team(team)
     with open_store(found.root) as db:
         chosen = need_session(db, session)
-        opening(db, chosen, found, member, os.environ)  # what is wrong is said before anything is waited for
+        plan_opening(db, chosen, found, member, os.environ)  # what is wrong is said before anything is waited for
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("a session is opened at a terminal only", saying("--to", member))
         need_trust(found, give=trust)
         with held(found.root, db, chosen, wait=not no_wait):
             require(found, trust_store())  # it may have changed while another process was waited for
-            opened = opening(db, chosen, found, member, os.environ)
+            opened = plan_opening(db, chosen, found, member, os.environ)
             which = printable(f"{opened.turn.member}'s session {opened.turn.vendor_session}")
             note(f"opens {which}; what is said there is no part of the conversation")
             mark_opened(db, opened.turn)

@@ -9,13 +9,13 @@ import sqlite3
 from pathlib import Path
 
 from teamchat.cli.app import main
-from teamchat.core.conversation.posting import Heard, Saying
+from teamchat.core.conversation.posting import Parsed, Posting
 from teamchat.core.team.team import Member
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 
 
-def hear(self: Saying, *replies: tuple[Member, str]) -> list[Heard]:
+def hear(self: Posting, *replies: tuple[Member, str]) -> list[Parsed]:
     del self, replies
     Path("busy").touch()
     sqlite3.connect(":memory:").execute(ENDLESS).fetchone()
@@ -23,5 +23,5 @@ def hear(self: Saying, *replies: tuple[Member, str]) -> list[Heard]:
 
 
 if __name__ == "__main__":
-    Saying.hear = hear  # type: ignore[method-assign]
+    Posting.hear = hear  # type: ignore[method-assign]
     main()

@@ -18,7 +18,6 @@ from teamchat.core.routing.todos import Change
 from teamchat.core.store.lessons import Lesson
 from teamchat.core.turn.events import (
     AgentSpoke,
-    Compacted,
     Conclusion,
     ConversationEvent,
     LessonsFound,
@@ -27,6 +26,7 @@ from teamchat.core.turn.events import (
     RouteDropped,
     RouteQueued,
     RouteRefused,
+    SummaryStored,
     TodoChanged,
     TurnFinished,
     TurnStarted,
@@ -61,7 +61,7 @@ class JsonOutput:
                 write("message", **message_fields(message))
             case RouteQueued(route=route) | RouteDropped(route=route):
                 write("queued" if isinstance(event, RouteQueued) else "dropped", **route_fields(route))
-            case TurnStarted() | Compacted() | LessonsFound() | TurnFinished():
+            case TurnStarted() | SummaryStored() | LessonsFound() | TurnFinished():
                 self._turn(event)
             case AgentSpoke():
                 self._agent(event)
@@ -74,13 +74,13 @@ class JsonOutput:
             case Warned(text=text):
                 write("warning", text=text)
 
-    def _turn(self, event: TurnStarted | Compacted | LessonsFound | TurnFinished) -> None:
+    def _turn(self, event: TurnStarted | SummaryStored | LessonsFound | TurnFinished) -> None:
         turn = event.turn
         at = {"turn": turn.number, "member": turn.member}
         match event:
             case TurnStarted(route=route):
                 write("turn_started", **at, route=route.number if route else None, attempt=turn.setup.attempt)
-            case Compacted(summary=summary):
+            case SummaryStored(summary=summary):
                 write("compacted", **at, through=summary.through, kept=summary.kept, text=summary.text)
             case LessonsFound(found=found, kept=kept):
                 write("lessons", **at, found=found)

@@ -23,13 +23,13 @@ from teamchat.core.routing.markers import strip_markers
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.events import (
     AgentSpoke,
-    Compacted,
     Conclusion,
     ConversationEvent,
     LessonsFound,
     Replied,
     RouteDropped,
     RouteRefused,
+    SummaryStored,
     TodoChanged,
     TurnFinished,
     TurnStarted,
@@ -43,7 +43,7 @@ class PlainOutput:
         match event:
             case Replied(message=message):
                 write_block(name_of(message), message.content)
-            case TurnStarted() | Compacted() | LessonsFound() | TurnFinished():
+            case TurnStarted() | SummaryStored() | LessonsFound() | TurnFinished():
                 self._turn(event)
             case RouteDropped(route=route):
                 note(f"dropped: {called(route)}")
@@ -58,13 +58,13 @@ class PlainOutput:
             case _:
                 pass
 
-    def _turn(self, event: TurnStarted | Compacted | LessonsFound | TurnFinished) -> None:
+    def _turn(self, event: TurnStarted | SummaryStored | LessonsFound | TurnFinished) -> None:
         match event:
             case TurnStarted(turn=turn):
                 note(f"{turn.member} {BEGINS[turn.setup.purpose]} (turn {turn.number})")
                 if line := left_out(turn.member, turn.setup):
                     note(line)
-            case Compacted(turn=turn, summary=summary):
+            case SummaryStored(turn=turn, summary=summary):
                 note(compacted(turn, summary))
             case LessonsFound(found=lessons, kept=kept):
                 note(found_lessons(event))

@@ -28,7 +28,6 @@ from teamchat.core.messages import name_of
 from teamchat.core.text.clean import VisibleCleaner, printable, visible
 from teamchat.core.turn.events import (
     AgentSpoke,
-    Compacted,
     Conclusion,
     ConversationEvent,
     LessonsFound,
@@ -36,6 +35,7 @@ from teamchat.core.turn.events import (
     RouteDropped,
     RouteQueued,
     RouteRefused,
+    SummaryStored,
     TodoChanged,
     TurnFinished,
     TurnStarted,
@@ -111,7 +111,7 @@ class TerminalOutput:
                 self._start(turn.number, turn.member, "" if route else f" {BEGINS[turn.setup.purpose]}")
                 if line := left_out(turn.member, turn.setup):
                     self._line(f"· {line}", "dim")
-            case Compacted() | LessonsFound():
+            case SummaryStored() | LessonsFound():
                 self._made(self.voices[event.turn.number], event)
             case AgentSpoke(turn=number, event=agent_event):
                 self._agent(self.voices[number], agent_event)
@@ -224,9 +224,9 @@ class TerminalOutput:
         who = f"{voice.member} │ " if self.together else "  "
         self._line(visible(who + text), style)
 
-    def _made(self, voice: Voice, event: Compacted | LessonsFound) -> None:
+    def _made(self, voice: Voice, event: SummaryStored | LessonsFound) -> None:
         """What a turn has made of the conversation."""
-        if isinstance(event, Compacted):
+        if isinstance(event, SummaryStored):
             self._whole(voice, event.summary.text)
             self._line(f"· {compacted(event.turn, event.summary)}", "dim")
             return

@@ -33,7 +33,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.events import Conclusion, ConversationEvent
 from teamchat.core.turn.host import REAL, Host
-from teamchat.core.turn.trust import trusting
+from teamchat.core.turn.trust import with_trust_checks
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.supervisor import Stopper
 
@@ -120,7 +120,7 @@ def converse(
 
 def live(team: Team) -> Host:
     """The machine itself, where trust in the team and the members' folders hold at every turn."""
-    return trusting(REAL, team, trust_store())
+    return with_trust_checks(REAL, team, trust_store())
 
 
 @contextlib.contextmanager

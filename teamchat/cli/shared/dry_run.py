@@ -18,7 +18,7 @@ from teamchat.core.conversation.addressing import Addressed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_images, check_room
 from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
-from teamchat.core.engine.state import Route, Status
+from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.files.folders import state_dir
 from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.database import Database
@@ -27,7 +27,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.attempts import passed_over
 from teamchat.core.turn.events import ConversationEvent, TodoChanged, Warned
-from teamchat.core.turn.plan import ready
+from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.supervisor import Stopper
 
@@ -94,7 +94,7 @@ def _explain(
     yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
     yield from (todo_line(event.change) for event in told if isinstance(event, TodoChanged))
     yield from changes(actions)
-    queue = [route for route in coordinator.state.queue if route.status is not Status.HELD]
+    queue = [route for route in coordinator.state.queue if route.status is not RouteStatus.HELD]
     yield "speaking: " + (", then ".join(in_words(queue)) or "nobody")
     if coordinator.state.held:
         yield "held, only resume moves them: " + ", ".join(route.target for route in coordinator.state.held)
@@ -154,7 +154,7 @@ def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[
 def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
     target = team.member(route.target)
     member = coordinator.answering.order(target)[0]
-    turn = ready(
+    turn = plan_reply(
         team,
         route,
         coordinator.manager,

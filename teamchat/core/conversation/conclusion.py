@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teamchat.core.engine.actions import Action, Asked, GroupFailed, Paused, PauseKind, TurnFailed
+from teamchat.core.engine.actions import Action, GroupFailed, HumanAsked, Paused, PauseKind, TurnFailed
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import (
     ExitCode,
@@ -20,7 +20,7 @@ def conclude(tally: Tally, state: State, action: Action, humans: int) -> Conclus
             return conclude_failures(tally, state, (route,), alone=True)
         case GroupFailed(routes=routes, all_of_it=all_of_it):
             return conclude_failures(tally, state, routes, alone=False, all_of_it=all_of_it)
-        case Asked(route=route):
+        case HumanAsked(route=route):
             return conclude_waiting(tally, state, route, humans)
         case Paused(kind=kind, reason=reason):
             return conclude_pause(tally, state, kind, reason)

@@ -16,15 +16,15 @@ from teamchat.core.conversation.addressing import Addressed, address
 from teamchat.core.conversation.conclusion import conclude, conclude_error
 from teamchat.core.conversation.grouping import run_together
 from teamchat.core.conversation.lessons import find_lessons, learner_of
-from teamchat.core.conversation.posting import Said, Saying
+from teamchat.core.conversation.posting import Posted, Posting
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
 from teamchat.core.conversation.rules import rules_of
-from teamchat.core.conversation.summary import Compacting, compactor_of
+from teamchat.core.conversation.summary import Summariser, summariser_of
 from teamchat.core.engine.actions import (
     Action,
     Deliver,
     Dropped,
-    Kept,
+    NotDropped,
     Paused,
     Queued,
     Refused,
@@ -40,11 +40,11 @@ from teamchat.core.engine.events import (
     Recovered,
     Resumed,
     ResumeMode,
-    Stopped,
+    StopRequested,
     TurnEnded,
 )
 from teamchat.core.engine.guards import budget_guard, guard
-from teamchat.core.engine.state import Route, State, Status
+from teamchat.core.engine.state import Route, RouteStatus, State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.todos import Noted
@@ -54,7 +54,7 @@ from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, partial_of
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import saying
-from teamchat.core.turn.attempts import Answer, Answering, NoAnswer, trace_of
+from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer, trace_of
 from teamchat.core.turn.events import (
     Conclusion,
     ConversationEvent,
@@ -67,8 +67,8 @@ from teamchat.core.turn.events import (
     Warned,
 )
 from teamchat.core.turn.host import REAL, Host
-from teamchat.core.turn.live_pool import Living
-from teamchat.core.turn.tally import Failed, Tally
+from teamchat.core.turn.live_pool import LivePool
+from teamchat.core.turn.tally import Tally, TurnFailure
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.events import Question
 from teamchat.runners.process.supervisor import Stopper
@@ -98,16 +98,16 @@ class ConversationCoordinator:
         self.host, self._folder, self._cooldowns = host, folder, cooldowns
         self.manager = manager_of(team, db, session, self._open)
         self.tally = Tally()
-        self._living: list[Living] = []
+        self._living: list[LivePool] = []
         self._open(session)
 
     def _open(self, session: int) -> None:
         """Go on with that session, in which the manager is already."""
         self.session = session
         self.collector = self.host.collected(collector_of(self.team, self.db, session))
-        self.saying = Saying(self.team, self.db, session, self.manager, self.emit, self.host.now)
+        self.saying = Posting(self.team, self.db, session, self.manager, self.emit, self.host.now)
         self.state: State = load_state(self.db, session, rules_of(self.team))
-        self.answering = Answering(
+        self.answering = Attempts(
             self.team,
             self.db,
             session,
@@ -125,7 +125,7 @@ class ConversationCoordinator:
             cooldowns=self._cooldowns,
         )
         self._living.append(self.answering.living)
-        self.compacting = Compacting(self.answering)
+        self.compacting = Summariser(self.answering)
 
     def recover(self) -> None:
         """Close what a killed process has left open. Nobody else may be running the session."""
@@ -204,12 +204,12 @@ class ConversationCoordinator:
 
         Raises `UsageError` where there is nobody or nothing to sum up, and `UnknownName`.
         """
-        member = compactor_of(self.team, name)
+        member = summariser_of(self.team, name)
         if not self.compacting.left():
             raise UsageError("there is nothing to sum up: the newest message is quoted as it is", "teamchat log")
         while self.compacting.left():
             result = await self.compacting.sum_up(member)
-            if isinstance(result, Failed):
+            if isinstance(result, TurnFailure):
                 return self.tally.conclusion(self.state, result.code, result.reason, result.hint)
             self.tally.text = result.text
         return self.tally.conclusion(self.state, ExitCode.DONE)
@@ -220,7 +220,7 @@ class ConversationCoordinator:
         Raises `UsageError` where there is nobody to ask or nothing to ask about, and `UnknownName`.
         """
         result = await find_lessons(self.answering, learner_of(self.team, name), keep_as)
-        if isinstance(result, Failed):
+        if isinstance(result, TurnFailure):
             return self.tally.conclusion(self.state, result.code, result.reason, result.hint)
         self.tally.text = "\n".join(result.found)
         return self.tally.conclusion(self.state, ExitCode.DONE)
@@ -264,7 +264,7 @@ class ConversationCoordinator:
                 return conclude(self.tally, self.state, last, len(self.team.humans))
             try:
                 stopped = self.answering.stopped() and not isinstance(last, Deliver)
-                actions = self._step(Stopped(self.host.now())) if stopped else await self._perform(last)
+                actions = self._step(StopRequested(self.host.now())) if stopped else await self._perform(last)
             except NoRecording:
                 raise  # there is nothing to resume in a replay
             except TeamchatError as error:  # the store failed, or the team has changed: what ran is held
@@ -273,7 +273,7 @@ class ConversationCoordinator:
 
     def _hold_all(self, *, stored: bool) -> None:
         """Where the store cannot be written, the next process finds what ran, and holds it in the same way."""
-        stopped = Stopped(self.host.now())
+        stopped = StopRequested(self.host.now())
         if stored:
             self._step(stopped)
         else:
@@ -298,7 +298,7 @@ class ConversationCoordinator:
         await self.compacting.when_due(up_to)
         paused = budget_guard(self.state)
         if paused:
-            self._step(Stopped(self.host.now()))
+            self._step(StopRequested(self.host.now()))
         return paused
 
     def _tell(self, action: Action) -> None:
@@ -309,7 +309,7 @@ class ConversationCoordinator:
                 if left:
                     self.emit(Warned(f"{route.target}, whom {route.by} asked, is no longer in the team"))
                 self.emit(RouteDropped(route))
-            case Kept(route=route, agent=agent):
+            case NotDropped(route=route, agent=agent):
                 self.emit(Warned(f"{agent} cannot drop {route.target}, whom {route.by} called in {route.parent}"))
             case Refused(route=route, limit=limit):
                 self.emit(RouteRefused(route, limit))
@@ -327,7 +327,7 @@ class ConversationCoordinator:
     def _end_turn(self, answer: Answer) -> tuple[Action, ...]:
         finished, left = answer.finished, trace_of(answer.finished)
 
-        def write() -> tuple[Said[TurnEnded] | None, tuple[Action, ...]]:
+        def write() -> tuple[Posted[TurnEnded] | None, tuple[Action, ...]]:
             heard = None if finished.outcome.failure else self.saying.hear((answer.member, finished.text))[0]
             with self._transaction():
                 asked = bool(finished.questions)
@@ -345,7 +345,7 @@ class ConversationCoordinator:
     def _budget(self) -> float | None:
         """What each that runs may use of it, in US dollars: never nothing, which no CLI takes for a limit."""
         limit = self.team.limits.cost_usd
-        running = sum(route.status is Status.RUNNING for route in self.state.queue)
+        running = sum(route.status is RouteStatus.RUNNING for route in self.state.queue)
         return None if limit is None else max((limit - self.state.cost_usd) / max(running, 1), 0.0001)
 
     def _guard(self) -> Paused | None:
@@ -380,7 +380,7 @@ class ConversationCoordinator:
 
     def _deliver(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """The replies that a group's turns have kept become messages, in the order in which the members were named."""
-        replies: list[tuple[Turn, Said[TurnEnded]]] = []
+        replies: list[tuple[Turn, Posted[TurnEnded]]] = []
         turns = [get_turn(self.db, route.answer) for route in routes if route.answer is not None]
         heard = self.saying.hear(*((self._speaker(turn), partial_of(self.db, turn)) for turn in turns))
         asked = {turn.id for turn in turns if _asked_its_user(self.db, turn)}
@@ -399,7 +399,7 @@ class ConversationCoordinator:
         there = (member for member in self.team.ai_members if member.name == turn.member)
         return next(there, Member(turn.member, "ai", self.team.root))
 
-    def _tell_reply(self, turn: Turn, reply: Said[TurnEnded]) -> None:
+    def _tell_reply(self, turn: Turn, reply: Posted[TurnEnded]) -> None:
         self.tally.said(reply.message)
         self.emit(Replied(turn, reply.message))
         self._tell_todos(reply.noted, f"{reply.message.speaker.role_name}: ")

@@ -11,7 +11,7 @@ from teamchat.core.store.turns import Turn, turns_of
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class VendorSessions:
     """Sessions that an agent's CLI has in a `folder` of its own, which teamchat does not touch."""
 
     agent: str
@@ -19,17 +19,17 @@ class Kept:
     sessions: tuple[str, ...]
 
 
-def delete_session(db: Database, session: Session) -> list[Kept]:
+def delete_session(db: Database, session: Session) -> list[VendorSessions]:
     """Delete it with all that belongs to it; what stays. The caller holds the session's lock."""
     kept = _kept(turns_of(db, session.id))
     remove_session(db, session.id)
     return kept
 
 
-def _kept(turns: list[Turn]) -> list[Kept]:
+def _kept(turns: list[Turn]) -> list[VendorSessions]:
     found: dict[tuple[str, str], dict[str, None]] = {}
     for turn in turns:
         sessions = AGENT_TYPES[turn.like].runner.sessions
         if sessions and turn.vendor_session and (sessions.keeps_all or turn.setup.memory != "fresh"):
             found.setdefault((turn.agent, sessions.stays_in), {})[turn.vendor_session] = None
-    return [Kept(agent, folder, tuple(names)) for (agent, folder), names in found.items()]
+    return [VendorSessions(agent, folder, tuple(names)) for (agent, folder), names in found.items()]

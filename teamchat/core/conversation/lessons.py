@@ -13,7 +13,7 @@ from teamchat.assemblers.truncation import approx_tokens
 from teamchat.core.context.history import Said, text_of
 from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.context.layers.lessons import LessonsLayer
-from teamchat.core.conversation.summary import ask_about, no_room
+from teamchat.core.conversation.summary import no_room, prompt_about
 from teamchat.core.errors import NoRecording, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.markers import strip_markers
@@ -25,11 +25,11 @@ from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import told
 from teamchat.core.text.commands import saying
 from teamchat.core.text.redact import redact_shapes
-from teamchat.core.turn.attempts import Answering
+from teamchat.core.turn.attempts import Attempts
 from teamchat.core.turn.events import LessonsFound
-from teamchat.core.turn.ready import Errand
-from teamchat.core.turn.side_turn import Aside, apart, ask_aside
-from teamchat.core.turn.tally import Failed
+from teamchat.core.turn.ready import TurnReason
+from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
+from teamchat.core.turn.tally import TurnFailure
 
 WHY = "lessons were to be taken from the conversation"
 MOST = 10
@@ -103,7 +103,7 @@ def keep_lessons(db: Database, texts: Iterable[str], session: str) -> tuple[Less
     return tuple(lesson for lesson, new in added if new)
 
 
-def _question(of: Answering, member: Member, said: Sequence[Said]) -> str:
+def _question(of: Attempts, member: Member, said: Sequence[Said]) -> str:
     """What is asked about what was `said`, below the lessons that are known: those that fit it, if they are many."""
     context = LayerContext(member, said[-1].message, "\n".join(one.text for one in said), of.manager.get_team_task())
     known = LessonsLayer(of.db, min(KNOWN_TOKENS, approx_tokens(of.team.prompt_bytes) // 4))(context)
@@ -111,7 +111,7 @@ def _question(of: Answering, member: Member, said: Sequence[Said]) -> str:
     return f"{KNOWN}\n{known.text}\n\n{ask}" if known else ask
 
 
-async def find_lessons(of: Answering, member: Member, keep_as: str | None = None) -> LessonsFound | Failed:
+async def find_lessons(of: Attempts, member: Member, keep_as: str | None = None) -> LessonsFound | TurnFailure:
     """Ask `member` for lessons; with `keep_as`, the session's name, they are stored with the end of the turn.
 
     Raises `UsageError` where nothing was said yet, `StoreError` and `NoRecording`.
@@ -119,7 +119,7 @@ async def find_lessons(of: Answering, member: Member, keep_as: str | None = None
     answers = of.manager.get_current_message()
     if answers is None:
         raise UsageError("nothing was said in this conversation yet", saying())
-    member = apart(member)
+    member = for_side_turn(member)
 
     def keep(answer: str) -> Callable[[Turn], LessonsFound]:
         found = lessons_in(answer, (lesson.text for lesson in newest_lessons(of.db, LARGEST)))
@@ -128,13 +128,13 @@ async def find_lessons(of: Answering, member: Member, keep_as: str | None = None
     try:
         so_far = summary_before(of.db, of.session, answers.id)
         said = [Said(answers, text_of(answers)), *of.manager.get_unsummarised()][::-1]
-        asked = ask_about(of.team, member, of.manager, said, _question(of, member, said), so_far)
+        asked = prompt_about(of.team, member, of.manager, said, _question(of, member, said), so_far)
         if not asked.said:
             raise no_room(member)
-        errand = Errand(WHY, answers.id, purpose="lessons")
-        aside = Aside(member, asked.built(of.host.exists), errand, keep, lambda _, found: found, keeps_text=True)
-        return await ask_aside(of, aside)
+        reason = TurnReason(WHY, answers.id, purpose="lessons")
+        aside = SideTurn(member, asked.built(of.host.exists), reason, keep, lambda _, found: found, keeps_text=True)
+        return await run_side_turn(of, aside)
     except (NoRecording, StoreError):
         raise
     except TeamchatError as error:
-        return Failed(error.code, str(error), error.hint)
+        return TurnFailure(error.code, str(error), error.hint)

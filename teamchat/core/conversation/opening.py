@@ -31,7 +31,7 @@ class Opening:
     turn: Turn
 
 
-def opening(db: Database, session: Session, team: Team, name: str, inherited: Mapping[str, str]) -> Opening:
+def plan_opening(db: Database, session: Session, team: Team, name: str, inherited: Mapping[str, str]) -> Opening:
     """How the session of the member called `name` is opened: its CLI as its user would run it, in its folder.
 
     It has the member's model and environment; what only turns have (access, args) stays out.

@@ -30,7 +30,7 @@ Event = TypeVar("Event")
 
 
 @dataclass(frozen=True, slots=True)
-class Said(Generic[Event]):
+class Posted(Generic[Event]):
     """A stored message, what it is to the engine, and what it noted to do."""
 
     message: ConversationMessage
@@ -39,7 +39,7 @@ class Said(Generic[Event]):
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Parsed:
     """A member's reply, read: what it asks for, and whether it is `new`."""
 
     member: Member
@@ -49,7 +49,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class Posting:
     """Stores what is said in one session; `emit` is told of what could not be done as it was written.
 
     `now` is the time in seconds.
@@ -62,7 +62,7 @@ class Saying:
     emit: Callable[[ConversationEvent], None]
     now: Callable[[], float]
 
-    def person(self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0) -> Said[HumanSpoke]:
+    def person(self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0) -> Posted[HumanSpoke]:
         """Store a person's message with its images, and the task that it sets; the first `typed` were typed."""
         message = self.manager.add_message(
             NewMessage(
@@ -84,31 +84,31 @@ class Saying:
             addressed.drops,
             wordless=addressed.wordless,
         )
-        return Said(message, spoke, noted)
+        return Posted(message, spoke, noted)
 
-    def hear(self, *replies: tuple[Member, str]) -> list[Heard]:
+    def hear(self, *replies: tuple[Member, str]) -> list[Parsed]:
         """Read replies that are to be stored one after the other, and tell what is wrong with them.
 
         That takes seconds for a large one, or longer where nobody reads what is told: no transaction may wait for it.
         """
-        heard: list[Heard] = []
+        heard: list[Parsed] = []
         said = self._said_since()
         for member, text in replies:
             asks = address_reply(text, self.team, member)
             for problem in asks.problems:
                 self.emit(Warned(problem))
             new = not says_nothing_new(text, said, member.name, self.team.limits.similarity)
-            heard.append(Heard(member, text, asks, new))
+            heard.append(Parsed(member, text, asks, new))
             said.insert(0, (member.name, text))
         return heard
 
-    def reply(self, heard: Heard, turn: Turn, route: Route, *, asked: bool = False) -> Said[TurnEnded]:
+    def reply(self, heard: Parsed, turn: Turn, route: Route, *, asked: bool = False) -> Posted[TurnEnded]:
         """Store a member's reply to the message of `route`.
 
         Where its agent `asked` its user something, the person whom the turn serves is called before all others.
         """
         member = heard.member
-        asks = first(self._served(route), heard.asks) if asked else heard.asks
+        asks = with_first_call(self._served(route), heard.asks) if asked else heard.asks
         message = self.manager.add_message(
             NewMessage(
                 heard.text,
@@ -122,7 +122,7 @@ class Saying:
         ended = TurnEnded(
             self.now(), route.number, message.id, asks.requests, asks.drops, speaker=member.name, new=heard.new
         )
-        return Said(message, ended, note_todos(self.db, self.session, asks.todos, member.name, message.id))
+        return Posted(message, ended, note_todos(self.db, self.session, asks.todos, member.name, message.id))
 
     def _served(self, route: Route) -> str:
         """The person whose message the route serves, or whoever is there in that person's place."""
@@ -140,7 +140,7 @@ class Saying:
         return said
 
 
-def first(name: str, asks: AddressedReply) -> AddressedReply:
+def with_first_call(name: str, asks: AddressedReply) -> AddressedReply:
     """The same with a call of `name` before all others."""
     others = (request for request in asks.requests if request.target != name)
     return replace(asks, requests=(RouteRequest(name), *others))

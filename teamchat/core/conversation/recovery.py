@@ -28,7 +28,7 @@ from teamchat.core.store.turns import (
 )
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.host import scratch_of
-from teamchat.core.turn.kept import free, keep, kept
+from teamchat.core.turn.kept import free_output, keep_end, read_end
 from teamchat.runners.base import Verdict
 from teamchat.runners.events import Failure, FailureKind, TextDelta
 from teamchat.runners.process.process import open_output, settle, sweep
@@ -41,7 +41,7 @@ _OURS = re.compile(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
 
 
 def turns_dir(db: Database) -> Path:
-    """Where the turns of a store keep their output."""
+    """Where the turns of a store keep_end their output."""
     return db.path.parent / TURNS
 
 
@@ -57,7 +57,7 @@ def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn,
     """The turns that have ended when the store could not be written, with what is kept of them."""
     for turn in running_turns(db, session):
         own = folder / turn.folder.name
-        if _OURS.fullmatch(own.name) and (finished := kept(own)):
+        if _OURS.fullmatch(own.name) and (finished := read_end(own)):
             yield dataclasses.replace(turn, folder=own), finished
 
 
@@ -110,9 +110,9 @@ def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) 
     try:
         end_turn(db, turn, "interrupted", finished.outcome, left)
     except DiskFull:
-        if folder is None or not keep(folder, finished):
+        if folder is None or not keep_end(folder, finished):
             raise
-        free(folder)  # its output may be what has filled the disk
+        free_output(folder)  # its output may be what has filled the disk
         end_turn(db, turn, "interrupted", finished.outcome, left)
 
 

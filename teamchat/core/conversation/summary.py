@@ -21,11 +21,11 @@ from teamchat.core.store.summaries import Summary, add_summary, summary_before
 from teamchat.core.store.texts import pack_text
 from teamchat.core.store.turns import Turn, last_compaction
 from teamchat.core.team.team import Member, Team
-from teamchat.core.turn.attempts import Answering
-from teamchat.core.turn.events import Compacted, Warned
-from teamchat.core.turn.ready import Errand
-from teamchat.core.turn.side_turn import Aside, apart, ask_aside
-from teamchat.core.turn.tally import Failed
+from teamchat.core.turn.attempts import Attempts
+from teamchat.core.turn.events import SummaryStored, Warned
+from teamchat.core.turn.ready import TurnReason
+from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
+from teamchat.core.turn.tally import TurnFailure
 
 SHORT = 200  # bytes of a message that is not cut to be summed up
 ASK = """\
@@ -51,12 +51,12 @@ def recent_people(said: Sequence[Said], size_of: Callable[[str], int], tokens: i
     return tuple(reversed(ids))
 
 
-def come_to(sizes: Iterable[int], tokens: int) -> bool:
+def reach(sizes: Iterable[int], tokens: int) -> bool:
     """Whether texts of these bytes are that many tokens together; no more of them is read than that takes."""
     return any(size >= tokens * BYTES_PER_TOKEN for size in accumulate(sizes))
 
 
-def build_compaction(
+def build_summary_prompt(
     team: Team,
     member: Member,
     manager: ContextManager,
@@ -73,7 +73,7 @@ def build_compaction(
     sizes = accumulate(manager.quoted_bytes(one.text) for one in said)
     fitting = [one for one, size in zip(said, sizes, strict=True) if size <= team.prompt_bytes] or list(said[:1])
     while fitting:
-        asked = ask_about(team, member, manager, fitting, ASK.format(so_far=SO_FAR if so_far else ""), so_far)
+        asked = prompt_about(team, member, manager, fitting, ASK.format(so_far=SO_FAR if so_far else ""), so_far)
         if asked.assembled.trimmed.layers:
             raise no_room(member)
         left_out = asked.assembled.trimmed.history_messages
@@ -90,7 +90,7 @@ def _halved(said: Said) -> list[Said]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HistoryPrompt:
     """A question to `member` about what was `said`; what the budget has left out of that is not in it."""
 
     team: Team
@@ -118,9 +118,9 @@ class Asked:
         )
 
 
-def ask_about(
+def prompt_about(
     team: Team, member: Member, manager: ContextManager, said: Sequence[Said], ask: str, so_far: Summary | None
-) -> Asked:
+) -> HistoryPrompt:
     """Quote to `member` what was `said`, oldest first, and the summary so far, and `ask` below them.
 
     Over the budget the oldest messages are left out first. Raises `PromptTooLarge` when that does not help.
@@ -135,7 +135,7 @@ def ask_about(
         assembled = manager.assemble_prompt(kind, replace(given, turn_note=ask))
     except BudgetExceeded as error:
         raise no_room(member) from error
-    return Asked(team, member, said[assembled.trimmed.history_messages :], quote, assembled)
+    return HistoryPrompt(team, member, said[assembled.trimmed.history_messages :], quote, assembled)
 
 
 def no_room(member: Member) -> PromptTooLarge:
@@ -149,7 +149,7 @@ AGAIN = 4  # after a failure, not before a quarter of what it takes is new
 WHY = "the conversation was to be summed up"
 
 
-def compactor_of(team: Team, name: str | None) -> Member:
+def summariser_of(team: Team, name: str | None) -> Member:
     """Who is to sum up: the member of that name, or the team's `compactor`. Raises `UsageError` and `UnknownName`."""
     if not team.share_context:
         raise UsageError("members of this team are told no summary; set share_context = true in the team file")
@@ -166,10 +166,10 @@ def _asking(team: Team) -> str | None:
     return next((f"teamchat compact --member {member.name}" for member in team.ai_members), None)
 
 
-class Compacting:
+class Summariser:
     """Sums up one session, with what its turns are run with."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: Attempts) -> None:
         self._of = answering
         self._failed_at: str | None = None
 
@@ -194,7 +194,7 @@ class Compacting:
                     return
                 yield self._of.manager.quoted_bytes(said.text)
 
-        return come_to(sizes(), tokens)
+        return reach(sizes(), tokens)
 
     def left(self, up_to: str | None = None) -> list[Said]:
         """What was said before the current message and is not summed up, oldest first."""
@@ -206,30 +206,30 @@ class Compacting:
         A failure is told and stops nothing; a budget that is used up ends it. Raises `StoreError` and `NoRecording`.
         """
         while not (self._of.stopped() or self._of.guard()) and (member := self.due(up_to)):
-            if isinstance(done := await self.sum_up(member, up_to), Failed):
+            if isinstance(done := await self.sum_up(member, up_to), TurnFailure):
                 self._of.emit(Warned(f"the conversation was not summed up: {done.reason}"))
                 return
 
-    async def sum_up(self, member: Member, up_to: str | None = None) -> Summary | Failed:
+    async def sum_up(self, member: Member, up_to: str | None = None) -> Summary | TurnFailure:
         """Have `member` sum up what is left, or as much of it as its prompt has room for.
 
         Raises `StoreError` and `NoRecording`.
         """
         said = self.left(up_to)
         try:
-            return await ask_aside(self._of, self._task(member, said, up_to))
+            return await run_side_turn(self._of, self._task(member, said, up_to))
         except (NoRecording, StoreError):
             raise
         except TeamchatError as error:
             self._failed_at = said[-1].message.id
-            return Failed(error.code, str(error), error.hint)
+            return TurnFailure(error.code, str(error), error.hint)
 
-    def _task(self, member: Member, said: Sequence[Said], up_to: str | None) -> Aside[Summary]:
+    def _task(self, member: Member, said: Sequence[Said], up_to: str | None) -> SideTurn[Summary]:
         of = self._of
         answers = of.manager.get_current_message(up_to=up_to)
         so_far = summary_before(of.db, of.session, answers.id) if answers else None
-        member = apart(member)
-        prompt, fitting = build_compaction(of.team, member, of.manager, said, of.host.exists, so_far)
+        member = for_side_turn(member)
+        prompt, fitting = build_summary_prompt(of.team, member, of.manager, said, of.host.exists, so_far)
 
         def keep(answer: str) -> Callable[[Turn], Summary]:
             before = so_far.kept if so_far else ()
@@ -241,8 +241,8 @@ class Compacting:
             summary = Summary(member.name, prompt.answers.id, kept, text)
             return lambda turn: add_summary(of.db, of.session, turn, summary, packed)
 
-        errand = Errand(WHY, fitting[-1].message.id, purpose="summary")
-        return Aside(member, prompt, errand, keep, Compacted, amiss=_amiss)
+        reason = TurnReason(WHY, fitting[-1].message.id, purpose="summary")
+        return SideTurn(member, prompt, reason, keep, SummaryStored, amiss=_amiss)
 
 
 def _amiss(summary: str) -> str | None:

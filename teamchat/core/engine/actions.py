@@ -34,7 +34,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class NotDropped:
     """A route that `agent` wanted to drop, and which stays: a person has queued it."""
 
     final: ClassVar[bool] = False
@@ -83,7 +83,7 @@ class RunTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HumanAsked:
     """A person is to speak; the queue waits."""
 
     final: ClassVar[bool] = True
@@ -115,5 +115,16 @@ class Idle:
 
 
 Action = (
-    Queued | Dropped | Kept | Refused | RunTurn | RunGroup | Deliver | Asked | Paused | TurnFailed | GroupFailed | Idle
+    Queued
+    | Dropped
+    | NotDropped
+    | Refused
+    | RunTurn
+    | RunGroup
+    | Deliver
+    | HumanAsked
+    | Paused
+    | TurnFailed
+    | GroupFailed
+    | Idle
 )

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from teamchat.core.engine.actions import (
     Action,
-    Asked,
     Deliver,
     GroupFailed,
+    HumanAsked,
     Idle,
     Paused,
     PauseKind,
@@ -33,13 +33,13 @@ from teamchat.core.engine.events import (
     Resumed,
     ResumeMode,
     Spent,
-    Stopped,
+    StopRequested,
     TurnBegan,
     TurnEnded,
 )
 from teamchat.core.engine.guards import granted, guard
-from teamchat.core.engine.state import OPEN, Route, State, Status
-from teamchat.core.engine.team_changes import fit, now_called
+from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
+from teamchat.core.engine.team_changes import fit_queue, now_called
 
 
 def go_on(draft: Draft) -> None:
@@ -48,8 +48,8 @@ def go_on(draft: Draft) -> None:
     if head is None:
         draft.actions.append(Idle())
     elif head.target in state.rules.humans and head.answer is None:
-        draft.change(head.number, status=Status.ASKED)
-        draft.actions.append(Asked(replace(head, status=Status.ASKED)))
+        draft.change(head.number, status=RouteStatus.ASKED)
+        draft.actions.append(HumanAsked(replace(head, status=RouteStatus.ASKED)))
     else:
         _speak(draft, head)
 
@@ -57,16 +57,16 @@ def go_on(draft: Draft) -> None:
 def _speak(draft: Draft, head: Route) -> None:
     """The member at the head speaks, with its group; a group of which all have spoken is delivered."""
     mates = draft.state.mates(head)
-    waiting = tuple(route for route in mates if route.status is Status.WAITING)
+    waiting = tuple(route for route in mates if route.status is RouteStatus.WAITING)
     if not waiting:
-        answered = (route for route in mates if route.status is Status.ANSWERED)
+        answered = (route for route in mates if route.status is RouteStatus.ANSWERED)
         draft.actions.append(Deliver(tuple(sorted(answered, key=lambda route: route.number))))
     elif paused := guard(draft.state, draft.now):
         draft.hold_all()
         draft.actions.append(paused)
     else:
         allowed = waiting[: draft.state.rules.max_turns - draft.state.turns]
-        running = tuple(replace(route, status=Status.RUNNING) for route in allowed)
+        running = tuple(replace(route, status=RouteStatus.RUNNING) for route in allowed)
         draft.put((*running, *(route for route in draft.state.queue if route not in allowed)))
         draft.actions.append(RunGroup(running) if len(mates) > 1 else RunTurn(running[0]))
 
@@ -88,11 +88,11 @@ def group_ran(draft: Draft, failed: tuple[int, ...]) -> None:
     Those of which no turn was started wait again.
     """
     for number in failed:
-        draft.change(number, status=Status.HELD)
+        draft.change(number, status=RouteStatus.HELD)
     for route in draft.state.queue:
-        if route.status is Status.RUNNING:
-            draft.change(route.number, status=Status.WAITING)
-    if failed and not any(route.status is Status.ANSWERED for route in draft.state.queue):
+        if route.status is RouteStatus.RUNNING:
+            draft.change(route.number, status=RouteStatus.WAITING)
+    if failed and not any(route.status is RouteStatus.ANSWERED for route in draft.state.queue):
         draft.hold_all()
         routes = tuple(route for route in draft.state.queue if route.number in failed)
         draft.actions.append(GroupFailed(routes, all_of_it=True))
@@ -100,7 +100,7 @@ def group_ran(draft: Draft, failed: tuple[int, ...]) -> None:
 
 def group_delivered(draft: Draft, ends: tuple[TurnEnded, ...]) -> None:
     mates = draft.state.mates(draft.state.route(ends[0].route))
-    failed = tuple(route for route in mates if route.status is Status.HELD)
+    failed = tuple(route for route in mates if route.status is RouteStatus.HELD)
     _said(draft, new=any(end.new for end in ends))
     for end in ends:
         _replied(draft, end)
@@ -127,7 +127,7 @@ def _replied(draft: Draft, event: TurnEnded) -> None:
 def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
     """The state after `event`, and what is to be done now. The last action says how it goes on."""
     draft = Draft(replace(state, since=min(state.since, event.now)), event.now)  # a clock may have been set back
-    fit(draft)
+    fit_queue(draft)
     match event:
         case TurnBegan() | Spent() | MemberAnswered():
             _note(draft, event)
@@ -142,7 +142,7 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             group_delivered(draft, ends)
         case Resumed(mode=mode):
             _resumed(draft, mode)
-        case Stopped():
+        case StopRequested():
             draft.hold_all()
             draft.actions.append(Paused(PauseKind.INTERRUPTED, "interrupted"))
         case Recovered():
@@ -179,7 +179,7 @@ def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered) -> None:
             draft.state = replace(state, tokens=state.tokens + tokens, cost_usd=state.cost_usd + cost)
         case MemberAnswered(route=number, answer=answer):
             draft.state = replace(state, turns=state.turns + 1)
-            draft.change(number, status=Status.ANSWERED, answer=answer)
+            draft.change(number, status=RouteStatus.ANSWERED, answer=answer)
 
 
 def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
@@ -196,11 +196,13 @@ def _resumed(draft: Draft, mode: ResumeMode) -> None:
     if mode is ResumeMode.DROP:
         draft.drop(queue)
     elif mode is ResumeMode.SKIP:
-        stopped = (route for route in queue if route.status in (Status.HELD, Status.ASKED) and route.answer is None)
+        stopped = (
+            route for route in queue if route.status in (RouteStatus.HELD, RouteStatus.ASKED) and route.answer is None
+        )
         draft.drop(tuple(stopped)[:1])
     draft.put(
-        replace(route, status=Status.WAITING if route.answer is None else Status.ANSWERED)
-        if route.status is Status.HELD
+        replace(route, status=RouteStatus.WAITING if route.answer is None else RouteStatus.ANSWERED)
+        if route.status is RouteStatus.HELD
         else route
         for route in draft.state.queue
     )
@@ -209,7 +211,7 @@ def _resumed(draft: Draft, mode: ResumeMode) -> None:
 
 def _recovered(draft: Draft) -> None:
     """The process before this one died. While a person is asked, the queue behind the question is as it should be."""
-    stopped_short = any(route.status in (Status.RUNNING, Status.ANSWERED) for route in draft.state.queue)
+    stopped_short = any(route.status in (RouteStatus.RUNNING, RouteStatus.ANSWERED) for route in draft.state.queue)
     if draft.state.asked is None or stopped_short:
         draft.hold_all()
     draft.actions.append(Idle())

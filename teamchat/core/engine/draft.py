@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from teamchat.core.engine.actions import Action, Dropped, Kept, Queued, Refused
-from teamchat.core.engine.state import Route, State, Status
+from teamchat.core.engine.actions import Action, Dropped, NotDropped, Queued, Refused
+from teamchat.core.engine.state import Route, RouteStatus, State
 from teamchat.core.routing.requests import RouteRequest
 
 MAX_WAITING = 50
@@ -39,16 +39,17 @@ class Draft:
         named = tuple(
             route
             for route in self.state.queue
-            if route.status not in (Status.RUNNING, Status.ANSWERED) and (names is None or route.target in names)
+            if route.status not in (RouteStatus.RUNNING, RouteStatus.ANSWERED)
+            and (names is None or route.target in names)
         )
         kept = tuple(route for route in named if agent and route.by not in self.state.rules.ai)
         self.drop(tuple(route for route in named if route not in kept))
-        self.actions += [Kept(route, agent or "") for route in kept]
+        self.actions += [NotDropped(route, agent or "") for route in kept]
 
     def hold_all(self) -> None:
         """Nothing of what is queued runs by itself any more."""
         self.put(
-            replace(route, status=Status.HELD) if route.status is not Status.ASKED else route
+            replace(route, status=RouteStatus.HELD) if route.status is not RouteStatus.ASKED else route
             for route in self.state.queue
         )
 
@@ -66,7 +67,7 @@ class Draft:
             replace(like, number=number + index, target=wish.target, priority=wish.priority, group=wish.group)
             for index, wish in enumerate(wish for wish in requests if wish.target not in there)
         ]
-        room = max(MAX_WAITING - sum(route.status is not Status.RUNNING for route in queue), 0)
+        room = max(MAX_WAITING - sum(route.status is not RouteStatus.RUNNING for route in queue), 0)
         kept, refused = new[:room], new[room:]
         self.state = replace(self.state, next_route=number + len(new))
         # sorted() is stable: within a priority the order of the list is the order of speaking

@@ -97,7 +97,7 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class StopRequested:
     """Ctrl-C or SIGTERM."""
 
     now: float
@@ -119,6 +119,6 @@ Event = (
     | GroupRan
     | GroupDelivered
     | Resumed
-    | Stopped
+    | StopRequested
     | Recovered
 )

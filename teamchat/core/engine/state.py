@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Status(StrEnum):
+class RouteStatus(StrEnum):
     WAITING = "waiting"
     RUNNING = "running"
     ANSWERED = "answered"  # its reply is kept until the others of its group have theirs
@@ -20,7 +20,7 @@ class Status(StrEnum):
     DROPPED = "dropped"
 
 
-OPEN = (Status.WAITING, Status.ANSWERED, Status.ASKED)
+OPEN = (RouteStatus.WAITING, RouteStatus.ANSWERED, RouteStatus.ASKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Route:
     priority: int = 2
     group: int | None = None
     as_of: str | None = None
-    status: Status = Status.WAITING
+    status: RouteStatus = RouteStatus.WAITING
     attempt: int = 0
     answer: int | None = None
 
@@ -82,16 +82,16 @@ class State:
 
     @property
     def waiting(self) -> tuple[Route, ...]:
-        return tuple(route for route in self.queue if route.status is Status.WAITING)
+        return tuple(route for route in self.queue if route.status is RouteStatus.WAITING)
 
     @property
     def held(self) -> tuple[Route, ...]:
-        return tuple(route for route in self.queue if route.status is Status.HELD)
+        return tuple(route for route in self.queue if route.status is RouteStatus.HELD)
 
     @property
     def asked(self) -> Route | None:
         """The route of the person the queue waits for."""
-        return next((route for route in self.queue if route.status is Status.ASKED), None)
+        return next((route for route in self.queue if route.status is RouteStatus.ASKED), None)
 
     def route(self, number: int) -> Route:
         """The route of that number, which is queued."""
@@ -99,7 +99,7 @@ class State:
 
     def answered_by(self, speaker: str) -> Route | None:
         """The question that this person answers by speaking; somebody else may have been asked since."""
-        asked = (route for route in self.queue if route.status is Status.ASKED)
+        asked = (route for route in self.queue if route.status is RouteStatus.ASKED)
         return next((route for route in asked if route.target == speaker), None)
 
     def mates(self, route: Route) -> tuple[Route, ...]:

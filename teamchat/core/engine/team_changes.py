@@ -11,18 +11,18 @@ from dataclasses import replace
 
 from teamchat.core.engine.actions import Dropped
 from teamchat.core.engine.draft import Draft
-from teamchat.core.engine.state import Route, Rules, State, Status
+from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.routing.names import fold
 
 
 def fitted(state: State) -> State:
     """The state with its queue as `fit` leaves it."""
     draft = Draft(state, 0.0)
-    fit(draft)
+    fit_queue(draft)
     return draft.state
 
 
-def fit(draft: Draft) -> None:
+def fit_queue(draft: Draft) -> None:
     """Fit the queue to the team as it is now.
 
     A question to a person who has left goes to the only person there is; with several people it is dropped.
@@ -38,17 +38,17 @@ def fit(draft: Draft) -> None:
 
 def _gone(draft: Draft, rules: Rules) -> Iterator[Route]:
     for route in draft.state.queue:
-        if route.status is Status.ASKED and now_called(route.target, rules) is None and len(rules.humans) != 1:
+        if route.status is RouteStatus.ASKED and now_called(route.target, rules) is None and len(rules.humans) != 1:
             yield route
 
 
 def _fitted(route: Route, rules: Rules) -> Route:
     target = now_called(route.target, rules)
-    if route.status is not Status.ASKED:
+    if route.status is not RouteStatus.ASKED:
         return route if target in (None, route.target) else replace(route, target=target or "")
     if target is None:
         return replace(route, target=rules.humans[0])
-    return replace(route, target=target, status=Status.ASKED if target in rules.humans else Status.WAITING)
+    return replace(route, target=target, status=RouteStatus.ASKED if target in rules.humans else RouteStatus.WAITING)
 
 
 def now_called(name: str, rules: Rules) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from teamchat.core.engine.state import Route, Rules, State, Status
+from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 
@@ -46,7 +46,7 @@ def a_route(row: Row) -> Route:
         by=row.text("by"),
         request=row.text("request"),
         as_of=row.text_or_none("as_of"),
-        status=Status(row.text("status")),
+        status=RouteStatus(row.text("status")),
         attempt=row.count("attempt"),
         answer=row.integer_or_none("answer"),
     )
@@ -62,9 +62,9 @@ def save_state(db: Database, session: int, old: State, new: State, dropped: Coll
     left = {route.number for route in old.queue} - {route.number for route in (*new.queue, *dropped)}
     for route in old.queue:
         if route.number in left:
-            _write(db, session, replace(route, status=Status.DONE), None)
+            _write(db, session, replace(route, status=RouteStatus.DONE), None)
     for route in dropped:  # one that another reply of the same group has just asked for was never queued before
-        _write(db, session, replace(route, status=Status.DROPPED), None)
+        _write(db, session, replace(route, status=RouteStatus.DROPPED), None)
     places = {route: place for place, route in enumerate(old.queue)}
     for place, route in enumerate(new.queue):
         if places.get(route) != place:

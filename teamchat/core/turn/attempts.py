@@ -47,9 +47,9 @@ from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.host import Host, wait_to_start
-from teamchat.core.turn.kept import free, keep
-from teamchat.core.turn.live_pool import Living
-from teamchat.core.turn.plan import ready
+from teamchat.core.turn.kept import free_output, keep_end
+from teamchat.core.turn.live_pool import LivePool
+from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.tally import PAUSE_CODES, Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
@@ -89,7 +89,7 @@ class NoAnswer:
 
 
 @dataclass(slots=True)
-class Answering:
+class Attempts:
     """Runs the turns of one session's routes, and adds them up in `tally`.
 
     `note` lets the engine remember something, in the caller's transaction; `budget` is what the next turn may cost, and
@@ -111,7 +111,7 @@ class Answering:
     budget: Callable[[], float | None]
     guard: Callable[[], Paused | None]
     cooldowns: Cooldowns | None = None
-    living: Living = field(default_factory=Living)
+    living: LivePool = field(default_factory=LivePool)
 
     async def answer(self, route: Route) -> Answer | NoAnswer:
         """An answer to `route`, or the failure of the last turn that was tried."""
@@ -190,7 +190,7 @@ class Answering:
         folder = self.folder / secrets.token_hex(8)
         scratch, answer = self.host.scratch(folder), None
         try:
-            prepared = ready(
+            prepared = plan_reply(
                 self.team,
                 route,
                 self.manager,
@@ -261,10 +261,10 @@ class Answering:
             self.remove(answer.scratch, answer.turn.folder)  # no store is left that reminds the next command of them
             raise
         except StoreError as error:
-            if not keep(folder, answer.finished):
+            if not keep_end(folder, answer.finished):
                 raise
             if isinstance(error, DiskFull):
-                free(folder)
+                free_output(folder)
                 with contextlib.suppress(StoreError):
                     return write()
             said = f"how turn {answer.turn.number} ({answer.member.name}) ended is kept, and the next command stores it"

@@ -65,7 +65,7 @@ class Replied:
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class SummaryStored:
     """A turn has summed up the conversation: what its summary covers is not quoted any more."""
 
     turn: Turn
@@ -113,7 +113,7 @@ ConversationEvent = (
     | TurnStarted
     | AgentSpoke
     | Replied
-    | Compacted
+    | SummaryStored
     | LessonsFound
     | TurnFinished
     | TodoChanged

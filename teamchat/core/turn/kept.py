@@ -28,7 +28,7 @@ LARGEST_WRITTEN = 4 * MAX_OUTPUT_BYTES
 EVENTS = {kind.__name__: kind for kind in get_args(AgentEvent)}
 
 
-def keep(folder: Path, turn: FinishedTurn) -> bool:
+def keep_end(folder: Path, turn: FinishedTurn) -> bool:
     """Write how a turn has ended into its folder; whether that was possible.
 
     On a full disk the agent's own output makes room: all that counts of it is in `turn`.
@@ -36,7 +36,7 @@ def keep(folder: Path, turn: FinishedTurn) -> bool:
     content = zlib.compress(_written(turn), 1)  # it has to fit where the output was
     for make_room in (False, True):
         if make_room:
-            free(folder)
+            free_output(folder)
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             new = folder / f"{NAME}.new"
@@ -47,14 +47,14 @@ def keep(folder: Path, turn: FinishedTurn) -> bool:
     return False
 
 
-def free(folder: Path) -> None:
+def free_output(folder: Path) -> None:
     """Give back the space of the turn's output."""
     for stream in STREAMS:
         with contextlib.suppress(OSError):
             os.close(os.open(folder / stream, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK))
 
 
-def kept(folder: Path) -> FinishedTurn | None:
+def read_end(folder: Path) -> FinishedTurn | None:
     """How the turn of that folder has ended, if that is kept there."""
     try:
         found = json.loads(_inflated(read_regular(folder / NAME, LARGEST)))

@@ -25,7 +25,7 @@ class _Life:
     cost_usd: float = 0.0
 
 
-class Living:
+class LivePool:
     """The processes between a member's first turn of a run and `close`.
 
     A member has one, and another one for what it answers in somebody's place at the same time.

@@ -22,13 +22,13 @@ from teamchat.core.team.tools import may
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.text.secret_words import masked, secrets_in
 from teamchat.core.turn.host import Host
-from teamchat.core.turn.ready import Errand, ReadyTurn
+from teamchat.core.turn.ready import ReadyTurn, TurnReason
 from teamchat.runners.base import Command, Runner, Slash
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.process.supervisor import NO_CLOCKS, Clocks
 
 
-def ready(
+def plan_reply(
     team: Team,
     route: Route,
     manager: ContextManager,
@@ -52,15 +52,15 @@ def ready(
     job = job_of(member, team.agent_of(member), host.env, scratch)
     find_slash = partial(host.slash, member, AGENT_TYPES[team.agent_of(member).like].runner, job)
     prompt = build_prompt(team, member, route, manager, host.exists, past, collector, images, scratch, find_slash)
-    errand = Errand(why(route, member), route.request, route.attempt + 1, past.edits, past.turn is None)
-    return settle(team, member, prompt, errand, host, scratch=scratch, budget_usd=budget_usd)
+    reason = TurnReason(why(route, member), route.request, route.attempt + 1, past.edits, past.turn is None)
+    return plan_turn(team, member, prompt, reason, host, scratch=scratch, budget_usd=budget_usd)
 
 
-def settle(
+def plan_turn(
     team: Team,
     member: Member,
     prompt: BuiltPrompt,
-    errand: Errand,
+    reason: TurnReason,
     host: Host,
     *,
     scratch: Path = SCRATCH,
@@ -91,7 +91,7 @@ def settle(
         tmpdir=scratch,
     )
     changed = {name: value and redact_shapes(value)[0] for name, value in changes(inherited, env).items()}
-    setup = _setup(member, runner, prompt, errand, command, changed, secrets_in((*agent.command, *member.args)))
+    setup = _setup(member, runner, prompt, reason, command, changed, secrets_in((*agent.command, *member.args)))
     return ReadyTurn(
         member=member,
         agent=agent,
@@ -99,7 +99,7 @@ def settle(
         prompt=prompt,
         command=command,
         env=env,
-        setup=replace(setup, without=without(agent, job) if errand.first and host.live else ()),
+        setup=replace(setup, without=without(agent, job) if reason.first and host.live else ()),
         scratch=scratch,
         clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
         if host.live
@@ -111,7 +111,7 @@ def _setup(
     member: Member,
     runner: Runner,
     prompt: BuiltPrompt,
-    errand: Errand,
+    reason: TurnReason,
     command: Command,
     changed: dict[str, str | None],
     secrets: Iterable[str],
@@ -127,10 +127,10 @@ def _setup(
         cwd=str(member.cwd),
         access=member.access,
         access_note=may(member, runner),
-        why=errand.why,
+        why=reason.why,
         answers=prompt.answers.id,
-        request=errand.request,
-        attempt=errand.attempt,
+        request=reason.request,
+        attempt=reason.attempt,
         model=member.model,
         stdin_bytes=len(prompt.prepared.stdin),
         system_bytes=len((prompt.system_text or "").encode()),
@@ -146,11 +146,11 @@ def _setup(
         shown_from=prompt.shown_from,
         beside=prompt.beside if member.memory != "fresh" else (),
         thread_key=prompt.key,
-        edits=errand.edits,
+        edits=reason.edits,
         sources=prompt.sources,
         images=tuple(image.name for image in prompt.images),
         slash=_expansion(prompt.slash) if prompt.slash else None,
-        purpose=errand.purpose,
+        purpose=reason.purpose,
     )
 
 

@@ -29,7 +29,7 @@ class ReadyTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class TurnReason:
     """What a turn is for, as its receipt says it: why it runs, the message it serves, which try it is.
 
     `first`: the member has had no turn in this conversation.

@@ -14,13 +14,13 @@ from typing import Generic, TypeVar
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.store.turns import Turn, begin_turn, end_turn
 from teamchat.core.team.team import Member
-from teamchat.core.turn.attempts import Answering, new_turn, spent, trace_of, turn_status
+from teamchat.core.turn.attempts import Attempts, new_turn, spent, trace_of, turn_status
 from teamchat.core.turn.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.host import wait_to_start
-from teamchat.core.turn.plan import settle
-from teamchat.core.turn.ready import Errand, ReadyTurn
-from teamchat.core.turn.tally import Failed
+from teamchat.core.turn.plan import plan_turn
+from teamchat.core.turn.ready import ReadyTurn, TurnReason
+from teamchat.core.turn.tally import TurnFailure
 from teamchat.runners.blank import is_blank
 from teamchat.runners.events import AgentEvent, Failure, FailureKind
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Aside(Generic[T]):
+class SideTurn(Generic[T]):
     """What a member is asked aside, and what is done with its answer.
 
     `keep` reads the answer and gives what stores that, in the transaction that ends the turn; `tell` is the event of
@@ -37,25 +37,25 @@ class Aside(Generic[T]):
 
     member: Member
     prompt: BuiltPrompt
-    errand: Errand
+    reason: TurnReason
     keep: Callable[[str], Callable[[Turn], T]]
     tell: Callable[[Turn, T], ConversationEvent]
     keeps_text: bool = False
     amiss: Callable[[str], str | None] = lambda _: None
 
 
-def apart(member: Member) -> Member:
+def for_side_turn(member: Member) -> Member:
     """The member as it is asked aside: it may only read, and its session is a fresh one."""
     return replace(member, access="read", allow=(), memory="fresh")
 
 
-async def ask_aside(of: Answering, aside: Aside[T]) -> T | Failed:
+async def run_side_turn(of: Attempts, aside: SideTurn[T]) -> T | TurnFailure:
     """What comes of the turn, or why it failed. Raises `TeamchatError` for what is known before it begins."""
     folder = of.folder / secrets.token_hex(8)
     scratch = of.host.scratch(folder)
     try:
-        prepared = settle(
-            of.team, aside.member, aside.prompt, aside.errand, of.host, scratch=scratch, budget_usd=of.budget()
+        prepared = plan_turn(
+            of.team, aside.member, aside.prompt, aside.reason, of.host, scratch=scratch, budget_usd=of.budget()
         )
         of.host.check(prepared)
         await wait_to_start(prepared, of.host, of.stopper)
@@ -71,7 +71,7 @@ async def ask_aside(of: Answering, aside: Aside[T]) -> T | Failed:
     return result
 
 
-async def _run(of: Answering, aside: Aside[T], prepared: ReadyTurn, turn: Turn) -> FinishedTurn:
+async def _run(of: Attempts, aside: SideTurn[T], prepared: ReadyTurn, turn: Turn) -> FinishedTurn:
     of.emit(TurnStarted(turn, None))
 
     def tell(event: AgentEvent) -> None:
@@ -85,12 +85,12 @@ async def _run(of: Answering, aside: Aside[T], prepared: ReadyTurn, turn: Turn) 
     return finished
 
 
-def _end(of: Answering, aside: Aside[T], turn: Turn, finished: FinishedTurn) -> T | Failed:
+def _end(of: Attempts, aside: SideTurn[T], turn: Turn, finished: FinishedTurn) -> T | TurnFailure:
     outcome, failure = finished.outcome, finished.outcome.failure
     left = trace_of(finished, with_text=aside.keeps_text)
-    keep: Callable[[Turn], T | Failed]
+    keep: Callable[[Turn], T | TurnFailure]
     if failure:
-        failed = Failed(outcome.code, f"{turn.member} {failure.reason}", failure.hint)
+        failed = TurnFailure(outcome.code, f"{turn.member} {failure.reason}", failure.hint)
         keep = lambda _: failed  # noqa: E731
     else:
         keep = aside.keep(finished.text)
@@ -99,7 +99,7 @@ def _end(of: Answering, aside: Aside[T], turn: Turn, finished: FinishedTurn) -> 
         result = keep(turn)
         of.note(spent(of.host.now(), outcome.usage))
     of.tally.add(turn, outcome)
-    if not isinstance(result, Failed):
+    if not isinstance(result, TurnFailure):
         of.emit(aside.tell(turn, result))
     of.emit(TurnFinished(turn, outcome, finished.text if failure else ""))
     if outcome.marked:

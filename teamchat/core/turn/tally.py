@@ -26,7 +26,7 @@ PAUSE_CODES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class TurnFailure:
     """Why a route has no reply. `repeats`: it has none again until a person has mended what the reason says."""
 
     code: ExitCode
@@ -43,19 +43,19 @@ class Tally:
     text: str = ""
     denied: int | None = 0
     usage: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0.0))
-    failures: dict[int, Failed] = field(default_factory=dict)
+    failures: dict[int, TurnFailure] = field(default_factory=dict)
 
     def said(self, reply: ConversationMessage) -> None:
         self.text = reply.content
 
     def fail(self, route: Route, error: TeamchatError) -> None:
         """A turn that could not even begin."""
-        self.failures[route.number] = Failed(error.code, str(error), mends(error), repeats=_repeats(error))
+        self.failures[route.number] = TurnFailure(error.code, str(error), mends(error), repeats=_repeats(error))
 
     def add(self, turn: Turn, outcome: Outcome) -> None:
         if outcome.failure and turn.route is not None:
             reason = f"{turn.member} {outcome.failure.reason}"
-            self.failures[turn.route] = Failed(outcome.code, reason, outcome.failure.hint)
+            self.failures[turn.route] = TurnFailure(outcome.code, reason, outcome.failure.hint)
         self.turns += turn.route is not None
         self.denied = _plus(self.denied, None if outcome.denied is None else len(outcome.denied))
         used, more = self.usage, outcome.usage or Usage()

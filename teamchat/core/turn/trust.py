@@ -15,7 +15,7 @@ from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.process.running import Launch, Running
 
 
-def trusting(host: Host, team: Team, store: TrustStore) -> Host:
+def with_trust_checks(host: Host, team: Team, store: TrustStore) -> Host:
     """The same, where a turn starts only while the team is trusted and its member's folder is the one it was here.
 
     The check raises `NotTrusted` with what has changed. The process starts in that folder itself, not in whatever has

@@ -17,7 +17,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import Like
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.history import Said, Summarised, read_context
-from teamchat.core.conversation.summary import come_to, recent_people
+from teamchat.core.conversation.summary import reach, recent_people
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
 from teamchat.core.messages import NewMessage, Routing, Speaker
@@ -25,7 +25,7 @@ from teamchat.core.store.message_log import MemoryLog
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.team.team import KEPT_TOKENS, Team
-from teamchat.core.turn.events import Compacted, Conclusion, TurnFinished, TurnStarted
+from teamchat.core.turn.events import Conclusion, SummaryStored, TurnFinished, TurnStarted
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.process.running import Launch
 from tests.core.fake_conversation import Fails, Hangs, Reply, Stage, team_of
@@ -63,11 +63,11 @@ class TestWhatPeopleSaid:
     @example([4, 3], 2)
     @example([4, 4], 2)
     def test_texts_come_to_so_many_tokens_at_four_bytes_each(self, sizes: list[int], tokens: int) -> None:
-        assert come_to(sizes, tokens) == (sum(sizes) >= tokens * 4)
+        assert reach(sizes, tokens) == (sum(sizes) >= tokens * 4)
 
     def test_no_more_is_measured_than_is_needed(self) -> None:
         sizes = iter([4, 4, 4])
-        assert come_to(sizes, 2)
+        assert reach(sizes, 2)
         assert list(sizes) == [4]
 
 
@@ -240,10 +240,10 @@ class TestTheTurn:
         grow(stage, 4)
         stage.events.clear()
         grow(stage, 1)
-        told = [event for event in stage.events if isinstance(event, TurnStarted | Compacted | TurnFinished)]
-        order = [(TurnStarted, 5), (Compacted, 5), (TurnFinished, 5), (TurnStarted, 6)]
+        told = [event for event in stage.events if isinstance(event, TurnStarted | SummaryStored | TurnFinished)]
+        order = [(TurnStarted, 5), (SummaryStored, 5), (TurnFinished, 5), (TurnStarted, 6)]
         assert [(type(event), event.turn.number) for event in told[:4]] == order
-        (compacted,) = (event for event in stage.events if isinstance(event, Compacted))
+        (compacted,) = (event for event in stage.events if isinstance(event, SummaryStored))
         assert (compacted.summary.through, compacted.summary.text) == ("msg-8", "SUMMARY ONE")
         assert compacted.summary.kept == ("msg-1", "msg-3", "msg-5", "msg-7")
 
@@ -483,7 +483,7 @@ class TestACrash:
         grow(stage, 4)
 
         def hear(event: object) -> None:
-            if isinstance(event, Compacted):
+            if isinstance(event, SummaryStored):
                 raise Died
 
         stage.hear = hear

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from teamchat.core.conversation.addressing import address, address_reply
-from teamchat.core.engine.state import Route, Rules, State, Status
+from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UnknownPerson, UsageError
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.team.team import Member, Team
@@ -45,7 +45,7 @@ def error(text: str, **options: Any) -> TeamchatError:
 
 def test_a_message_without_names_goes_to_whom_the_engine_says() -> None:
     assert targets("Hi") == ["sarah"]
-    asked = replace(STATE, queue=(Route("msg-2", "carol", "msg-1", 1, "kailai", status=Status.ASKED),))
+    asked = replace(STATE, queue=(Route("msg-2", "carol", "msg-1", 1, "kailai", status=RouteStatus.ASKED),))
     assert [request.target for request in address("Hi", TEAM, asked).requests] == ["carol"]
 
 

@@ -15,7 +15,7 @@ import pytest
 from teamchat.core.agents import Like
 from teamchat.core.conversation import recovery
 from teamchat.core.conversation.recovery import recover_turns
-from teamchat.core.engine.state import Status
+from teamchat.core.engine.state import RouteStatus
 from teamchat.core.errors import ExitCode
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes
@@ -147,13 +147,13 @@ def test_a_group_that_is_killed_before_any_of_its_steps_loses_nothing(tmp_path: 
 
 def check_whole(stage: Stage, when: str) -> None:
     assert stage.said == SAID, when
-    assert [(route.target, route.status) for route in stage.open().state.queue] == [("kailai", Status.ASKED)], when
+    assert [(route.target, route.status) for route in stage.open().state.queue] == [("kailai", RouteStatus.ASKED)], when
     routes = all_routes(stage.db, stage.session)
     assert [(route.target, route.status) for route in routes] == [
-        ("max", Status.DONE),
-        ("sarah", Status.DONE),
-        ("carol", Status.DONE),
-        ("kailai", Status.ASKED),
+        ("max", RouteStatus.DONE),
+        ("sarah", RouteStatus.DONE),
+        ("carol", RouteStatus.DONE),
+        ("kailai", RouteStatus.ASKED),
     ], when
     for number, route in enumerate(routes[:3], 1):
         turns = [turn for turn in stage.turns if turn.route == number]

@@ -18,11 +18,11 @@ from teamchat.core.engine.events import (
     Resumed,
     ResumeMode,
     Spent,
-    Stopped,
+    StopRequested,
     TurnBegan,
     TurnEnded,
 )
-from teamchat.core.engine.state import Route, Rules, State, Status
+from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.routing.requests import RouteRequest
 
 AI = ("max", "sarah", "carol")
@@ -134,7 +134,7 @@ class Talk:
         return self.take(Resumed(self.now, mode))
 
     def stop(self) -> Talk:
-        return self.take(Stopped(self.now))
+        return self.take(StopRequested(self.now))
 
     def recover(self) -> Talk:
         return self.take(Recovered(self.now))
@@ -149,7 +149,7 @@ class Talk:
 
     @property
     def running_all(self) -> list[Route]:
-        return [route for route in self.state.queue if route.status is Status.RUNNING]
+        return [route for route in self.state.queue if route.status is RouteStatus.RUNNING]
 
     @property
     def running(self) -> Route | None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from teamchat.core.engine.actions import (
-    Asked,
     Dropped,
+    HumanAsked,
     Idle,
-    Kept,
+    NotDropped,
     Paused,
     PauseKind,
     Queued,
@@ -21,7 +21,7 @@ from teamchat.core.engine.actions import (
 from teamchat.core.engine.decide import default_target
 from teamchat.core.engine.draft import MAX_WAITING
 from teamchat.core.engine.events import HumanSpoke, ResumeMode, TurnBegan
-from teamchat.core.engine.state import Route, Rules, State, Status
+from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from tests.core.engine.driver import AI, HUMANS, Talk, wishes
 
 
@@ -89,7 +89,7 @@ def test_what_a_person_names_goes_ahead_as_a_block_within_its_priority(
 
 def test_a_route_says_who_asked_for_it_in_which_message_and_for_which_request(talk: Talk) -> None:
     talk.says("max").replies("sarah!1")
-    assert talk.ending == RunTurn(Route("msg-2", "max", "msg-1", 2, "sarah", 1, status=Status.RUNNING))
+    assert talk.ending == RunTurn(Route("msg-2", "max", "msg-1", 2, "sarah", 1, status=RouteStatus.RUNNING))
     assert talk.actions[0] == Queued(Route("msg-2", "max", "msg-1", 2, "sarah", 1))
 
 
@@ -189,7 +189,11 @@ def test_drop_comes_before_next(talk: Talk) -> None:
 def test_an_agent_drops_only_what_agents_have_queued(talk: Talk, drops: tuple[str, ...] | None) -> None:
     talk.says("max", "sarah", "carol").replies("carol").replies(drops=drops)
     assert talk.dropped == ["carol"]
-    kept = [(action.route.target, action.route.by, action.agent) for action in talk.actions if isinstance(action, Kept)]
+    kept = [
+        (action.route.target, action.route.by, action.agent)
+        for action in talk.actions
+        if isinstance(action, NotDropped)
+    ]
     assert kept == [("carol", "kailai", "sarah")]
     assert talk.rest() == ["carol"]
 
@@ -219,7 +223,7 @@ def test_drop_does_not_reach_the_turn_that_runs(talk: Talk) -> None:
 
 def test_a_person_who_is_named_pauses_the_queue(talk: Talk) -> None:
     talk.says("max").replies("kailai", "sarah")
-    assert talk.ending == Asked(Route("msg-2", "max", "msg-1", 2, "kailai", status=Status.ASKED))
+    assert talk.ending == HumanAsked(Route("msg-2", "max", "msg-1", 2, "kailai", status=RouteStatus.ASKED))
     assert talk.queue == ["kailai asked", "sarah waiting"]
 
 
@@ -236,13 +240,13 @@ def test_an_answer_that_asks_for_nobody_still_lets_the_queue_go_on(talk: Talk) -
 def test_what_another_person_says_is_no_answer(talk: Talk) -> None:
     talk.says("max").replies("kailai", "sarah").says("carol", by="bob")
     assert talk.speaking == "carol"
-    assert talk.replies().ending == Asked(Route("msg-2", "max", "msg-1", 2, "kailai", status=Status.ASKED))
+    assert talk.replies().ending == HumanAsked(Route("msg-2", "max", "msg-1", 2, "kailai", status=RouteStatus.ASKED))
 
 
 def test_a_message_of_markers_only_routes_and_leaves_the_question_open(talk: Talk) -> None:
     talk.says("max").replies("kailai", "sarah").says("carol", wordless=True)
     assert talk.queue == ["carol running", "kailai asked", "sarah waiting"]
-    assert talk.replies().ending == Asked(Route("msg-2", "max", "msg-1", 2, "kailai", status=Status.ASKED))
+    assert talk.replies().ending == HumanAsked(Route("msg-2", "max", "msg-1", 2, "kailai", status=RouteStatus.ASKED))
     assert talk.says().rest() == ["sarah"]
 
 
@@ -263,13 +267,13 @@ def test_everybody_who_is_asked_can_answer_whatever_the_order(talk: Talk) -> Non
 
 def test_an_answer_is_to_one_question(talk: Talk) -> None:
     talk.says("max", "sarah").replies("kailai!1").says().replies("kailai")
-    assert isinstance(talk.ending, Asked)
+    assert isinstance(talk.ending, HumanAsked)
     assert talk.says().ending == Idle()
 
 
 def test_a_person_may_ask_another_one(talk: Talk) -> None:
     talk.says("bob", "max")
-    assert isinstance(talk.ending, Asked)
+    assert isinstance(talk.ending, HumanAsked)
     assert talk.says(by="bob").rest() == ["max"]
 
 
@@ -327,7 +331,7 @@ def test_without_agents_nobody_answers() -> None:
 def test_a_failure_stops_and_holds_everything(talk: Talk) -> None:
     talk.says("max", "sarah").fails()
     assert talk.actions == (
-        TurnFailed(Route("msg-1", "kailai", "msg-1", 1, "max", as_of="msg-1", attempt=1, status=Status.RUNNING)),
+        TurnFailed(Route("msg-1", "kailai", "msg-1", 1, "max", as_of="msg-1", attempt=1, status=RouteStatus.RUNNING)),
     )
     assert talk.queue == ["max held", "sarah held"]
 
@@ -385,7 +389,7 @@ def test_what_failed_last_is_what_resume_begins_with(talk: Talk) -> None:
 
 def test_resume_asks_again_who_is_asked(talk: Talk) -> None:
     talk.says("max").replies("kailai", "sarah").resume()
-    assert isinstance(talk.ending, Asked)
+    assert isinstance(talk.ending, HumanAsked)
     assert talk.queue == ["kailai asked", "sarah waiting"]
 
 
@@ -467,7 +471,7 @@ def test_a_turn_may_begin_in_the_last_moment() -> None:
 
 def test_a_person_is_asked_whatever_the_guards_say() -> None:
     talk = Talk(Rules(AI, HUMANS, max_turns=1)).says("max").replies("kailai", "sarah")
-    assert isinstance(talk.ending, Asked)
+    assert isinstance(talk.ending, HumanAsked)
     assert talk.queue == ["kailai asked", "sarah waiting"]
 
 

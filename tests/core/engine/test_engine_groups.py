@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.engine.actions import Asked, Deliver, GroupFailed, Idle, Paused, PauseKind, Queued, RunGroup, RunTurn
+from teamchat.core.engine.actions import (
+    Deliver,
+    GroupFailed,
+    HumanAsked,
+    Idle,
+    Paused,
+    PauseKind,
+    Queued,
+    RunGroup,
+    RunTurn,
+)
 from teamchat.core.engine.events import GroupRan, ResumeMode
-from teamchat.core.engine.state import Rules, Status
+from teamchat.core.engine.state import RouteStatus, Rules
 from tests.core.engine.driver import AI, HUMANS, Talk
 
 ALL = "max+sarah+carol"
@@ -21,8 +31,8 @@ def test_a_group_speaks_at_the_same_time(talk: Talk) -> None:
     talk.says("max+sarah", "carol")
     assert isinstance(talk.ending, RunGroup)
     assert [(route.target, route.status) for route in talk.ending.routes] == [
-        ("max", Status.RUNNING),
-        ("sarah", Status.RUNNING),
+        ("max", RouteStatus.RUNNING),
+        ("sarah", RouteStatus.RUNNING),
     ]
     assert talk.queue == ["max running", "sarah running", "carol waiting"]
 
@@ -102,11 +112,11 @@ def test_groups_of_two_messages_are_two(talk: Talk) -> None:
 def test_people_of_a_group_are_asked_one_by_one_and_the_agents_run_together(talk: Talk, written: str) -> None:
     talk.says(written, by="bob")
     if written.startswith("kailai"):
-        assert isinstance(talk.ending, Asked)
+        assert isinstance(talk.ending, HumanAsked)
         assert talk.says().rest() == ["max+sarah"]
     else:
         talk.group_runs().delivers()
-        assert isinstance(talk.ending, Asked)
+        assert isinstance(talk.ending, HumanAsked)
         assert talk.says().ending == Idle()
 
 
@@ -114,9 +124,9 @@ def test_an_agent_in_a_group_with_people_runs_alone(talk: Talk) -> None:
     talk.says("max+bob+kailai")
     assert isinstance(talk.ending, RunTurn)
     talk.replies()
-    assert isinstance(talk.ending, Asked)
+    assert isinstance(talk.ending, HumanAsked)
     assert talk.ending.route.target == "bob"
-    assert isinstance(talk.says(by="bob").ending, Asked)
+    assert isinstance(talk.says(by="bob").ending, HumanAsked)
     assert talk.says().state.queue == ()
 
 

@@ -15,12 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from teamchat.core.engine.actions import (
     Action,
-    Asked,
     Deliver,
     Dropped,
     GroupFailed,
+    HumanAsked,
     Idle,
-    Kept,
+    NotDropped,
     Paused,
     PauseKind,
     Queued,
@@ -41,11 +41,11 @@ from teamchat.core.engine.events import (
     Resumed,
     ResumeMode,
     Spent,
-    Stopped,
+    StopRequested,
     TurnBegan,
     TurnEnded,
 )
-from teamchat.core.engine.state import Route, Rules, State, Status
+from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes, load_state, save_state
@@ -134,7 +134,7 @@ class AnyConversation(RuleBasedStateMachine):
                     self.took(GroupRan(self.now))
                 case Deliver(routes=routes):
                     self.deliver(routes, [], True)
-                case Asked(route=route):
+                case HumanAsked(route=route):
                     self.took(HumanSpoke(self.now, self.message(), route.target))
                 case _:
                     self.took(Resumed(self.now))
@@ -209,11 +209,11 @@ class AnyConversation(RuleBasedStateMachine):
         route = next(route for route in before.queue if route.number == number)
         match event:
             case TurnEnded(reply=str()):
-                return (event.route, route.status) == (number, Status.RUNNING)
+                return (event.route, route.status) == (number, RouteStatus.RUNNING)
             case GroupDelivered(ends=ends):
-                return route.status is Status.ANSWERED and number in [end.route for end in ends]
+                return route.status is RouteStatus.ANSWERED and number in [end.route for end in ends]
             case HumanSpoke(speaker=speaker, wordless=wordless):
-                return (route.target, route.status) == (speaker, Status.ASKED) and not wordless
+                return (route.target, route.status) == (speaker, RouteStatus.ASKED) and not wordless
         return False
 
     def leaves(self, number: int, how: str) -> None:
@@ -255,7 +255,7 @@ class AnyConversation(RuleBasedStateMachine):
 
     @property
     def running(self) -> list[Route]:
-        return [route for route in self.state.queue if route.status is Status.RUNNING]
+        return [route for route in self.state.queue if route.status is RouteStatus.RUNNING]
 
     @property
     def in_group(self) -> list[Route]:
@@ -329,7 +329,7 @@ class AnyConversation(RuleBasedStateMachine):
     @rule(wished=st.lists(wishes, max_size=3), dropped=drops, new=st.booleans())
     def the_group_is_delivered(self, wished: list[tuple[RouteRequest, ...]], dropped: Drops, new: bool) -> None:
         assert isinstance(self.ending, Deliver)
-        failed = {route.number for route in self.group_of(self.ending.routes[0]) if route.status is Status.HELD}
+        failed = {route.number for route in self.group_of(self.ending.routes[0]) if route.status is RouteStatus.HELD}
         self.deliver(self.ending.routes, wished, new, dropped)
         told: tuple[Route, ...] = self.ending.routes if isinstance(self.ending, GroupFailed) else ()
         assert {route.number for route in told} == failed
@@ -337,7 +337,7 @@ class AnyConversation(RuleBasedStateMachine):
     @precondition(lambda self: not self.rests)
     @rule()
     def it_is_stopped(self) -> None:
-        self.took(Stopped(self.now))
+        self.took(StopRequested(self.now))
         assert isinstance(self.ending, Paused)
         assert self.ending.kind is PauseKind.INTERRUPTED
 
@@ -356,7 +356,9 @@ class AnyConversation(RuleBasedStateMachine):
     @rule(mode=st.sampled_from([ResumeMode.RETRY, *ResumeMode]))
     def somebody_resumes(self, mode: ResumeMode) -> None:
         queue = self.state.queue
-        stopped = [route for route in queue if route.status in (Status.HELD, Status.ASKED) and route.answer is None]
+        stopped = [
+            route for route in queue if route.status in (RouteStatus.HELD, RouteStatus.ASKED) and route.answer is None
+        ]
         self.took(Resumed(self.now, mode))
         gone = {"retry": [], "skip": stopped[:1], "drop": list(queue)}[mode]
         assert [route.number for route in queue if self.left.get(route.number) == "dropped"] == [
@@ -375,7 +377,7 @@ class AnyConversation(RuleBasedStateMachine):
 
     @invariant()
     def what_runs_stands_first(self) -> None:
-        assert self.running == [route for route in self.state.queue if route.status is Status.RUNNING]
+        assert self.running == [route for route in self.state.queue if route.status is RouteStatus.RUNNING]
         started = {RunTurn: 1, RunGroup: 9}.get(type(self.ending), 0)
         assert len(self.running) <= started
         if isinstance(self.ending, RunGroup):
@@ -412,9 +414,9 @@ class AnyConversation(RuleBasedStateMachine):
         kept = {route.number: route.answer for route in self.state.queue if route.answer is not None}
         assert kept == {number: turn for number, turn in self.answers.items() if number not in self.left}
         assert all(
-            (route.answer is not None) == (route.status is Status.ANSWERED)
+            (route.answer is not None) == (route.status is RouteStatus.ANSWERED)
             for route in self.state.queue
-            if route.status is not Status.HELD
+            if route.status is not RouteStatus.HELD
         )
 
     @invariant()
@@ -423,13 +425,13 @@ class AnyConversation(RuleBasedStateMachine):
             numbers = [route.number for route in self.ending.routes]
             assert numbers == sorted(numbers)
             mates = self.group_of(self.ending.routes[0])
-            assert sorted(mate.number for mate in mates if mate.status is Status.ANSWERED) == numbers
-            assert all(mate.status in (Status.ANSWERED, Status.HELD) for mate in mates)
+            assert sorted(mate.number for mate in mates if mate.status is RouteStatus.ANSWERED) == numbers
+            assert all(mate.status in (RouteStatus.ANSWERED, RouteStatus.HELD) for mate in mates)
 
     @invariant()
     def only_agents_run_and_only_people_are_asked(self) -> None:
-        assert all(route.target in AI for route in self.state.queue if route.status is Status.RUNNING)
-        assert all(route.target in HUMANS for route in self.state.queue if route.status is Status.ASKED)
+        assert all(route.target in AI for route in self.state.queue if route.status is RouteStatus.RUNNING)
+        assert all(route.target in HUMANS for route in self.state.queue if route.status is RouteStatus.ASKED)
 
     @invariant()
     def no_turn_begins_over_a_guard(self) -> None:
@@ -440,7 +442,7 @@ class AnyConversation(RuleBasedStateMachine):
         """A queue that stands still is held, or waits for a person: it never just stops."""
         if self.rests:
             asked = self.state.asked is not None
-            assert all(route.status in (Status.HELD, Status.ASKED) or asked for route in self.state.queue)
+            assert all(route.status in (RouteStatus.HELD, RouteStatus.ASKED) or asked for route in self.state.queue)
 
     @invariant()
     def what_is_loaded_is_what_was_saved(self) -> None:
@@ -491,7 +493,7 @@ def test_no_replies_however_malicious_get_over_the_guards(
     for _ in range(3):
         turns, since = 0, now
         for step in range(10 * max_turns + 10):
-            assert all(isinstance(action, Queued | Dropped | Kept | Refused) for action in actions[:-1])
+            assert all(isinstance(action, Queued | Dropped | NotDropped | Refused) for action in actions[:-1])
             if isinstance(actions[-1], RunTurn | RunGroup):
                 assert now - since <= max_seconds
                 assert max_tokens is None or state.tokens < max_tokens
@@ -513,7 +515,7 @@ def test_no_replies_however_malicious_get_over_the_guards(
                     break
             for event in events:
                 state, actions = decide(state, event)
-            assert len(state.queue) - sum(route.status is Status.RUNNING for route in state.queue) <= MAX_WAITING
+            assert len(state.queue) - sum(route.status is RouteStatus.RUNNING for route in state.queue) <= MAX_WAITING
         else:
             raise AssertionError("it goes on and on")
         assert turns <= max_turns

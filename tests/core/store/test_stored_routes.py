@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from teamchat.core.engine.state import Route, Rules, State, Status
+from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes, load_state, open_routes, save_state
 from teamchat.core.store.sessions import create_session
 
 RULES = Rules(("max",), ("kailai",))
-FULL = Route("msg-3", "max", "msg-1", 7, "sarah", 1, 2, "msg-2", Status.HELD, 4)
+FULL = Route("msg-3", "max", "msg-1", 7, "sarah", 1, 2, "msg-2", RouteStatus.HELD, 4)
 
 
 def test_a_new_session_has_the_first_state(db: Database, session: int) -> None:
@@ -36,13 +36,17 @@ def test_what_left_the_queue_is_done_or_dropped(db: Database, session: int) -> N
     queue = tuple(replace(FULL, number=number) for number in (1, 2, 3))
     save_state(db, session, State(RULES), State(RULES, queue))
     save_state(db, session, State(RULES, queue), State(RULES, queue[2:]), dropped=[queue[1]])
-    assert [route.status for route in all_routes(db, session)] == [Status.DONE, Status.DROPPED, Status.HELD]
+    assert [route.status for route in all_routes(db, session)] == [
+        RouteStatus.DONE,
+        RouteStatus.DROPPED,
+        RouteStatus.HELD,
+    ]
 
 
 def test_a_route_that_was_queued_and_dropped_at_once_is_kept_as_dropped(db: Database, session: int) -> None:
     """The replies of a group are one step: the second may drop what the first has asked for."""
     save_state(db, session, State(RULES), State(RULES, (), 8), dropped=[FULL])
-    assert all_routes(db, session) == [replace(FULL, status=Status.DROPPED)]
+    assert all_routes(db, session) == [replace(FULL, status=RouteStatus.DROPPED)]
 
 
 def test_sessions_have_queues_of_their_own(db: Database, session: int) -> None:

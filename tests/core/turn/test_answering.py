@@ -23,7 +23,7 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Trace, Turn, partial_of, turns_of
 from teamchat.core.team.team import Team
 from teamchat.core.turn import attempts as answering
-from teamchat.core.turn.attempts import Answer, Answering, NoAnswer
+from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.events import ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
@@ -84,8 +84,8 @@ class Scene:
         members = tuple(replace(m, **changes) if m.name == name else m for m in self.team.members)  # type: ignore[arg-type]
         self.team = replace(self.team, members=members)
 
-    def answering(self) -> Answering:
-        return Answering(
+    def answering(self) -> Attempts:
+        return Attempts(
             self.team,
             self.db,
             self.session,

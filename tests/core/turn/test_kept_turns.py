@@ -140,21 +140,21 @@ def test_what_is_kept_is_what_was(tmp_path: Path) -> None:
         TimedEvent(1.0, Text("水 \ud800")),
     )
     turn = FinishedTurn(outcome, "nul \0 \ud800", interrupted=True, vendor_session="session", events=events)
-    assert kept.kept(tmp_path / "new") is None
-    assert kept.keep(tmp_path / "new", turn)
-    assert kept.kept(tmp_path / "new") == turn
+    assert kept.read_end(tmp_path / "new") is None
+    assert kept.keep_end(tmp_path / "new", turn)
+    assert kept.read_end(tmp_path / "new") == turn
 
 
 def test_no_more_is_taken_in_than_a_turn_can_come_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent can write to the folder of its turn: few bytes must not become many."""
-    assert kept.keep(tmp_path, FinishedTurn(Outcome(0, 1.0), "x" * 10_000))
-    assert kept.kept(tmp_path) is not None
+    assert kept.keep_end(tmp_path, FinishedTurn(Outcome(0, 1.0), "x" * 10_000))
+    assert kept.read_end(tmp_path) is not None
     monkeypatch.setattr(kept, "LARGEST_WRITTEN", 10_000)
-    assert kept.kept(tmp_path) is None
+    assert kept.read_end(tmp_path) is None
     file = tmp_path / kept.NAME
     monkeypatch.undo()
     file.write_bytes(file.read_bytes()[:-1])
-    assert kept.kept(tmp_path) is None
+    assert kept.read_end(tmp_path) is None
 
 
 def test_the_output_makes_room_on_a_full_disk(stage: Stage) -> None:
@@ -167,7 +167,7 @@ def test_the_output_makes_room_on_a_full_disk(stage: Stage) -> None:
         return None
 
     stage.answers = answers
-    free = kept.free
+    free = kept.free_output
 
     def freed(folder: Path) -> None:
         assert (folder / kept.NAME).exists(), "nothing else has the reply then"

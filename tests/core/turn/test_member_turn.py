@@ -23,7 +23,7 @@ from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.team.team import AgentSpec
 from teamchat.core.turn.execution import FinishedTurn, execute, room_in
 from teamchat.core.turn.host import REAL, Host, check_runnable, scratch_of, wait_to_start
-from teamchat.core.turn.plan import ready
+from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners import git_server
 from teamchat.runners.events import Denied, FailureKind, Note, TextDelta
@@ -61,7 +61,7 @@ def made_ready(stage: Stage, inherited: Mapping[str, str] = ENV, /, **member: ob
     if manager.get_latest_message() is None:
         manager.add_message(NewMessage("Hi", Speaker("kailai", "kailai", type="human")))
     host = Host(REAL.launcher, REAL.check, lambda _member: lambda _name: False, env=inherited)
-    return ready(stage.team, ROUTE, manager, host)
+    return plan_reply(stage.team, ROUTE, manager, host)
 
 
 def runs(stage: Stage, *command: str, like: Like = "plain") -> None:
@@ -86,9 +86,9 @@ def test_the_first_turn_of_a_member_names_what_it_lacks(stage: Stage) -> None:
     assert made_ready(stage, agent="codex").setup.without == ("web",)
     host = Host(REAL.launcher, REAL.check, lambda _member: lambda _name: False, env=ENV, live=False)
     manager = manager_of(stage.team, stage.db, stage.session)
-    assert ready(stage.team, ROUTE, manager, host).setup.without == ()  # a replay is on another machine
+    assert plan_reply(stage.team, ROUTE, manager, host).setup.without == ()  # a replay is on another machine
     later = Past(some_turn(stage.db, stage.session))
-    assert ready(stage.team, ROUTE, manager, replace(host, live=True), past=later).setup.without == ()
+    assert plan_reply(stage.team, ROUTE, manager, replace(host, live=True), past=later).setup.without == ()
 
 
 @pytest.mark.parametrize(
