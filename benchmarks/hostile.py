@@ -45,7 +45,9 @@ from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, begin_turn
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import AgentSpoke, Conclusion, Replied, TurnStarted
+from teamchat.core.turn.run import Run
 from teamchat.runners.events import TextDelta
+from teamchat.runners.process.supervisor import Stopper
 
 SIZES = (128, 1024)  # KB
 MOST = 45  # times the floor: 3 s of a machine that takes 65 ms for the floor of 1 MB; most kinds take a third of that
@@ -175,8 +177,9 @@ class Reply:
         setup = Setup((), {}, "", "read", "", "", "msg-1", "msg-1")
         new = NewTurn(self.session, None, "max", "codex", "codex", None, pack(b""), "msg-1", setup, self.team.root)
         self.turn = begin_turn(self.db, new)
-        self.saying = Posting(self.team, self.db, self.session, self.manager, lambda _event: None, time.time)
-        self.heard: list[Parsed] = []
+        run = Run(self.team, self.db, self.session, folder=self.team.root, stopper=Stopper(), emit=lambda _event: None)
+        self.posting = Posting(run)
+        self.parsed: list[Parsed] = []
 
     def steps(self) -> dict[str, Callable[[], object]]:
         return {
@@ -192,11 +195,11 @@ class Reply:
         }
 
     def read(self) -> None:
-        self.heard = self.saying.hear((self.team.member("max"), self.text))
+        self.parsed = self.posting.parse((self.team.member("max"), self.text))
 
     def store(self) -> None:
         with self.db.transaction():
-            self.said = self.saying.reply(self.heard[0], self.turn, Route("msg-1", "kailai", "msg-1", 1, "max"))
+            self.said = self.posting.reply(self.parsed[0], self.turn, Route("msg-1", "kailai", "msg-1", 1, "max"))
 
     def prompt(self, reader: str) -> None:
         member = self.team.member(reader)

@@ -50,4 +50,4 @@ def compact(
         chosen = need_session(db, session)
         touch_session(db, chosen.id)
         output = choose_output(found, chosen.name, show)
-        return converse(found, db, chosen, output, lambda coordinator: coordinator.compact(member), wait=not no_wait)
+        return converse(found, db, chosen, output, lambda coordinator: coordinator.summarise(member), wait=not no_wait)

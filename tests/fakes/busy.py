@@ -15,7 +15,7 @@ from teamchat.core.team.team import Member
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 
 
-def hear(self: Posting, *replies: tuple[Member, str]) -> list[Parsed]:
+def parse(self: Posting, *replies: tuple[Member, str]) -> list[Parsed]:
     del self, replies
     Path("busy").touch()
     sqlite3.connect(":memory:").execute(ENDLESS).fetchone()
@@ -23,5 +23,5 @@ def hear(self: Posting, *replies: tuple[Member, str]) -> list[Parsed]:
 
 
 if __name__ == "__main__":
-    Posting.hear = hear  # type: ignore[method-assign]
+    Posting.parse = parse  # type: ignore[method-assign]
     main()

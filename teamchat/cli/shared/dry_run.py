@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.lines import called, exact, group_of, plural, refusal, todo_line
@@ -13,7 +12,6 @@ from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words,
 from teamchat.cli.shared.piped import Message
 from teamchat.cli.shared.workspace import choose_session
 from teamchat.core.context.layers.collector import LayerText
-from teamchat.core.context.vendor_session import past_of
 from teamchat.core.conversation.addressing import Addressed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_images, check_room
@@ -22,12 +20,10 @@ from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.files.folders import state_dir
 from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.database import Database
-from teamchat.core.store.images import images_of
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.attempts import passed_over
 from teamchat.core.turn.events import ConversationEvent, TodoChanged, Warned
-from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.supervisor import Stopper
 
@@ -88,7 +84,7 @@ def _explain(
     *,
     cut: bool,
 ) -> Iterator[str | bytes]:
-    team = coordinator.team
+    team = coordinator.run.team
     actions = coordinator.store(addressed, message.images, message.typed)
     yield from (f"problem: {problem}" for problem in addressed.problems)
     yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
@@ -144,8 +140,8 @@ def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
 
 def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[str]:
     """Whether the conversation has grown so long that it is summed up first."""
-    if member := coordinator.compacting.due(route.as_of):
-        said = coordinator.compacting.left(route.as_of)
+    if member := coordinator.summariser.due(route.as_of):
+        said = coordinator.summariser.pending(route.as_of)
         size = approx_tokens(sum(coordinator.manager.quoted_bytes(one.text) for one in said))
         yield f"before that, {member.name} would sum up {plural(len(said), 'message')} (about {size:,} tokens);"
         yield "the prompt below is the one without that summary"
@@ -153,18 +149,8 @@ def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[
 
 def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
     target = team.member(route.target)
-    member = coordinator.answering.order(target)[0]
-    turn = plan_reply(
-        team,
-        route,
-        coordinator.manager,
-        coordinator.host,
-        member=member,
-        past=past_of(coordinator.db, coordinator.session, member),
-        collector=coordinator.collector,
-        budget_usd=coordinator.answering.budget(),
-        images=partial(images_of, coordinator.db, coordinator.session),
-    )
+    member = coordinator.attempts.order(target)[0]
+    turn = coordinator.attempts.plan(route, member)
     yield "" if member is target else f"\n{passed_over(target, member)}"
     yield f"{member.name} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
     yield f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}"

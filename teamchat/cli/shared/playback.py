@@ -133,7 +133,7 @@ class Stage:
             done = await _again(coordinator, run.input)
             played.transcript.finish(done)
             played.stored = account(coordinator, before)
-            played.paused, played.stopped = done.paused, bool(coordinator.stopper.asked)
+            played.paused, played.stopped = done.paused, bool(coordinator.run.stopper.asked)
             return replace(done, hint=None) if played.stopped else done
 
         if self.show and self.show.talks:

@@ -39,7 +39,7 @@ class Mark:
 
 
 def mark(coordinator: ConversationCoordinator) -> Mark:
-    db, session = coordinator.db, coordinator.session
+    db, session = coordinator.run.db, coordinator.session
     waiting = {route.number for route in coordinator.state.queue}
     over = frozenset(route.number for route in all_routes(db, session)) - waiting
     return Mark(len(coordinator.manager.get_messages()), len(turn_numbers(db, session)), over)
@@ -47,7 +47,7 @@ def mark(coordinator: ConversationCoordinator) -> Mark:
 
 def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]:
     """Messages, turns and routes since then."""
-    db, session = coordinator.db, coordinator.session
+    db, session = coordinator.run.db, coordinator.session
     numbers = turn_numbers(db, session)
     messages = coordinator.manager.get_messages()[since.messages :]
     stored: dict[str, Any] = {
@@ -62,7 +62,7 @@ def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]
 
 def standing(coordinator: ConversationCoordinator) -> dict[str, Any]:
     """Where a conversation stands: as `standing_of` all its runs, if all of them were recorded."""
-    db, session, now = coordinator.db, coordinator.session, mark(coordinator)
+    db, session, now = coordinator.run.db, coordinator.session, mark(coordinator)
     stored = account(coordinator, now)
     return {
         "messages": [well_formed(message.content) for message in coordinator.manager.get_messages()],

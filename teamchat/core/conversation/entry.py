@@ -12,7 +12,6 @@ from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import text_of
 from teamchat.core.context.quoting import LENGTH
 from teamchat.core.conversation.addressing import Addressed, address
-from teamchat.core.conversation.rules import rules_of
 from teamchat.core.engine.state import Route, State
 from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import NoRoom, UsageError

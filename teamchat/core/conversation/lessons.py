@@ -25,9 +25,9 @@ from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import told
 from teamchat.core.text.commands import saying
 from teamchat.core.text.redact import redact_shapes
-from teamchat.core.turn.attempts import Attempts
 from teamchat.core.turn.events import LessonsFound
 from teamchat.core.turn.ready import TurnReason
+from teamchat.core.turn.run import Run
 from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
 from teamchat.core.turn.tally import TurnFailure
 
@@ -103,37 +103,37 @@ def keep_lessons(db: Database, texts: Iterable[str], session: str) -> tuple[Less
     return tuple(lesson for lesson, new in added if new)
 
 
-def _question(of: Attempts, member: Member, said: Sequence[Said]) -> str:
+def _question(run: Run, member: Member, said: Sequence[Said]) -> str:
     """What is asked about what was `said`, below the lessons that are known: those that fit it, if they are many."""
-    context = LayerContext(member, said[-1].message, "\n".join(one.text for one in said), of.manager.get_team_task())
-    known = LessonsLayer(of.db, min(KNOWN_TOKENS, approx_tokens(of.team.prompt_bytes) // 4))(context)
+    context = LayerContext(member, said[-1].message, "\n".join(one.text for one in said), run.manager.get_team_task())
+    known = LessonsLayer(run.db, min(KNOWN_TOKENS, approx_tokens(run.team.prompt_bytes) // 4))(context)
     ask = ASK.format(most=MOST, known=SAME if known else "")
     return f"{KNOWN}\n{known.text}\n\n{ask}" if known else ask
 
 
-async def find_lessons(of: Attempts, member: Member, keep_as: str | None = None) -> LessonsFound | TurnFailure:
+async def find_lessons(run: Run, member: Member, keep_as: str | None = None) -> LessonsFound | TurnFailure:
     """Ask `member` for lessons; with `keep_as`, the session's name, they are stored with the end of the turn.
 
     Raises `UsageError` where nothing was said yet, `StoreError` and `NoRecording`.
     """
-    answers = of.manager.get_current_message()
+    answers = run.manager.get_current_message()
     if answers is None:
         raise UsageError("nothing was said in this conversation yet", saying())
     member = for_side_turn(member)
 
-    def keep(answer: str) -> Callable[[Turn], LessonsFound]:
-        found = lessons_in(answer, (lesson.text for lesson in newest_lessons(of.db, LARGEST)))
-        return lambda turn: LessonsFound(turn, found, keep_lessons(of.db, found, keep_as) if keep_as else ())
+    def read(answer: str) -> Callable[[Turn], LessonsFound]:
+        found = lessons_in(answer, (lesson.text for lesson in newest_lessons(run.db, LARGEST)))
+        return lambda turn: LessonsFound(turn, found, keep_lessons(run.db, found, keep_as) if keep_as else ())
 
     try:
-        so_far = summary_before(of.db, of.session, answers.id)
-        said = [Said(answers, text_of(answers)), *of.manager.get_unsummarised()][::-1]
-        asked = prompt_about(of.team, member, of.manager, said, _question(of, member, said), so_far)
+        so_far = summary_before(run.db, run.session, answers.id)
+        said = [Said(answers, text_of(answers)), *run.manager.get_unsummarised()][::-1]
+        asked = prompt_about(run.team, member, run.manager, said, _question(run, member, said), so_far)
         if not asked.said:
             raise no_room(member)
         reason = TurnReason(WHY, answers.id, purpose="lessons")
-        aside = SideTurn(member, asked.built(of.host.exists), reason, keep, lambda _, found: found, keeps_text=True)
-        return await run_side_turn(of, aside)
+        aside = SideTurn(member, asked.built(run.host.exists), reason, read, lambda _, found: found, keeps_text=True)
+        return await run_side_turn(run, aside)
     except (NoRecording, StoreError):
         raise
     except TeamchatError as error:

@@ -1,15 +1,14 @@
-"""Storing what was said: a person's message or a member's reply, with what it asks for and what it notes to do.
+"""Posting a message: a person's message or a member's reply is stored with the calls and todos that it asks for.
 
-All of it is part of the caller's transaction, and tells the engine what has happened.
+Everything happens in the caller's transaction. Each message comes with the event that the engine decides on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.conversation.addressing import Addressed, AddressedReply, address_reply
 from teamchat.core.conversation.loop_detection import says_nothing_new
 from teamchat.core.engine.events import HumanSpoke, TurnEnded
@@ -17,21 +16,21 @@ from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.routing.todos import Noted
-from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.images import put_images
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import Turn
-from teamchat.core.team.team import Member, Team
-from teamchat.core.turn.events import ConversationEvent, Warned
+from teamchat.core.team.team import Member
+from teamchat.core.turn.events import Warned
+from teamchat.core.turn.run import Run
 
-LOOK_BACK = 24  # messages in which a speaker's own last reply is looked for
+LOOK_BACK = 24  # messages; a speaker's own last reply is looked for among these
 Event = TypeVar("Event")
 
 
 @dataclass(frozen=True, slots=True)
 class Posted(Generic[Event]):
-    """A stored message, what it is to the engine, and what it noted to do."""
+    """A stored message, the engine's event for it, and the todos that it changed."""
 
     message: ConversationMessage
     event: Event
@@ -40,7 +39,7 @@ class Posted(Generic[Event]):
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A member's reply, read: what it asks for, and whether it is `new`."""
+    """A parsed reply: what it asks for, and whether it says something `new`."""
 
     member: Member
     text: str
@@ -50,68 +49,56 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """Stores what is said in one session; `emit` is told of what could not be done as it was written.
+    """Posts the messages of one run."""
 
-    `now` is the time in seconds.
-    """
+    run: Run
 
-    team: Team
-    db: Database
-    session: int
-    manager: ContextManager
-    emit: Callable[[ConversationEvent], None]
-    now: Callable[[], float]
-
-    def person(self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0) -> Posted[HumanSpoke]:
-        """Store a person's message with its images, and the task that it sets; the first `typed` were typed."""
-        message = self.manager.add_message(
+    def message(self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0) -> Posted[HumanSpoke]:
+        """Store a person's message with its images and task. The person typed the first `typed` characters."""
+        run, who = self.run, addressed.speaker
+        message = run.manager.add_message(
             NewMessage(
                 addressed.text,
-                Speaker(addressed.speaker.name, addressed.speaker.name, addressed.speaker.title, type="human"),
+                Speaker(who.name, who.name, who.title, type="human"),
                 Routing(addressed.names, addressed.markers),
                 typed=typed,
             )
         )
-        put_images(self.db, self.session, message.id, images)
+        put_images(run.db, run.session, message.id, images)
         if addressed.task is not None:
-            self.manager.set_team_task(addressed.task)
-        noted = note_todos(self.db, self.session, addressed.todos, addressed.speaker.name, message.id)
+            run.manager.set_team_task(addressed.task)
+        noted = note_todos(run.db, run.session, addressed.todos, who.name, message.id)
         spoke = HumanSpoke(
-            self.now(),
-            message.id,
-            addressed.speaker.name,
-            addressed.requests,
-            addressed.drops,
-            wordless=addressed.wordless,
+            run.host.now(), message.id, who.name, addressed.requests, addressed.drops, wordless=addressed.wordless
         )
         return Posted(message, spoke, noted)
 
-    def hear(self, *replies: tuple[Member, str]) -> list[Parsed]:
-        """Read replies that are to be stored one after the other, and tell what is wrong with them.
+    def parse(self, *replies: tuple[Member, str]) -> list[Parsed]:
+        """Parse replies that are to be stored one after the other, and warn of what is wrong in them.
 
-        That takes seconds for a large one, or longer where nobody reads what is told: no transaction may wait for it.
+        A large reply takes seconds, and longer when nobody reads the warnings, so this runs outside of a transaction.
         """
-        heard: list[Parsed] = []
-        said = self._said_since()
+        parsed: list[Parsed] = []
+        earlier = self._replies_since_a_person()
         for member, text in replies:
-            asks = address_reply(text, self.team, member)
+            asks = address_reply(text, self.run.team, member)
             for problem in asks.problems:
-                self.emit(Warned(problem))
-            new = not says_nothing_new(text, said, member.name, self.team.limits.similarity)
-            heard.append(Parsed(member, text, asks, new))
-            said.insert(0, (member.name, text))
-        return heard
+                self.run.emit(Warned(problem))
+            new = not says_nothing_new(text, earlier, member.name, self.run.team.limits.similarity)
+            parsed.append(Parsed(member, text, asks, new))
+            earlier.insert(0, (member.name, text))
+        return parsed
 
-    def reply(self, heard: Parsed, turn: Turn, route: Route, *, asked: bool = False) -> Posted[TurnEnded]:
+    def reply(self, parsed: Parsed, turn: Turn, route: Route, *, asked: bool = False) -> Posted[TurnEnded]:
         """Store a member's reply to the message of `route`.
 
-        Where its agent `asked` its user something, the person whom the turn serves is called before all others.
+        If its agent `asked` its user something, the person whom the turn serves is called before all others.
         """
-        member = heard.member
-        asks = with_first_call(self._served(route), heard.asks) if asked else heard.asks
-        message = self.manager.add_message(
+        run, member = self.run, parsed.member
+        asks = with_first_call(self._served(route), parsed.asks) if asked else parsed.asks
+        message = run.manager.add_message(
             NewMessage(
-                heard.text,
+                parsed.text,
                 Speaker(member.name, member.name, member.title, type="ai"),
                 Routing(asks.names, asks.markers),
                 turn_id=turn.id,
@@ -119,28 +106,29 @@ class Posting:
                 stands_for=None if member.name == route.target else route.target,
             )
         )
+        noted = note_todos(run.db, run.session, asks.todos, member.name, message.id)
         ended = TurnEnded(
-            self.now(), route.number, message.id, asks.requests, asks.drops, speaker=member.name, new=heard.new
+            run.host.now(), route.number, message.id, asks.requests, asks.drops, speaker=member.name, new=parsed.new
         )
-        return Posted(message, ended, note_todos(self.db, self.session, asks.todos, member.name, message.id))
+        return Posted(message, ended, noted)
 
     def _served(self, route: Route) -> str:
-        """The person whose message the route serves, or whoever is there in that person's place."""
-        asking = self.manager.get_message(route.request).speaker.role_name
-        people = [human.name for human in self.team.humans]
+        """The person whose message the route serves, or the team's first person if that one has left."""
+        asking = self.run.manager.get_message(route.request).speaker.role_name
+        people = [human.name for human in self.run.team.humans]
         return asking if asking in people else people[0]
 
-    def _said_since(self) -> list[tuple[str, str]]:
-        """What agents said since the last human message, newest first."""
-        said: list[tuple[str, str]] = []
-        for message in reversed(self.manager.get_latest_messages(LOOK_BACK)):
+    def _replies_since_a_person(self) -> list[tuple[str, str]]:
+        """The agents' replies since the last message of a person, newest first, as (speaker, text)."""
+        replies: list[tuple[str, str]] = []
+        for message in reversed(self.run.manager.get_latest_messages(LOOK_BACK)):
             if message.speaker.type == "human":
                 break
-            said.append((message.speaker.role_name, message.content))
-        return said
+            replies.append((message.speaker.role_name, message.content))
+        return replies
 
 
 def with_first_call(name: str, asks: AddressedReply) -> AddressedReply:
-    """The same with a call of `name` before all others."""
+    """The same reply, calling `name` before all others."""
     others = (request for request in asks.requests if request.target != name)
     return replace(asks, requests=(RouteRequest(name), *others))

@@ -21,9 +21,9 @@ from teamchat.core.store.summaries import Summary, add_summary, summary_before
 from teamchat.core.store.texts import pack_text
 from teamchat.core.store.turns import Turn, last_compaction
 from teamchat.core.team.team import Member, Team
-from teamchat.core.turn.attempts import Attempts
 from teamchat.core.turn.events import SummaryStored, Warned
 from teamchat.core.turn.ready import TurnReason
+from teamchat.core.turn.run import Run
 from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
 from teamchat.core.turn.tally import TurnFailure
 
@@ -169,8 +169,8 @@ def _asking(team: Team) -> str | None:
 class Summariser:
     """Sums up one session, with what its turns are run with."""
 
-    def __init__(self, answering: Attempts) -> None:
-        self._of = answering
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self._failed_at: str | None = None
 
     def due(self, up_to: str | None) -> Member | None:
@@ -178,10 +178,10 @@ class Summariser:
 
         After a failure it has to grow on first. The cost is that of reading so much, however long the conversation is.
         """
-        team = self._of.team
+        team = self._run.team
         if team.compactor is None or not team.share_context or not self._comes_to(team.due_tokens, up_to):
             return None
-        last = last_compaction(self._of.db, self._of.session)
+        last = last_compaction(self._run.db, self._run.session)
         failed = last.shown_through if last and last.status != "done" else self._failed_at
         if failed is not None and not self._comes_to(team.due_tokens // AGAIN, up_to, after=failed):
             return None
@@ -189,35 +189,35 @@ class Summariser:
 
     def _comes_to(self, tokens: int, up_to: str | None, after: str | None = None) -> bool:
         def sizes() -> Iterator[int]:
-            for said in self._of.manager.get_unsummarised(up_to=up_to):
+            for said in self._run.manager.get_unsummarised(up_to=up_to):
                 if said.message.id == after:
                     return
-                yield self._of.manager.quoted_bytes(said.text)
+                yield self._run.manager.quoted_bytes(said.text)
 
         return reach(sizes(), tokens)
 
-    def left(self, up_to: str | None = None) -> list[Said]:
+    def pending(self, up_to: str | None = None) -> list[Said]:
         """What was said before the current message and is not summed up, oldest first."""
-        return list(self._of.manager.get_unsummarised(up_to=up_to))[::-1]
+        return list(self._run.manager.get_unsummarised(up_to=up_to))[::-1]
 
-    async def when_due(self, up_to: str | None) -> None:
+    async def summarise_if_due(self, up_to: str | None) -> None:
         """Sum up what came before the message that the next prompt answers, where that has grown too long.
 
         A failure is told and stops nothing; a budget that is used up ends it. Raises `StoreError` and `NoRecording`.
         """
-        while not (self._of.stopped() or self._of.guard()) and (member := self.due(up_to)):
-            if isinstance(done := await self.sum_up(member, up_to), TurnFailure):
-                self._of.emit(Warned(f"the conversation was not summed up: {done.reason}"))
+        while not (self._run.stopped() or self._run.guard()) and (member := self.due(up_to)):
+            if isinstance(done := await self.summarise(member, up_to), TurnFailure):
+                self._run.emit(Warned(f"the conversation was not summed up: {done.reason}"))
                 return
 
-    async def sum_up(self, member: Member, up_to: str | None = None) -> Summary | TurnFailure:
+    async def summarise(self, member: Member, up_to: str | None = None) -> Summary | TurnFailure:
         """Have `member` sum up what is left, or as much of it as its prompt has room for.
 
         Raises `StoreError` and `NoRecording`.
         """
-        said = self.left(up_to)
+        said = self.pending(up_to)
         try:
-            return await run_side_turn(self._of, self._task(member, said, up_to))
+            return await run_side_turn(self._run, self._task(member, said, up_to))
         except (NoRecording, StoreError):
             raise
         except TeamchatError as error:
@@ -225,25 +225,25 @@ class Summariser:
             return TurnFailure(error.code, str(error), error.hint)
 
     def _task(self, member: Member, said: Sequence[Said], up_to: str | None) -> SideTurn[Summary]:
-        of = self._of
-        answers = of.manager.get_current_message(up_to=up_to)
-        so_far = summary_before(of.db, of.session, answers.id) if answers else None
+        run = self._run
+        answers = run.manager.get_current_message(up_to=up_to)
+        so_far = summary_before(run.db, run.session, answers.id) if answers else None
         member = for_side_turn(member)
-        prompt, fitting = build_summary_prompt(of.team, member, of.manager, said, of.host.exists, so_far)
+        prompt, fitting = build_summary_prompt(run.team, member, run.manager, said, run.host.exists, so_far)
 
-        def keep(answer: str) -> Callable[[Turn], Summary]:
+        def read(answer: str) -> Callable[[Turn], Summary]:
             before = so_far.kept if so_far else ()
-            covered = [Said(message, text_of(message)) for message in map(of.manager.get_message, before)]
+            covered = [Said(message, text_of(message)) for message in map(run.manager.get_message, before)]
             people = [*covered, *said[: len(fitting)]]
-            kept = recent_people(people, lambda text: of.manager.quoted_bytes(text) + AROUND, of.team.kept_tokens)
+            kept = recent_people(people, lambda text: run.manager.quoted_bytes(text) + AROUND, run.team.kept_tokens)
             text = well_formed(answer)
             packed = pack_text(text)
             summary = Summary(member.name, prompt.answers.id, kept, text)
-            return lambda turn: add_summary(of.db, of.session, turn, summary, packed)
+            return lambda turn: add_summary(run.db, run.session, turn, summary, packed)
 
         reason = TurnReason(WHY, fitting[-1].message.id, purpose="summary")
-        return SideTurn(member, prompt, reason, keep, SummaryStored, amiss=_amiss)
+        return SideTurn(member, prompt, reason, read, SummaryStored, fault=_fault)
 
 
-def _amiss(summary: str) -> str | None:
+def _fault(summary: str) -> str | None:
     return None if worth_telling(summary) else "gave a summary without text"

@@ -10,20 +10,17 @@ import contextlib
 import random
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.build import BuiltPrompt
-from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import text_of
-from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.vendor_session import past_of
 from teamchat.core.engine.actions import Paused
-from teamchat.core.engine.events import Event, Spent, TurnBegan
+from teamchat.core.engine.events import Spent, TurnBegan
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import (
     AgentMissing,
@@ -39,23 +36,20 @@ from teamchat.core.errors import (
     UnknownName,
 )
 from teamchat.core.messages import ConversationMessage
-from teamchat.core.store.database import Database
 from teamchat.core.store.images import images_of
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Trace, Turn, TurnStatus, begin_turn, end_turn, trace
-from teamchat.core.team.team import Member, Team
-from teamchat.core.turn.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.team.job import SCRATCH
+from teamchat.core.team.team import Member
+from teamchat.core.turn.events import AgentSpoke, TurnFinished, TurnStarted, Warned
 from teamchat.core.turn.execution import FinishedTurn, execute
-from teamchat.core.turn.host import Host, wait_to_start
+from teamchat.core.turn.host import wait_to_start
 from teamchat.core.turn.kept import free_output, keep_end
-from teamchat.core.turn.live_pool import LivePool
 from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.ready import ReadyTurn
-from teamchat.core.turn.tally import PAUSE_CODES, Tally
-from teamchat.core.turn.vendor_limits import Cooldowns
+from teamchat.core.turn.run import Run
+from teamchat.core.turn.tally import PAUSE_CODES
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, Usage
-from teamchat.runners.process.removal import remove
-from teamchat.runners.process.supervisor import Stopper
 
 RETRYABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)
 REPLACEABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.LOGIN, FailureKind.MISSING)
@@ -90,67 +84,44 @@ class NoAnswer:
 
 @dataclass(slots=True)
 class Attempts:
-    """Runs the turns of one session's routes, and adds them up in `tally`.
+    """Runs the turns of the routes of one run."""
 
-    `note` lets the engine remember something, in the caller's transaction; `budget` is what the next turn may cost, and
-    `guard` is the limit that lets there be none.
-    """
-
-    team: Team
-    db: Database
-    session: int
-    manager: ContextManager
-    collector: ContextCollector
-    folder: Path
-    stopper: Stopper
-    emit: Callable[[ConversationEvent], None]
-    host: Host
-    transaction: Callable[[], AbstractContextManager[None]]
-    note: Callable[[Event], object]
-    tally: Tally
-    budget: Callable[[], float | None]
-    guard: Callable[[], Paused | None]
-    cooldowns: Cooldowns | None = None
-    living: LivePool = field(default_factory=LivePool)
+    run: Run
 
     async def answer(self, route: Route) -> Answer | NoAnswer:
         """An answer to `route`, or the failure of the last turn that was tried."""
         try:
-            target = self.team.member(route.target)
+            target = self.run.team.member(route.target)
         except UnknownName as error:
             return NoAnswer(route, UnknownName(str(error), "teamchat resume --skip"))
         member, *others = self.order(target)
         if member is not target:
-            self.emit(Warned(passed_over(target, member), route.number))
+            self.run.emit(Warned(passed_over(target, member), route.number))
         while True:
             result = await self._tries(route, member, replaceable=not all(map(self._cools, others)))
             kind = _kind(result)
-            if kind is FailureKind.RATE_LIMIT and self.cooldowns:
-                self.cooldowns.start(self._vendor(member))
+            if kind is FailureKind.RATE_LIMIT and self.run.cooldowns:
+                self.run.cooldowns.start(self._vendor(member))
             if kind not in REPLACEABLE or _interrupted(result) or not others:
                 return result
             if isinstance(result, Answer):
                 self._end_failed(result)
-            if paused := self.guard():
+            if paused := self.run.guard():
                 return _no_more(result, paused)
             route = result.route
             member, *others = sorted(others, key=self._cools)
-            self.emit(Warned(f"{_reason(result)}; {_instead(member, target)}", route.number))
+            self.run.emit(Warned(f"{_reason(result)}; {_instead(member, target)}", route.number))
 
     def order(self, target: Member) -> list[Member]:
         """The target and those who answer in its place, as they are asked: those whose vendor cools down last."""
-        return sorted([target, *map(self.team.member, target.fallback)], key=self._cools)
-
-    def stopped(self, member: str | None = None) -> bool:
-        """Whether a person wants no turn of that member, or of anybody, to begin."""
-        return bool(self.stopper.asked) or self.host.stopped(member)
+        return sorted([target, *map(self.run.team.member, target.fallback)], key=self._cools)
 
     def _cools(self, member: Member) -> bool:
         """Whether the member's vendor asked to be left alone; then it is asked when all others could not answer."""
-        return bool(self.cooldowns and self.cooldowns.left(self._vendor(member)))
+        return bool(self.run.cooldowns and self.run.cooldowns.left(self._vendor(member)))
 
     def _vendor(self, member: Member) -> str:
-        return self.team.agent_of(member).name
+        return self.run.team.agent_of(member).name
 
     async def _tries(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
         """The member's turn, again as often as `retries` says after what may pass by itself.
@@ -163,61 +134,64 @@ class Attempts:
             if isinstance(result, Answer) and _lost(result):
                 self._end_failed(result)
                 route = result.route  # after a turn that failed the next one is a fresh one
-                self.emit(Warned(f"{_reason(result)}; begins a fresh one with the full context", route.number))
+                self.run.emit(Warned(f"{_reason(result)}; begins a fresh one with the full context", route.number))
                 continue
             again = isinstance(result, Answer) and _untold(result)
             if not again and (_kind(result) not in RETRYABLE or tries >= member.retries or _interrupted(result)):
                 return result
             assert isinstance(result, Answer)
             self._end_failed(result)
-            if paused := self.guard():
+            if paused := self.run.guard():
                 return _no_more(result, paused)
             route = result.route
             if again:
-                self.living.give_up(member)
-                self.emit(Warned(f"{_reason(result)}; goes on with a process for each turn", route.number))
+                self.run.live.give_up(member)
+                self.run.emit(Warned(f"{_reason(result)}; goes on with a process for each turn", route.number))
                 continue
             pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
-            self.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s", route.number))
-            if self.host.live:
-                await self.stopper.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 (no secret)
+            self.run.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s", route.number))
+            if self.run.host.live:
+                await self.run.stopper.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 (no secret)
             tries += 1
 
+    def plan(self, route: Route, member: Member, scratch: Path = SCRATCH) -> ReadyTurn:
+        """The turn of `member` for `route`; raises what `plan_reply` does."""
+        run = self.run
+        return plan_reply(
+            run.team,
+            route,
+            run.manager,
+            run.host,
+            member=run.live.kept(member),
+            past=past_of(run.db, run.session, member),
+            collector=run.collector,
+            scratch=scratch,
+            budget_usd=run.budget(),
+            images=partial(images_of, run.db, run.session),
+        )
+
     async def _turn(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
+        run = self.run
         interrupted = Interrupted(f"{member.name} was interrupted before its turn began")
-        if self.stopped(member.name):
+        if run.stopped(member.name):
             return NoAnswer(route, interrupted)
-        folder = self.folder / secrets.token_hex(8)
-        scratch, answer = self.host.scratch(folder), None
+        folder = run.folder / secrets.token_hex(8)
+        scratch, answer = run.host.scratch(folder), None
         try:
-            prepared = plan_reply(
-                self.team,
-                route,
-                self.manager,
-                self.host,
-                member=self.living.kept(member),
-                past=past_of(self.db, self.session, member),
-                collector=self.collector,
-                scratch=scratch,
-                budget_usd=self.budget(),
-                images=partial(images_of, self.db, self.session),
-            )
-            self.host.check(prepared)
-            prepared, stays = await self.living.take(prepared)
-            await wait_to_start(prepared, self.host, self.stopper)
-            if self.stopper.asked:  # the prompt of a long conversation takes its time
+            planned = self.plan(route, member, scratch)
+            run.host.check(planned)
+            planned, stays = await run.live.take(planned)
+            await wait_to_start(planned, run.host, run.stopper)
+            if run.stopper.asked:  # the prompt of a long conversation takes its time
                 return NoAnswer(route, interrupted)
-            turn = self._begin(route, prepared, folder)
-            self.emit(TurnStarted(turn, route))
-            for warning in cut_warnings(turn, prepared.prompt, self.manager.get_message(route.request)):
-                self.emit(Warned(warning, route.number))
+            turn = self._begin(route, planned, folder)
 
             def tell(event: AgentEvent) -> None:
-                self.emit(AgentSpoke(member.name, turn.number, event))
+                run.emit(AgentSpoke(member.name, turn.number, event))
 
             patience = PATIENCE if replaceable else {}
-            finished = await execute(prepared, turn.folder, self.host.launcher, self.stopper, tell, patience, stays)
-            finished = self.living.give_back(stays, finished)
+            finished = await execute(planned, turn.folder, run.host.launcher, run.stopper, tell, patience, stays)
+            finished = run.live.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
             kept = stays is not None and stays.scratch == scratch
             answer = Answer(begun, member, turn, finished.with_questions(), None if kept else scratch)
@@ -228,26 +202,31 @@ class Attempts:
             return NoAnswer(route, error)
         finally:
             if answer is None:
-                self.remove(scratch)
+                run.remove(scratch)
 
-    def _begin(self, route: Route, prepared: ReadyTurn, folder: Path) -> Turn:
-        new = new_turn(self.session, route.number, prepared, folder)
-        with self.transaction():
-            self.note(TurnBegan(self.host.now(), route.number, prepared.prompt.answers.id))
-            return begin_turn(self.db, new)
+    def _begin(self, route: Route, planned: ReadyTurn, folder: Path) -> Turn:
+        run = self.run
+        new = new_turn(run.session, route.number, planned, folder)
+        with run.transaction():
+            run.decide(TurnBegan(run.host.now(), route.number, planned.prompt.answers.id))
+            turn = begin_turn(run.db, new)
+        run.emit(TurnStarted(turn, route))
+        for warning in cut_warnings(turn, planned.prompt, run.manager.get_message(route.request)):
+            run.emit(Warned(warning, route.number))
+        return turn
 
     def _end_failed(self, answer: Answer) -> None:
         """A turn that failed and is followed by another for the same route."""
         left = trace_of(answer.finished)
 
         def write() -> None:
-            with self.transaction():
+            with self.run.transaction():
                 self.end(answer, left)
 
-        self.stored(answer, write)
-        self.told(answer)
+        self.store_end(answer, write)
+        self.tell_end(answer)
 
-    def stored(self, answer: Answer, write: Callable[[], T]) -> T:
+    def store_end(self, answer: Answer, write: Callable[[], T]) -> T:
         """Store the end of a turn by `write`. What the store cannot take is kept beside it. Raises `StoreError`.
 
         On a full disk the turn's own output goes first, and it is tried once more.
@@ -256,9 +235,11 @@ class Attempts:
         try:
             return write()
         except StoreGone as error:
-            self.tally.text = answer.finished.text
-            self.emit(Warned(f"what {answer.member.name} said is not stored: {error}\n{answer.finished.text}"))
-            self.remove(answer.scratch, answer.turn.folder)  # no store is left that reminds the next command of them
+            self.run.tally.text = answer.finished.text
+            self.run.emit(Warned(f"what {answer.member.name} said is not stored: {error}\n{answer.finished.text}"))
+            self.run.remove(
+                answer.scratch, answer.turn.folder
+            )  # no store is left that reminds the next command of them
             raise
         except StoreError as error:
             if not keep_end(folder, answer.finished):
@@ -273,22 +254,17 @@ class Attempts:
     def end(self, answer: Answer, left: Trace, *, reply: str | None = None, kept: bool = False) -> None:
         """Complete the turn of an answer, in the caller's transaction; `kept` for a group that is not over."""
         outcome = answer.finished.outcome
-        end_turn(self.db, answer.turn, turn_status(outcome.failure, kept=kept), replace(outcome, reply=reply), left)
-        self.note(spent(self.host.now(), outcome.usage))
+        end_turn(self.run.db, answer.turn, turn_status(outcome.failure, kept=kept), replace(outcome, reply=reply), left)
+        self.run.decide(spent(self.run.host.now(), outcome.usage))
 
-    def told(self, answer: Answer, reply: str | None = None) -> None:
+    def tell_end(self, answer: Answer, reply: str | None = None) -> None:
         """Say that the turn is over, and remove its folders."""
         outcome = replace(answer.finished.outcome, reply=reply)
-        self.tally.add(answer.turn, outcome)
-        self.emit(TurnFinished(answer.turn, outcome, answer.finished.text if outcome.failure else ""))
+        self.run.tally.add(answer.turn, outcome)
+        self.run.emit(TurnFinished(answer.turn, outcome, answer.finished.text if outcome.failure else ""))
         if outcome.marked:
-            self.emit(Warned(f"{answer.turn.member} {outcome.marked_in_brief}", answer.turn.route))
-        self.remove(answer.scratch, answer.turn.folder)
-
-    def remove(self, *folders: Path | None) -> None:
-        """Remove a turn's folders, of which the last one stays to remind the next command of those that cannot be."""
-        if problem := remove(*filter(None, folders)):
-            self.emit(Warned(problem))
+            self.run.emit(Warned(f"{answer.turn.member} {outcome.marked_in_brief}", answer.turn.route))
+        self.run.remove(answer.scratch, answer.turn.folder)
 
 
 def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) -> Iterator[str]:

@@ -1,16 +1,15 @@
-"""What the turns of one run add up to, and why some of them have no reply."""
+"""The sums over the turns of one run, and the reasons of those that failed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from teamchat.core.engine.actions import PauseKind
-from teamchat.core.engine.state import Route, State
+from teamchat.core.engine.state import Route
 from teamchat.core.errors import AgentMissing, ExitCode, NoMessage, NotTrusted, TeamchatError, UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import Turn
-from teamchat.core.turn.events import Conclusion
 from teamchat.runners.events import Usage
 
 RESUME = "teamchat resume"
@@ -27,7 +26,7 @@ PAUSE_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class TurnFailure:
-    """Why a route has no reply. `repeats`: it has none again until a person has mended what the reason says."""
+    """Why a turn has no reply. `repeats`: a resume fails again until a person has repaired what the reason says."""
 
     code: ExitCode
     reason: str
@@ -37,7 +36,7 @@ class TurnFailure:
 
 @dataclass(slots=True)
 class Tally:
-    """What the turns of one run add up to. A sum with an unknown part is unknown; `turns` are those with a route."""
+    """The sums over the turns of one run. A sum with an unknown part is unknown. `turns` counts turns with a route."""
 
     turns: int = 0
     text: str = ""
@@ -45,12 +44,12 @@ class Tally:
     usage: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0.0))
     failures: dict[int, TurnFailure] = field(default_factory=dict)
 
-    def said(self, reply: ConversationMessage) -> None:
+    def add_reply(self, reply: ConversationMessage) -> None:
         self.text = reply.content
 
     def fail(self, route: Route, error: TeamchatError) -> None:
-        """A turn that could not even begin."""
-        self.failures[route.number] = TurnFailure(error.code, str(error), mends(error), repeats=_repeats(error))
+        """Note why the turn of a route could not begin."""
+        self.failures[route.number] = TurnFailure(error.code, str(error), hint_for(error), repeats=_repeats(error))
 
     def add(self, turn: Turn, outcome: Outcome) -> None:
         if outcome.failure and turn.route is not None:
@@ -68,39 +67,16 @@ class Tally:
             else round(used.cost_usd + more.cost_usd, 9),  # the same in whichever order a group's turns end
         )
 
-    def conclusion(
-        self,
-        state: State,
-        code: ExitCode,
-        reason: str | None = None,
-        hint: str | None = None,
-        *,
-        waiting_for: str | None = None,
-        paused: PauseKind | None = None,
-    ) -> Conclusion:
-        return Conclusion(
-            code=code,
-            text=self.text,
-            reason=reason,
-            hint=hint,
-            waiting_for=waiting_for,
-            paused=paused,
-            held=state.held,
-            turns=self.turns,
-            denied=self.denied,
-            usage=self.usage,
-        )
-
 
 def _plus(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
 
-def mends(error: TeamchatError) -> str | None:
-    """What to type about it; nobody can answer a message that was taken back."""
+def hint_for(error: TeamchatError) -> str | None:
+    """The command that repairs the error. Nobody can answer a message that was taken back, so that one is skipped."""
     return SKIP if isinstance(error, NoMessage) else error.hint
 
 
 def _repeats(error: TeamchatError) -> bool:
-    """Whether to go on would end the same: no command mends the program, the team file or the environment."""
+    """True when resuming fails in the same way: no command repairs the program, the team file or the environment."""
     return isinstance(error, AgentMissing | NotTrusted | UsageError) and error.hint is None

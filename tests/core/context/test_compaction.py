@@ -99,7 +99,7 @@ def change(stage: Stage, **changes: object) -> None:
 
 def compact(stage: Stage, name: str | None = None) -> Conclusion:
     async def run() -> Conclusion:
-        return await stage.open().compact(name)
+        return await stage.open().summarise(name)
 
     return asyncio.run(run())
 

@@ -85,7 +85,7 @@ def test_others_may_write_while_a_partial_text_is_packed(stage: Stage, done: set
 @pytest.mark.parametrize(
     ("work", "slow"),
     [
-        (lambda coordinator: coordinator.compact("sarah"), {"recent_people", "compressobj"}),
+        (lambda coordinator: coordinator.summarise("sarah"), {"recent_people", "compressobj"}),
         (lambda coordinator: coordinator.learn("sarah", "s1"), {"lessons_in", "compressobj"}),
     ],
 )
@@ -112,5 +112,5 @@ def test_the_longest_output_of_an_agent_fits_into_the_store(stage: Stage) -> Non
 
 def test_of_two_replies_in_a_group_the_second_is_held_against_the_first(stage: Stage) -> None:
     max_, sarah = stage.team.ai_members
-    heard = stage.open().saying.hear((max_, "We are done."), (sarah, "All done."))
-    assert [one.new for one in heard] == [True, False]
+    parsed = stage.open().posting.parse((max_, "We are done."), (sarah, "All done."))
+    assert [one.new for one in parsed] == [True, False]

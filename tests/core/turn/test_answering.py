@@ -13,7 +13,7 @@ import pytest
 
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.layers.collector import framework_only
-from teamchat.core.engine.actions import Paused, PauseKind
+from teamchat.core.engine.actions import Action, Paused, PauseKind
 from teamchat.core.engine.events import Event, Spent, TurnBegan
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import AgentMissing, ExitCode, PromptTooLarge, StoreError
@@ -27,6 +27,7 @@ from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.events import ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.run import Run
 from teamchat.core.turn.tally import Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.events import FailureKind, Usage
@@ -54,6 +55,23 @@ def asks_again(status: int, times: int) -> Hangs:
     """A Claude that tries its model again and again, and so would go on for minutes."""
     line = {"type": "system", "subtype": "api_retry", "error_status": status, "error": "try again"}
     return Hangs("".join(json.dumps({**line, "attempt": number}) + "\n" for number in range(1, times + 1)))
+
+
+class FakeRun(Run):
+    """A run whose engine only takes notes, and pauses when it is told to."""
+
+    noted: list[Event]
+    paused: Paused | None
+
+    def decide(self, event: Event) -> tuple[Action, ...]:
+        self.noted.append(event)
+        return ()
+
+    def guard(self) -> Paused | None:
+        return self.paused
+
+    def budget(self) -> float:
+        return 1.5
 
 
 @dataclass
@@ -84,27 +102,23 @@ class Scene:
         members = tuple(replace(m, **changes) if m.name == name else m for m in self.team.members)  # type: ignore[arg-type]
         self.team = replace(self.team, members=members)
 
-    def answering(self) -> Attempts:
-        return Attempts(
+    def attempts(self) -> Attempts:
+        run = FakeRun(
             self.team,
             self.db,
             self.session,
-            self.manager,
-            framework_only(self.team),
-            self.folder / "turns",
-            self.stopper,
-            self._emit,
-            Host(self._launch, self._check, exists=lambda _member: lambda _name: False, env={"PATH": "/bin"}),
-            transaction=self.db.transaction,
-            note=self.noted.append,
-            tally=self.tally,
-            budget=lambda: 1.5,
-            guard=lambda: self.paused,
+            folder=self.folder / "turns",
+            stopper=self.stopper,
+            emit=self._emit,
+            host=Host(self._launch, self._check, exists=lambda _member: lambda _name: False, env={"PATH": "/bin"}),
+            manager=self.manager,
             cooldowns=self.cooldowns,
         )
+        run.collector, run.tally, run.noted, run.paused = framework_only(self.team), self.tally, self.noted, self.paused
+        return Attempts(run)
 
     def answer(self, route: Route = ROUTE) -> Answer | NoAnswer:
-        return asyncio.run(self.answering().answer(route))
+        return asyncio.run(self.attempts().answer(route))
 
     def _emit(self, event: ConversationEvent) -> None:
         self.events.append(event)
@@ -286,7 +300,7 @@ def test_a_stop_ends_the_pause_between_two_tries(scene: Scene, monkeypatch: pyte
     scene.member("max", retries=3, fallback=("sarah",))
     scene.says = {"max": [OVERLOADED]}
     scene.hear = lambda event: scene.stopper.request() if isinstance(event, Warned) else None
-    result = asyncio.run(asyncio.wait_for(scene.answering().answer(ROUTE), 20))
+    result = asyncio.run(asyncio.wait_for(scene.attempts().answer(ROUTE), 20))
     assert isinstance(result, NoAnswer)
     assert result.error.code is ExitCode.INTERRUPTED
     assert result.route.attempt == 1
@@ -539,8 +553,9 @@ def test_a_store_that_fails_before_the_start_starts_nothing(scene: Scene, monkey
     def failing(*_: object) -> None:
         raise StoreError("the disk is full")
 
+    attempts = scene.attempts()
     monkeypatch.setattr(scene.db, "execute", failing)
-    result = scene.answer()
+    result = asyncio.run(attempts.answer(ROUTE))
     assert isinstance(result, NoAnswer)
     assert result.error.code is ExitCode.STORE
     assert scene.spoke == []
@@ -553,9 +568,9 @@ def test_no_attempt_leaves_a_folder_behind(scene: Scene, world: Path) -> None:
     assert isinstance(result, Answer)
     assert list((world / "tmp").iterdir()) == [result.scratch], "that of a turn which is not stored yet"
     assert list((scene.folder / "turns").iterdir()) == [result.turn.folder]
-    answers = scene.answering()
+    answers = scene.attempts()
     answers.end(result, Trace())
-    answers.told(result)
+    answers.tell_end(result)
     assert list((scene.folder / "turns").iterdir()) == []
 
 

@@ -186,7 +186,7 @@ def test_what_was_said_aside_is_left_in_its_receipt_and_asked_for_again(stage: S
 
     def compact() -> Conclusion:
         async def run() -> Conclusion:
-            return await stage.open().compact("sarah")
+            return await stage.open().summarise("sarah")
 
         return asyncio.run(run())
 

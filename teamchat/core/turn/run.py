@@ -1,0 +1,122 @@
+"""One session while a command runs it: what its turns need, and the state that the engine decides on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from teamchat.core.context.context_manager import ContextManager, manager_of
+from teamchat.core.context.layers.sources import collector_of
+from teamchat.core.engine.actions import Action, Dropped, Paused
+from teamchat.core.engine.decide import decide
+from teamchat.core.engine.events import Event
+from teamchat.core.engine.guards import guard
+from teamchat.core.engine.state import RouteStatus, Rules, State
+from teamchat.core.store.database import Database
+from teamchat.core.store.routes import load_state, save_state
+from teamchat.core.team.team import Team
+from teamchat.core.turn.events import ConversationEvent, Warned
+from teamchat.core.turn.host import REAL, Host
+from teamchat.core.turn.live_pool import LivePool
+from teamchat.core.turn.tally import Tally
+from teamchat.core.turn.vendor_limits import Cooldowns
+from teamchat.runners.process.removal import remove
+from teamchat.runners.process.supervisor import Stopper
+
+
+class Run:
+    """Everything that the coordinator, the attempts and the side turns of one session share.
+
+    `folder` is where running turns keep their output. `emit` receives every event as it happens. `manager` defaults to
+    the one of the session in the store. Without `cooldowns` no vendor is avoided after a rate limit.
+
+    That manager moves to a new session when it is cleared or imports a snapshot, and the run follows it.
+    """
+
+    def __init__(
+        self,
+        team: Team,
+        db: Database,
+        session: int,
+        *,
+        folder: Path,
+        stopper: Stopper,
+        emit: Callable[[ConversationEvent], None],
+        host: Host = REAL,
+        manager: ContextManager | None = None,
+        cooldowns: Cooldowns | None = None,
+    ) -> None:
+        self.team, self.db, self.folder, self.stopper = team, db, folder, stopper
+        self.emit, self.host, self.cooldowns = emit, host, cooldowns
+        self.manager = manager or manager_of(team, db, session, self._open)
+        self.tally, self.live = Tally(), LivePool()
+        self._open(session)
+
+    def _open(self, session: int) -> None:
+        self.session = session
+        self.collector = self.host.collected(collector_of(self.team, self.db, session))
+        self.state: State = load_state(self.db, session, rules_of(self.team))
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Change the store and `state` together, or neither of them."""
+        before = self.state
+        try:
+            with self.db.transaction():
+                yield
+        except BaseException:
+            self.state = before
+            raise
+
+    def decide(self, event: Event) -> tuple[Action, ...]:
+        """Let the engine decide and save the new state, in the caller's transaction."""
+        old = self.state
+        self.state, actions = decide(old, event)
+        dropped = [action.route for action in actions if isinstance(action, Dropped)]
+        save_state(self.db, self.session, old, self.state, dropped)
+        return actions
+
+    def step(self, event: Event) -> tuple[Action, ...]:
+        """Let the engine decide, in a transaction of its own."""
+        with self.transaction():
+            return self.decide(event)
+
+    def guard(self) -> Paused | None:
+        """The limit that is reached, if any: no turn may begin or be tried again."""
+        return guard(self.state, self.host.now())
+
+    def budget(self) -> float | None:
+        """What each running turn may spend, in US dollars; None is no limit.
+
+        It is never 0, which no CLI accepts as a limit.
+        """
+        limit = self.team.limits.cost_usd
+        running = sum(route.status is RouteStatus.RUNNING for route in self.state.queue)
+        return None if limit is None else max((limit - self.state.cost_usd) / max(running, 1), 0.0001)
+
+    def stopped(self, member: str | None = None) -> bool:
+        """True when a person wants no further turn to begin: of that member, or of anybody."""
+        return bool(self.stopper.asked) or self.host.stopped(member)
+
+    def remove(self, *folders: Path | None) -> None:
+        """Remove a turn's folders in this order, up to the first that cannot be removed.
+
+        The last one stays longest: it reminds the next command of what is left to remove.
+        """
+        if problem := remove(*filter(None, folders)):
+            self.emit(Warned(problem))
+
+
+def rules_of(team: Team) -> Rules:
+    """What the engine needs to know of a team file."""
+    return Rules(
+        ai=tuple(member.name for member in team.ai_members),
+        humans=tuple(member.name for member in team.humans),
+        lead=team.lead,
+        max_turns=team.limits.turns,
+        max_seconds=team.limits.minutes * 60,
+        max_tokens=team.limits.tokens,
+        max_cost_usd=team.limits.cost_usd,
+        max_stale=2 * team.limits.rounds,
+    )
