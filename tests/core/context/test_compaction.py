@@ -586,7 +586,7 @@ class TestOnDemand:
     def test_with_nothing_to_sum_up(self, stage: Stage) -> None:
         grow(stage, 2)
         compact(stage)
-        with pytest.raises(UsageError, match="nothing to sum up"):
+        with pytest.raises(UsageError, match="nothing to summarise"):
             compact(stage)
 
     def test_a_held_turn_stands_where_it_stood(self, stage: Stage) -> None:
