@@ -233,7 +233,7 @@ def test_what_can_not_be(world: Path, team: dict[str, object], args: list[str], 
 def test_with_nothing_to_sum_up(made: Crew) -> None:
     run_here("compact")
     ran = run_here("compact")
-    assert (ran.code, refused(ran)) == (2, "there is nothing to sum up: the newest message is quoted as it is")
+    assert (ran.code, refused(ran)) == (2, "there is nothing to summarise: prompts quote the newest message as it is")
     assert len(made.prompts("sarah")) == 1
 
 
