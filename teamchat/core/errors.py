@@ -1,4 +1,6 @@
-"""Every error that a user can cause. The message is the sentence the user reads; the class carries the exit code.
+"""Every error that a user can cause, and every exit code.
+
+The message of an error is the sentence the user reads; its class carries the exit code.
 
     TeamchatError              1
     ├── UsageError             2   a wrong option or argument
@@ -22,12 +24,15 @@
     ├── Interrupted          130   stopped before anything was run
     └── NoRecording           10   a replay came to a turn that was not recorded
 
-How a *turn* ends is not an exception but an `Outcome` (`core/receipt.py`), with a code of the same table.
+How a *turn* ends is not an exception but an `Outcome` (`core/receipt.py`), nor is a pause of a conversation one:
+`CODES` has theirs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
 
 
 class ExitCode(IntEnum):
@@ -49,6 +54,32 @@ class ExitCode(IntEnum):
     STORE = 13
     INTERRUPTED = 130
     TERMINATED = 143
+
+
+CODES: Mapping[str, ExitCode] = MappingProxyType(
+    {
+        # a turn that failed, by its `FailureKind`
+        "agent": ExitCode.MEMBER_FAILED,
+        "rate_limit": ExitCode.MEMBER_FAILED,
+        "overloaded": ExitCode.MEMBER_FAILED,
+        "gone": ExitCode.MEMBER_FAILED,
+        "timeout": ExitCode.TIMEOUT,
+        "refused": ExitCode.NOT_TRUSTED,
+        "budget": ExitCode.BUDGET,
+        "missing": ExitCode.AGENT_UNAVAILABLE,
+        "login": ExitCode.AGENT_UNAVAILABLE,
+        "too_large": ExitCode.TOO_LARGE,
+        # a conversation that was paused, by its `PauseKind`
+        "turns": ExitCode.GUARD,
+        "time": ExitCode.GUARD,
+        "loop": ExitCode.GUARD,
+        "tokens": ExitCode.BUDGET,
+        "cost": ExitCode.BUDGET,
+        # either
+        "interrupted": ExitCode.INTERRUPTED,
+    }
+)
+"""What `teamchat` exits with when a turn failed or a conversation was paused."""
 
 
 class TeamchatError(Exception):

@@ -10,28 +10,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from teamchat.assemblers.parts import Block, Trimmed
-from teamchat.core.errors import ExitCode
+from teamchat.core.errors import CODES, ExitCode
 from teamchat.core.text.clean import printable
 from teamchat.runners.base import Access, Memory
-from teamchat.runners.events import Denied, Failure, FailureKind, Usage
+from teamchat.runners.events import Denied, Failure, Usage
 
 Purpose = Literal["reply", "summary", "lessons"]
 """What a turn is to give: a message of the conversation, or something that is made of it."""
 MOST_MARKED = 5  # names of files in a line
 NOT_ALL = "there are too many to look at all of them"
-CODES = {
-    FailureKind.AGENT: ExitCode.MEMBER_FAILED,
-    FailureKind.RATE_LIMIT: ExitCode.MEMBER_FAILED,
-    FailureKind.OVERLOADED: ExitCode.MEMBER_FAILED,
-    FailureKind.BUDGET: ExitCode.BUDGET,
-    FailureKind.TIMEOUT: ExitCode.TIMEOUT,
-    FailureKind.MISSING: ExitCode.AGENT_UNAVAILABLE,
-    FailureKind.LOGIN: ExitCode.AGENT_UNAVAILABLE,
-    FailureKind.TOO_LARGE: ExitCode.TOO_LARGE,
-    FailureKind.REFUSED: ExitCode.NOT_TRUSTED,
-    FailureKind.INTERRUPTED: ExitCode.INTERRUPTED,
-    FailureKind.GONE: ExitCode.MEMBER_FAILED,
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from teamchat.core.engine.actions import Action, GroupFailed, HumanAsked, Paused, PauseKind, TurnFailed
 from teamchat.core.engine.state import Route
-from teamchat.core.errors import ExitCode, StoreGone, TeamchatError
+from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
 from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.run import Run
-from teamchat.core.turn.tally import PAUSE_CODES, RESUME, TurnFailure, hint_for
+from teamchat.core.turn.tally import RESUME, TurnFailure, hint_for
 
 
 def conclude(run: Run, action: Action) -> Conclusion:
@@ -69,7 +69,7 @@ def _waiting(run: Run, route: Route) -> Conclusion:
 
 
 def _pause(run: Run, kind: PauseKind, reason: str) -> Conclusion:
-    return conclusion(run, PAUSE_CODES[kind], reason, RESUME if run.state.held else None, paused=kind)
+    return conclusion(run, CODES[kind], reason, RESUME if run.state.held else None, paused=kind)
 
 
 def _failures(run: Run, routes: tuple[Route, ...], *, alone: bool, all_of_it: bool = True) -> Conclusion:

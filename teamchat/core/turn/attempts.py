@@ -23,6 +23,7 @@ from teamchat.core.engine.actions import Paused
 from teamchat.core.engine.events import Spent, TurnBegan
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import (
+    CODES,
     AgentMissing,
     BudgetUsedUp,
     DiskFull,
@@ -48,7 +49,6 @@ from teamchat.core.turn.kept import free_output, keep_end
 from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import Run
-from teamchat.core.turn.tally import PAUSE_CODES
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, Usage
 
 RETRYABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)
@@ -330,7 +330,7 @@ def passed_over(target: Member, member: Member) -> str:
 
 def _no_more(result: Answer | NoAnswer, paused: Paused) -> NoAnswer:
     """The failure of a turn that a guard lets nobody try again."""
-    error = BudgetUsedUp if PAUSE_CODES[paused.kind] is ExitCode.BUDGET else GuardReached
+    error = BudgetUsedUp if CODES[paused.kind] is ExitCode.BUDGET else GuardReached
     return NoAnswer(result.route, error(f"{_reason(result)}, and {paused.reason}"))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import AgentMissing, ExitCode, NoMessage, NotTrusted, TeamchatError, UsageError
 from teamchat.core.messages import ConversationMessage
@@ -14,14 +13,6 @@ from teamchat.runners.events import Usage
 
 RESUME = "teamchat resume"
 SKIP = f"{RESUME} --skip"
-PAUSE_CODES = {
-    PauseKind.TURNS: ExitCode.GUARD,
-    PauseKind.TIME: ExitCode.GUARD,
-    PauseKind.LOOP: ExitCode.GUARD,
-    PauseKind.TOKENS: ExitCode.BUDGET,
-    PauseKind.COST: ExitCode.BUDGET,
-    PauseKind.INTERRUPTED: ExitCode.INTERRUPTED,
-}
 
 
 @dataclass(frozen=True, slots=True)

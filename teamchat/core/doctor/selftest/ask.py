@@ -11,8 +11,7 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.arguments import refused_arguments
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.selftest.watch import Observed, Watch, observe
-from teamchat.core.errors import ExitCode
-from teamchat.core.receipt import CODES
+from teamchat.core.errors import CODES, ExitCode
 from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.team.team import Member, Team
 from teamchat.runners.base import Job
