@@ -24,10 +24,6 @@ class TruncationPolicy:
     def byte_budget(self) -> int:
         return self.amount if self.unit == "bytes" else self.amount * BYTES_PER_TOKEN
 
-    @property
-    def token_budget(self) -> int:
-        return self.amount if self.unit == "tokens" else approx_tokens(self.amount)
-
     def __call__(self, text: str) -> Cut:
         """The text with its head and tail kept, the middle replaced where it is too long."""
         return truncate_middle(text, self.byte_budget)

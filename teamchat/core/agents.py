@@ -148,7 +148,6 @@ _ROWS = (
 AGENT_TYPES: Mapping[str, AgentType] = MappingProxyType({row.name: row for row in _ROWS})
 CLIS = tuple(row for row in _ROWS if row.package)
 """The CLIs of vendors, which a team file may use without an `[agents]` table."""
-ASSEMBLERS: Mapping[str, Assembler] = MappingProxyType({row.full_name: row.assembler for row in _ROWS})
 _FULL_NAMES = {word: row.full_name for row in CLIS for word in (row.name, row.full_name)}
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from teamchat.assemblers.parts import FRAMEWORK, SUMMARY, AssemblerInput, AssemblerOutput, BudgetExceeded
+from teamchat.assemblers.parts import FRAMEWORK, SUMMARY, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AGENT_TYPES, AgentType
 from teamchat.core.context.context_manager import ContextManager
@@ -212,49 +212,51 @@ def _had(asked: _Asked, continued: ContinuedSession) -> bool:
 
 
 def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:
-    """Raises `PromptTooLarge`."""
-    given, shown, unbroken = _given(asked, continued)
+    """The prompt for a vendor session that is continued, or for a fresh one. Raises `PromptTooLarge`."""
+    history = _history(asked, continued)
+    known = asked.request.id in history.shown or (continued is not None and _had(asked, continued))
+    output = _formatted(asked, continued, history, with_request=not known)
+    if asked.request.id in history.shown[: output.trimmed.history_messages]:  # the budget left it out
+        known, output = False, _formatted(asked, continued, history, with_request=True)
+    gap = output.trimmed.history_messages
+    begin = max(gap, history.unbroken)
+    request = () if known or not asked.request_text else (asked.request.id,)
+    return _Assembled(
+        output,
+        continued.shown_from if continued and not gap else history.shown[begin],
+        redacted=asked.quote.count((*history.shown[gap:], *request)),
+        beside=(*history.shown[gap:begin], *request),
+    )
+
+
+def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:
+    """What the prompt quotes. The message that the turn serves keeps its middle."""
+    since = continued.since if continued else None
+    context = asked.manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote)
+    return _with_whole(context, asked.request.id)
+
+
+def _formatted(
+    asked: _Asked, continued: ContinuedSession | None, history: Context, *, with_request: bool
+) -> AssemblerOutput:
+    """The prompt composed, in the member's format and within the budget. Raises `PromptTooLarge`."""
+    member, sessions = asked.member, asked.kind.runner.sessions
+    has_system = continued is not None and sessions is not None and not sessions.system_each_time
+    had_before = (SUMMARY, *((FRAMEWORK,) if has_system else ())) if continued else ()
+    given = asked.manager.get_context_for_agent(
+        history,
+        system_instruction=None if has_system else member.system_instruction,
+        instruction_file_text=None if has_system else member.instruction_file_text,
+        contexts={name: text for name, text in asked.contexts.items() if name not in had_before},
+        turn_note=turn_note(asked.route, member, asked.request, asked.answers),
+        request=asked.request_text if with_request else None,
+    )
     try:
-        assembled = asked.manager.assemble_prompt(asked.kind.full_name, given)
-        dropped = shown[: assembled.trimmed.history_messages]
-        if asked.request.id in dropped:  # the budget took it out with the history
-            given = replace(given, request=asked.request_text)
-            assembled = asked.manager.assemble_prompt(asked.kind.full_name, given)
+        return asked.kind.assembler.assemble(given)
     except BudgetExceeded as error:
         raise PromptTooLarge(
-            f"{asked.member.name}: {error}; shorten the task or the instructions, or raise it in the team file"
+            f"{member.name}: {error}; shorten the task or the instructions, or raise it in the team file"
         ) from error
-    gap = assembled.trimmed.history_messages
-    begin = max(gap, unbroken)
-    request = (asked.request.id,) if given.request else ()
-    return _Assembled(
-        assembled,
-        continued.shown_from if continued and not gap else shown[begin],
-        redacted=asked.quote.count((*shown[gap:], *request)),
-        beside=(*shown[gap:begin], *request),
-    )
-
-
-def _given(asked: _Asked, continued: ContinuedSession | None) -> tuple[AssemblerInput, tuple[str, ...], int]:
-    """The parts of the prompt, the ids of the messages in it, oldest first, and from which on there is no gap."""
-    member, manager, request = asked.member, asked.manager, asked.request
-    since = continued.since if continued else None
-    history = _with_whole(manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote), request.id)
-    had = continued is not None and _had(asked, continued)
-    sessions = asked.kind.runner.sessions
-    told = continued is not None and sessions is not None and not sessions.system_each_time
-    had_before = (SUMMARY, *((FRAMEWORK,) if told else ())) if continued else ()
-    given = manager.get_context_for_agent(
-        member.name,
-        asked.kind.full_name,
-        system_instruction=None if told else member.system_instruction,
-        instruction_file_text=None if told else member.instruction_file_text,
-        contexts={name: text for name, text in asked.contexts.items() if name not in had_before},
-        request=None if had or request.id in history.shown else asked.request_text,
-        history=history,
-    )
-    note = turn_note(asked.route, member, request, asked.answers, given.fence)
-    return replace(given, turn_note=note), history.shown, history.unbroken
 
 
 def _with_whole(context: Context, message_id: str) -> Context:

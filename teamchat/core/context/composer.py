@@ -1,7 +1,7 @@
-"""Puts the parts of a prompt together, as a pure function: the same parts always make the same prompt.
+"""Composes the parts of a prompt. It is a pure function: the same parts always make the same prompt.
 
-The assemblers give the parts each CLI's own form. The user's input is the current message and nothing else, so that it
-reaches a prompt exactly once.
+Every text of a prompt comes through here. The user's input is the current message and nothing else, so that it reaches
+a prompt exactly once. The assemblers bring the parts into each CLI's format.
 """
 
 from __future__ import annotations
@@ -11,16 +11,22 @@ from dataclasses import dataclass
 
 from teamchat.assemblers.parts import LAYERS, AssemblerInput, PromptContextMessage
 from teamchat.assemblers.truncation import TruncationPolicy
+from teamchat.core.context.quoting import fenced
 from teamchat.core.messages import well_formed
 
 
 @dataclass(frozen=True, slots=True)
 class ContextComposer:
-    """`max_bytes` is the hard ceiling, `target_bytes` what a prompt may cost, `per_message` for each of the history."""
+    """`max_bytes` is the hard ceiling, `target_bytes` what a prompt may cost, `per_message` for each of the history.
+
+    With a `fence_key`, a secret of the conversation, a prompt that answers a message has a fence around what somebody
+    said.
+    """
 
     max_bytes: int
     target_bytes: int | None = None
     per_message: TruncationPolicy | None = None
+    fence_key: str | None = None
 
     def compose(
         self,
@@ -31,15 +37,20 @@ class ContextComposer:
         contexts: Mapping[str, str] | None = None,
         history: Sequence[PromptContextMessage] = (),
         message: str,
+        newest: str | None = None,
         turn_note: str | None = None,
         request: str | None = None,
     ) -> AssemblerInput:
-        """The parts, with the layers in the order of `LAYERS`. Raises `ValueError` for an unknown layer."""
+        """The parts, with the layers in the order of `LAYERS`. Raises `ValueError` for an unknown layer.
+
+        `newest` is the id of the newest message in the prompt, None when there is none. The code of the fence depends
+        on it, and closes the turn note.
+        """
         contexts = contexts or {}
         unknown = sorted(set(contexts) - set(LAYERS))
         if unknown:
             raise ValueError(f"no layer is called {unknown[0]!r}")
-        return AssemblerInput(
+        given = AssemblerInput(
             context_messages=tuple(history),
             current_message=message,
             team_task=task,
@@ -52,6 +63,7 @@ class ContextComposer:
             turn_note=_well_formed(turn_note),
             request=_well_formed(request),
         )
+        return given if self.fence_key is None or newest is None else fenced(given, self.fence_key, newest)
 
 
 def _well_formed(text: str | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import count
 
 from teamchat.assemblers.parts import AssemblerInput
@@ -60,8 +61,15 @@ def _code(key: str, what: str) -> str:
     return hmac.new(key.encode(), what.encode(), "sha256").hexdigest()[:LENGTH]
 
 
-def texts_of(given: AssemblerInput) -> Iterator[str]:
-    """Everything in a prompt that a fence has to differ from."""
+def fenced(given: AssemblerInput, key: str, message_id: str) -> AssemblerInput:
+    """The same parts with a fence around what somebody said. The turn note, if there is one, ends with its code."""
+    code = fence_code(key, message_id, _texts_of(given))
+    note = given.turn_note and f"{given.turn_note} The CODE of this prompt is {code}."
+    return replace(given, fence=code, turn_note=note)
+
+
+def _texts_of(given: AssemblerInput) -> Iterator[str]:
+    """All texts of a prompt. None of them may contain the code of its fence."""
     for message in given.context_messages:
         yield from (message.from_, message.to or "", message.content)
     others = (given.current_message, given.request, given.team_task, given.turn_note)

@@ -82,9 +82,6 @@ class ConversationCoordinator:
     - `cooldowns` remembers which vendors asked to be left alone. Without it none is avoided.
 
     `close` ends the processes of members with the memory "live"; call it in a `finally`.
-
-    The default manager moves to a new session when it is cleared or imports a snapshot. The coordinator follows it and
-    leaves what waits in the old session there. From then on the caller needs the lock of the new session.
     """
 
     def __init__(

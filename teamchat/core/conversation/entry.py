@@ -84,7 +84,7 @@ def check_room(team: Team, member: Member, message: ConversationMessage, task: s
     if member.type == "human":
         return
     log = MemoryLog()
-    log.replace((message,), task)
+    log.restore((message,), task)
     manager = ContextManager(
         log, context_window_size=0, max_bytes=team.max_bytes, fence_key=message.id if team.fence else None
     )

@@ -12,7 +12,6 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context.build import BuiltPrompt, Exists, check_limit
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import Said, text_of
-from teamchat.core.context.layers.framework import FENCE
 from teamchat.core.context.layers.summary import summary_told, worth_telling
 from teamchat.core.context.quoting import Crossing
 from teamchat.core.errors import NoRecording, PromptTooLarge, StoreError, TeamchatError, UsageError
@@ -127,12 +126,9 @@ def prompt_about(
     """
     quote = Crossing(team, member)
     contexts = {SUMMARY: summary_told(so_far, team)} if so_far else {}
-    given = manager.get_context_for_summary(said, contexts=contexts, quote=quote)
-    if given.fence:
-        ask += f"{FENCE} The CODE of this prompt is {given.fence}."
-    kind = AGENT_TYPES[team.agent_of(member).like].full_name
+    given = manager.get_context_for_summary(said, ask, contexts=contexts, quote=quote)
     try:
-        assembled = manager.assemble_prompt(kind, replace(given, turn_note=ask))
+        assembled = AGENT_TYPES[team.agent_of(member).like].assembler.assemble(given)
     except BudgetExceeded as error:
         raise no_room(member) from error
     return HistoryPrompt(team, member, said[assembled.trimmed.history_messages :], quote, assembled)

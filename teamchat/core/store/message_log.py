@@ -1,4 +1,4 @@
-"""Where a conversation's messages and task are kept: the protocol every log satisfies, and the one in memory.
+"""The messages and the task of a conversation: the protocol of every log, and the log in memory.
 
 `ContextManager` works on any log. Every log has to pass the contract in `tests/core/store/message_log_contract.py`.
 """
@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Protocol
 
+from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage
 
+NOT_EMPTY = "a conversation is restored into an empty one only"
 _NUMBERED = re.compile(r"msg-([0-9]{1,18})")  # a longer number may not fit into the 64 bits of a store
 
 
@@ -44,12 +46,11 @@ class MessageLog(Protocol):
         """Every message, in a sequence of the caller's own."""
         ...
 
-    def clear(self) -> None:
-        """Begin anew: no messages, no task, the next id is `msg-1`."""
-        ...
+    def restore(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
+        """Fill an empty log with a conversation and its ids, which must be unique; the next id follows from them.
 
-    def replace(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
-        """Take over a conversation with its ids, which must be unique; the next id follows from them."""
+        Raises `UsageError`, and changes nothing, when there are messages already.
+        """
         ...
 
 
@@ -71,8 +72,10 @@ class MemoryLog:
     """A log that lives as long as the object does."""
 
     def __init__(self) -> None:
+        self.team_task: str | None = None
+        self._messages: list[ConversationMessage] = []
+        self._places: dict[str, int] = {}
         self._next = 1
-        self.clear()
 
     def append(self, draft: NewMessage) -> ConversationMessage:
         number = free_number(self._next, self._places.__contains__)
@@ -100,10 +103,9 @@ class MemoryLog:
     def all(self) -> list[ConversationMessage]:
         return list(self._messages)
 
-    def clear(self) -> None:
-        self.replace((), None)
-
-    def replace(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
+    def restore(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
+        if self._messages:
+            raise UsageError(NOT_EMPTY)
         self.team_task = team_task
         self._messages = list(messages)
         self._places = {message.id: place for place, message in enumerate(self._messages)}

@@ -12,21 +12,17 @@ from teamchat.core.errors import NoMessage, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import NO_VALUE, Database
-from teamchat.core.store.message_log import free_number, next_number
+from teamchat.core.store.message_log import NOT_EMPTY, free_number, next_number
 from teamchat.core.store.rows import Row
-from teamchat.core.store.sessions import create_session, fence_key
 from teamchat.core.store.turns import LARGEST
 from teamchat.runners.growing import joined
 
 NEXT = "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM messages WHERE session = ?"
+ANY = "SELECT id FROM messages WHERE session = ? LIMIT 1"
 SHOWN = (
     "SELECT id, message, content, speaker_id, speaker_name, speaker_title, speaker_type, routing, turn, timestamp,"
     " stands_for, typed, length(rest) AS more, (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent"
     " FROM messages WHERE session = ? AND NOT hidden"
-)
-SPEAKS = (  # a turn at the side has no route, and a route runs before its turn begins
-    "SELECT target AS member FROM routes WHERE session = ? AND status = 'running'"
-    " UNION ALL SELECT member FROM turns WHERE session = ? AND status = 'running' LIMIT 1"
 )
 HEAD = 1_000_000  # characters of a message that are in its row, as many as are searched
 PIECE = 1024 * 1024  # characters, or bytes, of what follows, which are written or read at once
@@ -35,17 +31,14 @@ T = TypeVar("T")
 
 
 class SqliteLog:
-    """The messages and the task of one session. Hidden messages (undone ones) are not part of the log.
+    """The messages and the task of one session. Hidden messages are no part of the log, but keep their ids.
 
-    `clear` and `replace` begin a new session, the new `session`, and `moved` is told of it: the old one stays in the
-    store with its turns, so that the id of a turn's reply never points to a message of another conversation. They raise
-    `UsageError` while a member of the old one speaks, whose reply would go to the new one.
+    A restored message belongs to no turn: its turn is in another session.
     """
 
-    def __init__(self, db: Database, session: int, moved: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, db: Database, session: int) -> None:
         self._db = db
         self.session = session
-        self._moved = moved
 
     @property
     def team_task(self) -> str | None:
@@ -138,27 +131,14 @@ class SqliteLog:
         limit = min(count, LARGEST) or -1
         return self._db.each(self._a_message, sql, self.session, self.session, limit)
 
-    def clear(self) -> None:
-        self.replace((), None)
-
-    def replace(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
-        old = self.session
-        try:
-            with self._db.transaction():
-                self._refuse_while_speaking()
-                team = self._db.the(_team, "SELECT team FROM sessions WHERE id = ?", old)
-                self.session = create_session(self._db, team, team_task, fence_key=fence_key(self._db, old)).id
-                for message in messages:
-                    number = next_number((message,)) - 1
-                    self._insert(dataclasses.replace(message, turn_id=None), number or None)
-        except BaseException:
-            self.session = old
-            raise
-        self._moved(self.session)
-
-    def _refuse_while_speaking(self) -> None:
-        if member := self._db.value(_member, SPEAKS, self.session, self.session):
-            raise UsageError(f"{member} is speaking: a conversation cannot be cleared or replaced meanwhile")
+    def restore(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
+        with self._db.transaction():
+            if self._db.row(ANY, self.session) is not None:
+                raise UsageError(NOT_EMPTY)
+            self.team_task = team_task
+            for message in messages:
+                number = next_number((message,)) - 1
+                self._insert(dataclasses.replace(message, turn_id=None), number or None)
 
 
 def _rest(content: str) -> Iterator[bytes]:
@@ -206,13 +186,5 @@ def _task(row: Row) -> str | None:
     return row.text_or_none("task")
 
 
-def _member(row: Row) -> str:
-    return row.text("member")
-
-
 def _session(row: Row) -> str:
     return row.text("name")
-
-
-def _team(row: Row) -> str:
-    return row.text("team")

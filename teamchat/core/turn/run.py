@@ -30,8 +30,6 @@ class Run:
 
     `folder` is where running turns keep their output. `emit` receives every event as it happens. `manager` defaults to
     the one of the session in the store. Without `cooldowns` no vendor is avoided after a rate limit.
-
-    That manager moves to a new session when it is cleared or imports a snapshot, and the run follows it.
     """
 
     def __init__(
@@ -47,14 +45,10 @@ class Run:
         manager: ContextManager | None = None,
         cooldowns: Cooldowns | None = None,
     ) -> None:
-        self.team, self.db, self.folder, self.stopper = team, db, folder, stopper
+        self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
         self.emit, self.host, self.cooldowns = emit, host, cooldowns
-        self.manager = manager or manager_of(team, db, session, self._open)
+        self.manager = manager or manager_of(team, db, session)
         self.tally, self.live = Tally(), LivePool()
-        self._open(session)
-
-    def _open(self, session: int) -> None:
-        self.session = session
         self.collector = self.host.collected(collector_of(self.team, self.db, session))
         self.state: State = load_state(self.db, session, rules_of(self.team))
 

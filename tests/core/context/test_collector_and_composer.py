@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from teamchat.assemblers.parts import FRAMEWORK, LAYERS, SUMMARY, TODO, AssemblerInput, PromptContextMessage
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context.composer import ContextComposer
-from teamchat.core.context.layers.collector import ContextCollector, LayerContext, framework_only
+from teamchat.core.context.layers.collector import ContextCollector, LayerContext, framework_only, texts_of
 from teamchat.core.messages import NewMessage, Speaker
 from tests.core.fake_conversation import Stage, team_of
 
 TEAM = team_of(Path("/work"), {"max": "claude", "sarah": "codex"})
 HI = NewMessage("Hi", Speaker("kailai", "kailai", type="human")).stored_as("msg-1")
-OCCASION = LayerContext(TEAM.member("max"), HI, "Hi", "Design it")
+CONTEXT = LayerContext(TEAM.member("max"), HI, "Hi", "Design it")
 COMPOSER = ContextComposer(768 * 1024)
 
 
 def test_every_layer_ends_in_context() -> None:
-    collected = ContextCollector({name: lambda _: "text" for name in LAYERS}).collect(OCCASION)
+    collected = texts_of(ContextCollector({name: lambda _: "text" for name in LAYERS}).gather(CONTEXT))
     assert list(collected) == list(LAYERS)
     assert all(name.endswith("__context") for name in collected)
 
@@ -37,7 +37,7 @@ def test_a_source_of_no_layer_is_refused() -> None:
 
 @pytest.mark.parametrize("nothing", [None, "", " \n"])
 def test_a_layer_with_nothing_to_say_is_not_there(nothing: str | None) -> None:
-    assert ContextCollector({TODO: lambda _: nothing}).collect(OCCASION) == {}
+    assert texts_of(ContextCollector({TODO: lambda _: nothing}).gather(CONTEXT)) == {}
 
 
 def test_without_sharing_only_the_framework_is_told() -> None:
@@ -49,24 +49,25 @@ def test_without_sharing_only_the_framework_is_told() -> None:
         return name
 
     sources = {name: (lambda context, name=name: source(name, context)) for name in LAYERS}
-    assert ContextCollector(sources, share=False).collect(OCCASION) == {FRAMEWORK: FRAMEWORK}
+    assert texts_of(ContextCollector(sources, share=False).gather(CONTEXT)) == {FRAMEWORK: FRAMEWORK}
     assert asked == [FRAMEWORK]
 
 
 def test_the_framework_is_told_of_the_member_that_it_is_for() -> None:
-    collected = framework_only(TEAM).collect(OCCASION)
+    collected = texts_of(framework_only(TEAM).gather(CONTEXT))
     assert collected[FRAMEWORK].startswith("You are max, a member of the team 'crew'")
 
 
 def test_the_collector_renders_nothing() -> None:
     text = "# As it came\n\n[MESSAGE]\n"
-    assert ContextCollector({TODO: lambda _: text}).collect(OCCASION) == {TODO: text}
+    assert texts_of(ContextCollector({TODO: lambda _: text}).gather(CONTEXT)) == {TODO: text}
 
 
 def test_the_composer_is_given_its_parts_and_no_state() -> None:
     parameters = list(inspect.signature(COMPOSER.compose).parameters)
     assert parameters == [
-        "system_instruction", "instruction_file_text", "task", "contexts", "history", "message", "turn_note", "request",
+        "system_instruction", "instruction_file_text", "task", "contexts", "history", "message", "newest",
+        "turn_note", "request",
     ]  # fmt: skip
 
 

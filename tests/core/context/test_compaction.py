@@ -641,7 +641,7 @@ def test_the_cost_of_a_prompt_does_not_grow_with_what_is_summed_up(stage: Stage)
             return page
 
         log.window = counted  # type: ignore[method-assign, assignment]
-        manager.get_context_for_agent("max", "codex")
+        manager.get_context_for_agent()
         return count
 
     for _ in range(2):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, PLAIN_TEXT
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.messages import NewMessage, Routing, Speaker
 
@@ -12,12 +13,11 @@ MAX = Speaker("m1", "max", type="ai")
 SARAH = Speaker("s1", "sarah", type="ai")
 CAROL = Speaker("c1", "carol", type="ai")
 
-AGENTS = {"max": "claude", "sarah": "codex", "carol": "gemini", "al": "local"}
+FORMATS = {"max": CLAUDE, "sarah": CODEX, "carol": GEMINI, "al": PLAIN_TEXT}
 
 
 def prompt_for(manager: ContextManager, name: str) -> str:
-    given = manager.get_context_for_agent(name, AGENTS[name])
-    return manager.assemble_prompt(AGENTS[name], given).prompt
+    return FORMATS[name].assemble(manager.get_context_for_agent()).prompt
 
 
 def say(manager: ContextManager, speaker: Speaker, content: str, *to: str) -> None:
@@ -55,7 +55,7 @@ def test_ai_to_ai_deduplication_in_routing_chain() -> None:
     assert for_carol.count("Hello from max") == for_carol.count("Hello from sarah") == 1
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_team_task_injection_across_all_agents(name: str) -> None:
     manager = ContextManager()
     manager.set_team_task("Design a user authentication system")
@@ -64,7 +64,7 @@ def test_team_task_injection_across_all_agents(name: str) -> None:
     assert "Design a user authentication system" in prompt_for(manager, name)
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_token_budget_trimming_drops_oldest_context(name: str) -> None:
     manager = ContextManager(max_bytes=1000)
     for number in range(6):
@@ -76,7 +76,7 @@ def test_token_budget_trimming_drops_oldest_context(name: str) -> None:
     assert len(prompt.encode()) <= 1000
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_context_marker_stripping_prevents_duplication(name: str) -> None:
     manager = ContextManager()
     say(manager, KAILAI, "[FROM:kailai] [NEXT:max] Hi", "max")

@@ -1,4 +1,4 @@
-"""`ContextManager`: messages, the task, what a member is given, snapshots and the choice of an assembler."""
+"""`ContextManager`: messages, the task, what a member is given, and snapshots."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import logging
 
 import pytest
 
-from teamchat.assemblers.parts import AssemblerInput, AssemblerOutput, BudgetExceeded, PromptContextMessage
+from teamchat.assemblers.parts import AssemblerInput, PromptContextMessage
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.errors import UsageError
+from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.message_log import MemoryLog
 
 KAILAI = Speaker("u1", "kailai", type="human")
@@ -62,22 +63,6 @@ class TestMessageManagement:
 
         assert str(raised.value) == error
         assert manager.get_messages() == []
-
-    def test_add_message_calls_on_message_added_hook(self) -> None:
-        heard: list[ConversationMessage] = []
-        manager = ContextManager(on_message_added=heard.append)
-
-        added = manager.add_message(NewMessage("Hi", KAILAI))
-
-        assert heard == [added]
-
-    def test_the_hook_finds_the_message_stored(self) -> None:
-        log, counts = MemoryLog(), list[int]()
-        manager = ContextManager(log, on_message_added=lambda _: counts.append(len(log.all())))
-
-        say(manager, KAILAI, "one", "two")
-
-        assert counts == [1, 2]
 
     def test_get_messages_returns_shallow_copy(self, manager: ContextManager) -> None:
         say(manager, KAILAI, "Hi")
@@ -168,14 +153,6 @@ class TestTeamTaskManagement:
 
         assert caplog.messages == []
 
-    def test_set_team_task_calls_on_team_task_changed_hook(self) -> None:
-        heard: list[str | None] = []
-        manager = ContextManager(on_team_task_changed=heard.append)
-
-        manager.set_team_task("a" * 6000)
-
-        assert heard == ["a" * 5120]
-
     def test_get_team_task_returns_none_initially(self, manager: ContextManager) -> None:
         assert manager.get_team_task() is None
 
@@ -189,14 +166,14 @@ class TestGetContextForAgent:
     def test_returns_empty_context_when_no_messages(self, manager: ContextManager) -> None:
         manager.set_team_task("Design it")
 
-        assert manager.get_context_for_agent("m1", "claude", system_instruction="You are Max") == AssemblerInput(
+        assert manager.get_context_for_agent(system_instruction="You are Max") == AssemblerInput(
             (), "", team_task="Design it", system_instruction="You are Max", max_bytes=768 * 1024
         )
 
     def test_a_single_message_has_no_context(self, manager: ContextManager) -> None:
         say(manager, KAILAI, "Hi")
 
-        given = manager.get_context_for_agent("m1", "claude")
+        given = manager.get_context_for_agent()
 
         assert (given.context_messages, given.current_message) == ((), "Hi")
 
@@ -204,47 +181,40 @@ class TestGetContextForAgent:
         manager = ContextManager(context_window_size=2)
         say(manager, KAILAI, "one", "two", "three", "four")
 
-        given = manager.get_context_for_agent("m1", "claude")
+        given = manager.get_context_for_agent()
 
         assert (texts(given), given.current_message) == (["two", "three"], "four")
 
     def test_the_window_is_five_messages_by_default(self, manager: ContextManager) -> None:
         say(manager, KAILAI, *"abcdefgh")
 
-        assert texts(manager.get_context_for_agent("m1", "claude")) == list("cdefg")
-
-    def test_respects_window_size_override(self, manager: ContextManager) -> None:
-        say(manager, KAILAI, "one", "two", "three", "four")
-
-        assert texts(manager.get_context_for_agent("m1", "claude", window_size_override=1)) == ["three"]
+        assert texts(manager.get_context_for_agent()) == list("cdefg")
 
     @pytest.mark.parametrize("window", [0, -1])
-    def test_a_window_of_nothing_has_no_history(self, manager: ContextManager, window: int) -> None:
+    def test_a_window_of_nothing_has_no_history(self, window: int) -> None:
+        manager = ContextManager(context_window_size=window)
         say(manager, KAILAI, "one", "two", "[NEXT: max]")
 
-        given = manager.get_context_for_agent("m1", "claude", window_size_override=window)
+        given = manager.get_context_for_agent()
 
         assert (texts(given), given.current_message) == ([], "two")
-        assert texts(ContextManager(context_window_size=window).get_context_for_agent("m1", "claude")) == []
 
     def test_strips_markers_from_context_messages(self, manager: ContextManager) -> None:
         say(manager, KAILAI, "[FROM: kailai] [TEAM_TASK: Design it] [NEXT: max] Hi", "Go on")
 
-        assert manager.get_context_for_agent("m1", "claude").context_messages == (
-            PromptContextMessage("kailai", "Hi", "all"),
-        )
+        assert manager.get_context_for_agent().context_messages == (PromptContextMessage("kailai", "Hi", "all"),)
 
     def test_strips_markers_from_current_message(self, manager: ContextManager) -> None:
         say(manager, KAILAI, "[NEXT: max] Hi\n\n    code\n")
 
-        assert manager.get_context_for_agent("m1", "claude").current_message == "Hi\n\n    code"
+        assert manager.get_context_for_agent().current_message == "Hi\n\n    code"
 
     def test_deduplicates_ai_to_ai_context(self, manager: ContextManager, caplog: pytest.LogCaptureFixture) -> None:
         say(manager, KAILAI, "Hi")
         say(manager, MAX, "Hello [NEXT: sarah]", "Hello")
 
         with caplog.at_level(logging.DEBUG):
-            given = manager.get_context_for_agent("s1", "codex")
+            given = manager.get_context_for_agent()
 
         assert (texts(given), given.current_message) == (["Hi"], "Hello")
         assert "[ContextManager] Deduplicated context for AI→AI" in caplog.messages
@@ -252,20 +222,18 @@ class TestGetContextForAgent:
     def test_does_not_deduplicate_human_messages(self, manager: ContextManager) -> None:
         say(manager, KAILAI, "Hi", "Hi")
 
-        assert texts(manager.get_context_for_agent("m1", "claude")) == ["Hi"]
+        assert texts(manager.get_context_for_agent()) == ["Hi"]
 
     def test_does_not_deduplicate_different_speakers(self, manager: ContextManager) -> None:
         say(manager, MAX, "Hello")
         say(manager, SARAH, "Hello")
 
-        assert texts(manager.get_context_for_agent("c1", "gemini")) == ["Hello"]
+        assert texts(manager.get_context_for_agent()) == ["Hello"]
 
     def test_passes_system_instruction_and_instruction_file_text(self, manager: ContextManager) -> None:
         say(manager, KAILAI, "Hi")
 
-        given = manager.get_context_for_agent(
-            "m1", "claude", system_instruction="You are Max", instruction_file_text="Be helpful"
-        )
+        given = manager.get_context_for_agent(system_instruction="You are Max", instruction_file_text="Be helpful")
 
         assert (given.system_instruction, given.instruction_file_text) == ("You are Max", "Be helpful")
 
@@ -273,27 +241,27 @@ class TestGetContextForAgent:
         say(manager, KAILAI, "Hi")
         layers = {"framework__context": "F", "todo__context": "T"}
 
-        given = manager.get_context_for_agent("m1", "claude", contexts=layers, turn_note="N", request="R")
+        given = manager.get_context_for_agent(contexts=layers, turn_note="N", request="R")
 
         assert (given.contexts, given.turn_note, given.request) == (layers, "N", "R")
 
     def test_passed_texts_are_made_well_formed(self, manager: ContextManager) -> None:
-        given = manager.get_context_for_agent("m1", "claude", system_instruction="a\ud800", request="\ud800b")
+        given = manager.get_context_for_agent(system_instruction="a\ud800", request="\ud800b")
 
         assert (given.system_instruction, given.request) == ("a\ufffd", "\ufffdb")
 
     def test_passes_max_bytes_to_output(self) -> None:
-        assert ContextManager(max_bytes=1234).get_context_for_agent("m1", "claude").max_bytes == 1234
+        assert ContextManager(max_bytes=1234).get_context_for_agent().max_bytes == 1234
 
     def test_the_budget_is_768_kib_by_default(self, manager: ContextManager) -> None:
         say(manager, KAILAI, "Hi")
 
-        assert manager.get_context_for_agent("m1", "claude").max_bytes == 786432
+        assert manager.get_context_for_agent().max_bytes == 786432
 
     def test_up_to_a_message_later_ones_are_not_seen(self, manager: ContextManager) -> None:
         say(manager, KAILAI, "one", "two", "three")
 
-        given = manager.get_context_for_agent("m1", "claude", up_to="msg-2")
+        given = manager.get_context_for_agent(manager.get_history(up_to="msg-2"))
 
         assert (texts(given), given.current_message) == (["one"], "two")
 
@@ -303,8 +271,8 @@ class TestGetContextForAgent:
 
         history = manager.get_history(up_to="msg-4")
         assert (history.answers, history.shown) == (manager.get_message("msg-4"), ("msg-2", "msg-4"))
-        given = manager.get_context_for_agent("m1", "claude", up_to="msg-4")
-        assert given == manager.get_context_for_agent("m1", "claude", history=history)
+        given = manager.get_context_for_agent(history)
+        assert (texts(given), given.current_message) == (["two"], "three")
         assert ContextManager().get_history().shown == ()
 
     def test_the_current_message_is_the_newest_with_text(self) -> None:
@@ -317,7 +285,7 @@ class TestGetContextForAgent:
 
     def test_up_to_an_unknown_message_is_a_key_error(self, manager: ContextManager) -> None:
         with pytest.raises(KeyError):
-            manager.get_context_for_agent("m1", "claude", up_to="msg-1")
+            manager.get_history(up_to="msg-1")
 
 
 class TestLifecycle:
@@ -327,30 +295,6 @@ class TestLifecycle:
         say(manager, MAX, "Hello")
         manager.set_team_task("Design it")
         return manager
-
-    def test_clear_removes_all_messages(self, used: ContextManager) -> None:
-        used.clear()
-
-        assert used.get_messages() == []
-        assert used.get_latest_message() is None
-
-    def test_clear_resets_team_task(self, used: ContextManager) -> None:
-        used.clear()
-
-        assert used.get_team_task() is None
-
-    def test_clear_resets_message_id_counter(self, used: ContextManager) -> None:
-        used.clear()
-
-        assert used.add_message(NewMessage("Hi", KAILAI)).id == "msg-1"
-
-    def test_clear_calls_on_team_task_changed_hook(self) -> None:
-        heard: list[str | None] = []
-        manager = ContextManager(on_team_task_changed=heard.append)
-
-        manager.clear()
-
-        assert heard == [None]
 
     def test_export_snapshot_returns_serializable_object(self, used: ContextManager) -> None:
         snapshot = used.export_snapshot()
@@ -366,17 +310,14 @@ class TestLifecycle:
         assert other.get_messages() == used.get_messages()
 
     def test_import_snapshot_restores_team_task(self, used: ContextManager) -> None:
-        heard: list[str | None] = []
-        other = ContextManager(on_team_task_changed=heard.append)
+        other = ContextManager()
 
         other.import_snapshot(used.export_snapshot())
 
         assert other.get_team_task() == "Design it"
-        assert heard == ["Design it"]
 
     def test_import_snapshot_recomputes_the_next_id(self, used: ContextManager) -> None:
         other = ContextManager()
-        say(other, KAILAI, *"abcdefg")
 
         other.import_snapshot(used.export_snapshot())
 
@@ -390,79 +331,21 @@ class TestLifecycle:
 
         assert (used.get_messages(), used.get_team_task()) == (before, "Design it")
 
+    def test_import_snapshot_refuses_to_replace_messages(self, used: ContextManager) -> None:
+        snapshot = used.export_snapshot()
+        used.add_message(NewMessage("Go on", KAILAI))
+
+        with pytest.raises(UsageError, match=r"^a conversation is restored into an empty one only$"):
+            used.import_snapshot(snapshot | {"teamTask": "Another"})
+
+        assert (len(used.get_messages()), used.get_team_task()) == (3, "Design it")
+
     def test_an_imported_task_is_cut_to_5_kb_like_any_other(self, used: ContextManager) -> None:
-        used.import_snapshot(used.export_snapshot() | {"teamTask": "a" * 6000})
+        other = ContextManager()
 
-        assert used.get_team_task() == "a" * 5120
+        other.import_snapshot(used.export_snapshot() | {"teamTask": "a" * 6000})
 
-
-class FakeAssembler:
-    """An assembler of one type that says which one it is."""
-
-    def __init__(self, agent_type: str) -> None:
-        self._agent_type = agent_type
-
-    def get_agent_type(self) -> str:
-        return self._agent_type
-
-    def assemble(self, given: AssemblerInput) -> AssemblerOutput:
-        return AssemblerOutput(f"{self._agent_type} was given {given.current_message}")
-
-
-class TestAssemblePrompt:
-    given = AssemblerInput(
-        (PromptContextMessage("kailai", "Hi", "max"),), "Go on", team_task="Design it", system_instruction="You are Al"
-    )
-
-    @pytest.mark.parametrize("agent_type", ["claude-code", "claude", "Claude"])
-    def test_uses_claude_context_assembler_for_claude_code(self, manager: ContextManager, agent_type: str) -> None:
-        output = manager.assemble_prompt(agent_type, self.given)
-
-        assert output.prompt == "[TEAM_TASK]\nDesign it\n\n[CONTEXT]\n- kailai -> max: Hi\n\n[MESSAGE]\nGo on"
-        assert output.system_flag == "You are Al"
-
-    @pytest.mark.parametrize("agent_type", ["openai-codex", "codex", "CODEX"])
-    def test_uses_codex_context_assembler_for_openai_codex(self, manager: ContextManager, agent_type: str) -> None:
-        assert manager.assemble_prompt(agent_type, self.given).prompt.startswith("[SYSTEM]\nYou are Al\n\n[TEAM_TASK]")
-
-    @pytest.mark.parametrize("agent_type", ["google-gemini", "gemini", "Gemini"])
-    def test_uses_gemini_context_assembler_for_google_gemini(self, manager: ContextManager, agent_type: str) -> None:
-        assert manager.assemble_prompt(agent_type, self.given).prompt.startswith("Instructions:\nYou are Al\n\nTeam")
-
-    def test_falls_back_to_plain_text_assembler_for_unknown_type(self, manager: ContextManager) -> None:
-        assert manager.assemble_prompt("local", self.given) == AssemblerOutput(
-            "You are Al\n\nDesign it\n\nkailai: Hi\n\nGo on", message_at=35
-        )
-
-    def test_logs_warning_for_unknown_agent_type(
-        self, manager: ContextManager, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        manager.assemble_prompt("Local", self.given)
-
-        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-            (
-                "WARNING",
-                '[ContextManager] Unknown agentType "Local" (normalized: "Local"), using PlainTextAssembler',
-            )
-        ]
-
-    def test_known_types_are_no_warning(self, manager: ContextManager, caplog: pytest.LogCaptureFixture) -> None:
-        manager.assemble_prompt("gemini", self.given)
-
-        assert caplog.messages == []
-
-    def test_the_assemblers_can_be_given(self) -> None:
-        manager = ContextManager(assemblers={"claude-code": FakeAssembler("mine"), "local": FakeAssembler("local")})
-
-        assert manager.assemble_prompt("claude", self.given).prompt == "mine was given Go on"
-        assert manager.assemble_prompt("local", self.given).prompt == "local was given Go on"
-
-    def test_what_can_not_fit_is_an_error_and_no_empty_prompt(self) -> None:
-        manager = ContextManager(max_bytes=5)
-        manager.set_team_task("Design it")
-
-        with pytest.raises(BudgetExceeded):
-            manager.assemble_prompt("claude", manager.get_context_for_agent("m1", "claude"))
+        assert other.get_team_task() == "a" * 5120
 
 
 def test_it_works_on_the_log_it_is_given() -> None:

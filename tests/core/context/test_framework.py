@@ -57,12 +57,6 @@ def test_what_a_fence_means_is_told_where_there_is_one() -> None:
     assert "stands between <said-CODE> and </said-CODE>, with the CODE of the prompt's last line" in text
 
 
-def test_the_note_names_the_code_of_the_prompt() -> None:
-    message, route = said("msg-1", "kailai"), Route("msg-1", "kailai", "msg-1", 1, "max")
-    plain = turn_note(route, MAX, message, message)
-    assert turn_note(route, MAX, message, message, "0123abcd") == f"{plain} The CODE of this prompt is 0123abcd."
-
-
 def test_the_example_names_somebody_who_is_there() -> None:
     alone = replace(TEAM, members=(MAX,))
     assert "The others" not in framework_text(alone, MAX)

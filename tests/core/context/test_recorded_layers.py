@@ -9,7 +9,7 @@ from pathlib import Path
 from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS, TODO
 from teamchat.core.cassette.format import parse_cassette
 from teamchat.core.cassette.replay import recorded_team
-from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText
+from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, texts_of
 from teamchat.core.context.layers.recorded import Listening, Telling
 from teamchat.core.messages import NewMessage, Speaker
 from tests.core.fake_conversation import team_of
@@ -33,7 +33,7 @@ def context(member: str, message: str) -> LayerContext:
 def test_only_what_the_conversation_does_not_have_is_kept() -> None:
     kept: list[tuple[str, object]] = []
     listening = Listening(LIVE, lambda context, layers: kept.append((context.member.name, layers)))
-    assert listening.collect(context("max", "msg-1")) == LIVE.collect(context("max", "msg-1"))
+    assert texts_of(listening.gather(context("max", "msg-1"))) == texts_of(LIVE.gather(context("max", "msg-1")))
     assert kept == [("max", {KNOWLEDGE: "max's files"})]
 
 
@@ -45,10 +45,10 @@ def test_each_turn_is_told_its_own_again_and_nothing_of_this_machine() -> None:
     ]
     telling = Telling(LIVE, told)
     other = {FRAMEWORK: "how", TODO: "what"}
-    assert telling.collect(context("max", "msg-3")) == other | {LESSONS: "a lesson"}
-    assert telling.collect(context("max", "msg-1")) == other | {KNOWLEDGE: "first"}
-    assert telling.collect(context("max", "msg-1")) == other | {KNOWLEDGE: "second"}
-    assert telling.collect(context("sarah", "msg-1")) == other
+    assert texts_of(telling.gather(context("max", "msg-3"))) == other | {LESSONS: "a lesson"}
+    assert texts_of(telling.gather(context("max", "msg-1"))) == other | {KNOWLEDGE: "first"}
+    assert texts_of(telling.gather(context("max", "msg-1"))) == other | {KNOWLEDGE: "second"}
+    assert texts_of(telling.gather(context("sarah", "msg-1"))) == other
 
 
 def test_the_paths_of_a_cassette_are_nobodys_knowledge(tmp_path: Path) -> None:

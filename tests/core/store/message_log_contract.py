@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.store.message_log import MessageLog
 
@@ -115,26 +116,23 @@ class MessageLogContract:
         log.team_task = None
         assert log.team_task is None
 
-    def test_clear_begins_anew(self, filled: MessageLog) -> None:
-        filled.team_task = "task"
-
-        filled.clear()
-
-        assert ids(filled.all()) == []
-        assert filled.latest() is None
-        assert filled.team_task is None
-        assert filled.append(draft("again")).id == "msg-1"
-
-    def test_replace_takes_over_messages_and_task(self, filled: MessageLog) -> None:
+    def test_restore_fills_an_empty_log_with_messages_and_a_task(self, log: MessageLog) -> None:
         taken = (stored("msg-9", "nine"), stored("msg-4", "four"))
 
-        filled.replace(taken, "another task")
+        log.restore(taken, "another task")
 
-        assert list(filled.all()) == list(taken)
-        assert filled.latest() == taken[1]
-        assert filled.team_task == "another task"
-        with pytest.raises(KeyError):
-            filled.get("msg-1")
+        assert list(log.all()) == list(taken)
+        assert log.latest() == taken[1]
+        assert log.team_task == "another task"
+
+    def test_restore_into_a_log_with_messages_is_refused_and_changes_nothing(self, filled: MessageLog) -> None:
+        filled.team_task = "task"
+        before = filled.all()
+
+        with pytest.raises(UsageError):
+            filled.restore([stored("msg-9")], "another task")
+
+        assert (filled.all(), filled.team_task) == (before, "task")
 
     @pytest.mark.parametrize(
         ("taken", "following"),
@@ -151,14 +149,14 @@ class MessageLogContract:
     def test_the_next_id_follows_from_the_ids_taken_over(
         self, log: MessageLog, taken: list[str], following: str
     ) -> None:
-        log.replace(map(stored, taken), None)
+        log.restore(map(stored, taken), None)
 
         assert log.append(draft("next")).id == following
         made = ids(log.all()) + [log.append(draft("again")).id for _ in range(3)]
         assert len(set(made)) == len(made)
 
     def test_order_is_that_of_the_messages_not_of_their_ids(self, log: MessageLog) -> None:
-        log.replace(map(stored, ["msg-9", "m1", "msg-4"]), None)
+        log.restore(map(stored, ["msg-9", "m1", "msg-4"]), None)
         log.append(draft("next"))
 
         assert ids(log.window("msg-10", 2)) == ["m1", "msg-4"]

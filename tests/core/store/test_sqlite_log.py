@@ -13,7 +13,7 @@ from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.message_log import MessageLog
 from teamchat.core.store.messages import HEAD, PIECE, SqliteLog
-from teamchat.core.store.sessions import all_sessions, create_session
+from teamchat.core.store.sessions import create_session
 from tests.core.store.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids
 from tests.core.store.test_stored_turns import some_turn
 
@@ -64,55 +64,35 @@ def test_a_hidden_message_is_no_part_of_the_log_and_its_id_is_not_given_again(db
     assert ids(log.window("msg-4", 5)) == ["msg-1"]
 
 
-def test_clearing_begins_a_new_session_and_keeps_the_old_one(db: Database, session: int) -> None:
-    log = SqliteLog(db, session)
-    log.append(draft("Hi"))
-    log.clear()
-    assert log.session != session
-    assert ids(SqliteLog(db, session).all()) == ["msg-1"]
-    assert [found.team for found in all_sessions(db)] == ["team", "team"]
-
-
 def test_the_id_of_a_hidden_message_is_taken(db: Database, session: int) -> None:
     log = SqliteLog(db, session)
-    log.replace([draft("x").stored_as(f"msg-{number}") for number in (10**18 - 1, 10**18)], None)
+    log.restore([draft("x").stored_as(f"msg-{number}") for number in (10**18 - 1, 10**18)], None)
     db.execute("UPDATE messages SET hidden = 1 WHERE message = ?", f"msg-{10**18}")
     assert log.append(draft("next")).id == f"msg-{10**18 + 1}"
 
 
-def test_a_log_taken_over_leaves_the_turns_of_its_messages_behind(db: Database, session: int) -> None:
+def test_a_restored_message_belongs_to_no_turn(db: Database, session: int) -> None:
+    said = SqliteLog(db, session).append(replace(draft("Hi", MAX), turn_id=some_turn(db, session).id))
+    restored = SqliteLog(db, create_session(db, "team", None).id)
+    restored.restore([said], None)
+    assert (restored.get("msg-1").turn_id, SqliteLog(db, session).get("msg-1").turn_id) == (None, said.turn_id)
+
+
+def test_messages_that_cannot_be_restored_change_nothing(db: Database, session: int) -> None:
     log = SqliteLog(db, session)
-    said = log.append(replace(draft("Hi", MAX), turn_id=some_turn(db, session).id))
-    finish(db, session)
-    log.replace([said], None)
-    assert (log.get("msg-1").turn_id, SqliteLog(db, session).get("msg-1").turn_id) == (None, said.turn_id)
-
-
-def test_nothing_is_cleared_while_a_turn_runs(db: Database, session: int) -> None:
-    moved: list[int] = []
-    log = SqliteLog(db, session, moved.append)
-    log.append(draft("Hi"))
-    some_turn(db, session)
-    with pytest.raises(UsageError, match=r"^max is speaking: a conversation cannot be cleared or replaced meanwhile$"):
-        log.clear()
-    assert (log.session, moved, len(all_sessions(db))) == (session, [], 1)
-    finish(db, session)
-    log.clear()
-    assert moved == [log.session] != [session]
-
-
-def finish(db: Database, session: int) -> None:
-    db.execute("UPDATE turns SET status = 'done' WHERE session = ?", session)
-
-
-def test_a_replacement_that_can_not_be_stored_changes_nothing(db: Database, session: int) -> None:
-    log = SqliteLog(db, session)
-    log.append(draft("Hi"))
     twice = draft("x").stored_as("msg-1")
     with pytest.raises(Exception, match="UNIQUE"):
-        log.replace((twice, twice), "task")
-    assert [message.content for message in SqliteLog(db, session).all()] == ["Hi"]
-    assert len(all_sessions(db)) == 1
+        log.restore((twice, twice), "task")
+    assert (log.all(), log.team_task) == ([], None)
+
+
+def test_nothing_is_restored_over_hidden_messages(db: Database, session: int) -> None:
+    log = SqliteLog(db, session)
+    log.append(draft("Hi"))
+    db.execute("UPDATE messages SET hidden = 1")
+    with pytest.raises(UsageError, match=r"^a conversation is restored into an empty one only$"):
+        log.restore((draft("x").stored_as("msg-9"),), None)
+    assert log.all() == []
 
 
 def test_lone_surrogates_are_replaced_on_the_way_in(db: Database, session: int) -> None:

@@ -66,13 +66,6 @@ def test_each_session_has_a_list_of_its_own(db: Database, session: int) -> None:
     assert (texts(db, session), texts(db, other)) == (["a"], [])
 
 
-def test_a_log_that_is_cleared_begins_an_empty_list(db: Database, session: int) -> None:
-    log = SqliteLog(db, session)
-    note_todos(db, session, [Add("a")], "max")
-    log.clear()
-    assert texts(db, log.session) == []
-
-
 def test_a_change_of_a_message_that_is_not_there_is_refused(db: Database, session: int) -> None:
     with pytest.raises(StoreError, match="FOREIGN KEY"):
         note_todos(db, session, [Add("a")], "max", "msg-1")

@@ -75,26 +75,6 @@ def test_turns_of_a_run_share_one_process_that_ends_with_it(stage: Stage) -> Non
     assert list((stage.folder / "turns").iterdir()) == []
 
 
-def test_a_conversation_that_is_cleared_gets_a_process_of_its_own_and_both_end_with_the_run(stage: Stage) -> None:
-    async def run() -> list[str]:
-        coordinator, pids = stage.open_real(), list[str]()
-        try:
-            for _ in range(2):
-                await coordinator.send("pid")
-                pids += [message.content for message in coordinator.manager.get_latest_messages(1)]
-                coordinator.manager.clear()
-        finally:
-            await coordinator.close()
-        return pids
-
-    first, second = asyncio.run(run())
-
-    assert first != second
-    assert not alive(first)
-    assert not alive(second)
-    assert list((stage.folder / "turns").iterdir()) == []
-
-
 def test_another_session_that_begins_meanwhile_leaves_it_its_files(stage: Stage) -> None:
     other = create_session(stage.db, "crew", None).id
 

@@ -48,10 +48,6 @@ class ContextCollector:
         names = LAYERS if share else (FRAMEWORK,)
         self._sources = {name: sources[name] for name in names if name in sources}
 
-    def collect(self, context: LayerContext) -> dict[str, str]:
-        """The layers that have something to say, in the order of `LAYERS`; every key ends in `__context`."""
-        return texts_of(self.gather(context))
-
     def gather(self, context: LayerContext) -> dict[str, LayerText]:
         """What every source has to tell, and what it is made of."""
         found = {name: source(context) for name, source in self._sources.items()}

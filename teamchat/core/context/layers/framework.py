@@ -54,13 +54,10 @@ def _listed(others: list[Member], room: int) -> str:
     return f"The others: {', '.join(names[:fitting] + more)}."
 
 
-def turn_note(
-    route: Route, member: Member, request: ConversationMessage, current: ConversationMessage, fence: str | None = None
-) -> str:
-    """Which human message this turn serves, from whom to whom the message below goes, in whose place, and the fence."""
+def turn_note(route: Route, member: Member, request: ConversationMessage, current: ConversationMessage) -> str:
+    """Which human message this turn serves, from whom to whom the message below goes, and in whose place."""
     serves = f"This turn serves the request of {request.speaker.role_name} ({request.id})."
     if current.id == request.id:
         serves = f"This turn serves the message below ({request.id})."
     instead = "" if member.name == route.target else f" You answer in place of {route.target}, who cannot."
-    code = f" The CODE of this prompt is {fence}." if fence else ""
-    return f"{serves} The message below is from {name_of(current)} to {route.target}.{instead}{code}"
+    return f"{serves} The message below is from {name_of(current)} to {route.target}.{instead}"
