@@ -32,7 +32,7 @@ def test_the_page_of_commands_has_every_command_and_option() -> None:
     assert [line for line in page.splitlines() if line.startswith("## ") and line.count(" ") == 2] == [
         f"## `teamchat {name}`" for name in COMMANDS
     ]
-    for text in ("## `teamchat sessions delete`", "| `--to NAMES` | Who speaks: max", "| `--quiet`, `-q` | "):
+    for text in ("## `teamchat sessions delete`", "| `--to NAMES` | Who answers: max", "| `--quiet`, `-q` | "):
         assert text in page
     assert "teamchat send [OPTIONS] [TEXT]...\n" in page
 

@@ -124,11 +124,11 @@ def teamchat(
     ] = False,
     install: Annotated[
         Shell | None,
-        typer.Option("--install-completion", callback=install_completion, help="Let Tab complete in this shell."),
+        typer.Option("--install-completion", callback=install_completion, help="Install completion for this shell."),
     ] = None,
     show: Annotated[
         Shell | None,
-        typer.Option("--show-completion", callback=show_completion, help="Print what that would install."),
+        typer.Option("--show-completion", callback=show_completion, help="Print the completion script."),
     ] = None,
 ) -> None:
     """Put agent CLIs and people into one conversation: teamchat send "[NEXT:max] Hi"."""

@@ -21,7 +21,10 @@ def compact(
     member: Annotated[
         str | None,
         typer.Option(
-            "--member", metavar="NAME", autocompletion=members, help="Who sums up; else the team file's compactor."
+            "--member",
+            metavar="NAME",
+            autocompletion=members,
+            help="Who writes the summary (default: the team's compactor).",
         ),
     ] = None,
     team: TeamOption = None,
@@ -35,7 +38,7 @@ def compact(
 ) -> int:
     """Summarise the conversation. Later prompts get the summary instead of the old messages.
 
-    Nothing is lost: the log has every message, and what people said last is still quoted.
+    Nothing is lost: the log keeps every message, and prompts still quote what people said last.
     """
     from teamchat.cli.shared.conversation import Show, choose_output, converse
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MARKS = {"ok": "✓", "note": "·", "warning": "!", "unknown": "?", "failed": "✗"}
 OfflineOption = Annotated[
     bool,
-    typer.Option("--offline", help="Run the installed CLIs against a scripted model here, to prove what is relied on."),
+    typer.Option("--offline", help="Test the installed CLIs against a scripted model on this machine."),
 ]
 LiveOption = Annotated[
     bool, typer.Option("--live", help="Ask each member one short question on your own login. This costs money.")
@@ -23,7 +23,8 @@ LiveOption = Annotated[
 
 
 StoreOption = Annotated[
-    bool, typer.Option("--store", help="Check and back up this workspace's store; rescue what a damaged one has.")
+    bool,
+    typer.Option("--store", help="Check and back up this workspace's store; rescue what a damaged store still has."),
 ]
 
 
@@ -43,7 +44,9 @@ def doctor(
     if offline and team is not None:
         raise UsageError("--offline looks at the installed CLIs, not at a team", "teamchat doctor --offline")
     if store and (offline or live):
-        raise UsageError("--store looks at the store alone, without --offline and --live", "teamchat doctor --store")
+        raise UsageError(
+            "--store checks the store alone; it does not go with --offline and --live", "teamchat doctor --store"
+        )
     report = Report(as_json)
     raise_again()
     if store:
@@ -141,10 +144,10 @@ async def ask(option: str | None, report: Report) -> None:
     need_trust(team, give=False)
     names = [member.name for member in team.ai_members]
     if not names:
-        raise UsageError("there is no AI member to ask", "teamchat team")
+        raise UsageError("the team has no agent to ask", "teamchat team")
     note(
         f"asks {', '.join(names)} on your own logins, which costs: one question of {len(QUESTION)} bytes each, "
-        "and the some thousand tokens that each CLI adds of its own"
+        "plus some thousand tokens that each CLI adds"
     )
     async for check in ask_members(team, os.environ):
         report(check, max(map(len, names)))

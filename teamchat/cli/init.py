@@ -21,13 +21,13 @@ def init(
         ),
     ] = None,
     file: Annotated[
-        Path, typer.Option("--file", metavar="FILE", callback=team_file, help="Where to write it, in this folder.")
+        Path, typer.Option("--file", metavar="FILE", callback=team_file, help="The file to write, in this folder.")
     ] = Path("teamchat.toml"),
     force: Annotated[
-        bool, typer.Option("--force", help="Write over a team file that exists; a copy of it is kept.")
+        bool, typer.Option("--force", help="Replace an existing team file; a copy of it is kept.")
     ] = False,
 ) -> None:
-    """Write a team of the agent CLIs you have into teamchat.toml, and trust it."""
+    """Write teamchat.toml for the agent CLIs you have, and trust it."""
     import os
     import shlex
 

@@ -36,7 +36,7 @@ def learn_from_session(
     """The exit code of the turn. Raises `UsageError`, before anybody is asked, where nobody could say yes."""
     if not yes and (as_json or not (sys.stdin.isatty() and sys.stderr.isatty())):
         raise UsageError(
-            "lessons are kept after a yes, and there is nobody to ask for it", "teamchat learn --from-session --yes"
+            "lessons are kept after a yes, and there is no terminal to ask at", "teamchat learn --from-session --yes"
         )
     found = find_team(team, timeout)
     learner_of(found, member)  # before anything begins
@@ -76,18 +76,18 @@ def learn(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TEXT]...", show_default=False, help="What was learned, in a line; without it all is listed."
+            metavar="[TEXT]...", show_default=False, help="The lesson, in one line. Without it, all lessons are listed."
         ),
     ] = None,
-    delete: Annotated[int | None, typer.Option("--delete", min=1, metavar="N", help="Forget lesson N.")] = None,
+    delete: Annotated[int | None, typer.Option("--delete", min=1, metavar="N", help="Delete lesson N.")] = None,
     from_session: Annotated[
-        bool, typer.Option("--from-session", help="Ask a member what the conversation has taught.")
+        bool, typer.Option("--from-session", help="Ask a member for lessons from the conversation.")
     ] = False,
     member: Annotated[
         str | None,
-        typer.Option("--member", metavar="NAME", autocompletion=members, help="Whom to ask; else the lead."),
+        typer.Option("--member", metavar="NAME", autocompletion=members, help="The member to ask (default: the lead)."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Keep what it says without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Store the lessons without asking.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
@@ -95,7 +95,7 @@ def learn(
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
 ) -> int:
-    """Keep a lesson of this workspace, which members are told where it fits."""
+    """Store a lesson of this workspace. Prompts include it where it fits."""
     from teamchat.cli.shared.bare_words import text_of
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
@@ -128,7 +128,7 @@ def forget(db: Database, number: int) -> None:
 
     if delete_lesson(db, number) is None:
         raise UnknownName(f"there is no lesson {number}", LIST)
-    note(f"lesson {number} is forgotten")
+    note(f"lesson {number} is deleted")
 
 
 def keep(db: Database, text: str, session: str | None) -> None:
@@ -139,7 +139,7 @@ def keep(db: Database, text: str, session: str | None) -> None:
 
     origin = need_session(db, session) if session else last_session(db)
     lesson, new = add_lesson(db, text, origin.name if origin else None)
-    note(learned(lesson) if new else f"lesson {lesson.number} is there already")
+    note(learned(lesson) if new else f"lesson {lesson.number} already exists")
 
 
 def show_all(db: Database, *, as_json: bool) -> None:
@@ -149,7 +149,7 @@ def show_all(db: Database, *, as_json: bool) -> None:
 
     known = newest_lessons(db)
     if not (known or as_json):
-        note(f"nothing is learned here yet; keep a lesson: {LEARN}")
+        note(f"there are no lessons yet; add one: {LEARN}")
     for lesson in known:
         show(lesson, as_json=as_json)
 

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
 
 def log(
-    number: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Only the last N messages; 0 is all.")] = 0,
+    number: Annotated[
+        int, typer.Option("-n", min=0, metavar="N", help="Print only the last N messages; 0 prints all.")
+    ] = 0,
     full: Annotated[
-        str | None, typer.Option("--full", metavar="MESSAGE", help="All of the text of one message, such as msg-7.")
+        str | None,
+        typer.Option("--full", metavar="MESSAGE", help="Print the whole text of one message, such as msg-7."),
     ] = None,
     team: TeamOption = None,
     session: SessionOption = None,

@@ -9,7 +9,9 @@ from teamchat.cli.shared.options import NoWaitOption, SessionOption, TeamOption,
 
 
 def open(  # noqa: A001 (the command's name)
-    member: Annotated[str, typer.Argument(metavar="MEMBER", autocompletion=members, help="Whose session.")],
+    member: Annotated[
+        str, typer.Argument(metavar="MEMBER", autocompletion=members, help="The member whose session to open.")
+    ],
     team: TeamOption = None,
     session: SessionOption = None,
     trust: TrustOption = False,
@@ -38,13 +40,13 @@ def open(  # noqa: A001 (the command's name)
         chosen = need_session(db, session)
         plan_opening(db, chosen, found, member, os.environ)  # what is wrong is said before anything is waited for
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise UsageError("a session is opened at a terminal only", saying("--to", member))
+            raise UsageError("opening a session needs a terminal", saying("--to", member))
         need_trust(found, give=trust)
         with held(found.root, db, chosen, wait=not no_wait):
             require(found, trust_store())  # it may have changed while another process was waited for
             opened = plan_opening(db, chosen, found, member, os.environ)
             which = printable(f"{opened.turn.member}'s session {opened.turn.vendor_session}")
-            note(f"opens {which}; what is said there is no part of the conversation")
+            note(f"opens {which}; what is said there is not part of the conversation")
             mark_opened(db, opened.turn)
             try:
                 with put_back() as reset_screen:

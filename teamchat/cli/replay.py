@@ -12,14 +12,16 @@ def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cassette.")],
     team: TeamOption = None,
     speed: SpeedOption = 1.0,
-    verify: Annotated[bool, typer.Option("--verify", help="Compare all that is stored and printed.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare everything stored and printed with the recording.")
+    ] = False,
     as_json: JsonOption = False,
     stream: StreamOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Play a recorded conversation in a temporary store, without running any agent.
 
-    A turn that was not recorded is an error (10) that shows the difference to the nearest recorded prompt.
+    A turn that was not recorded exits with 10 and shows the difference to the nearest recorded prompt.
     """
     from teamchat.cli.shared.conversation import Show
     from teamchat.cli.shared.playback import play

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 def resume(
-    retry: Annotated[bool, typer.Option("--retry", help="Run the turn that failed again (the default).")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Run the failed turn again (the default).")] = False,
     skip: Annotated[
-        bool, typer.Option("--skip", help="Go on without the turn that failed, or without the answer.")
+        bool, typer.Option("--skip", help="Continue without the failed turn, or without the awaited answer.")
     ] = False,
-    drop: Annotated[bool, typer.Option("--drop", help="Forget everything that waits.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Drop everything that is waiting.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
@@ -64,7 +64,7 @@ def resume(
         chosen = need_session(db, session)
         touch_session(db, chosen.id)
         if not quiet:
-            note(f"session {chosen.name} goes on")
+            note(f"session {chosen.name} continues")
         output = choose_output(found, chosen.name, show)
 
         def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:

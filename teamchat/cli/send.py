@@ -42,30 +42,28 @@ def send(
             "--to",
             metavar="NAMES",
             autocompletion=members,
-            help="Who speaks: max, or max,sarah in turn, or max+sarah.",
+            help="Who answers: max, or max,sarah in turn, or max+sarah at once.",
         ),
     ] = None,
     as_: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="Which person is speaking.")
+        str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="The person you speak as.")
     ] = None,
     team: TeamOption = None,
     session: SessionOption = None,
-    new: Annotated[
-        bool, typer.Option("--new", help="Begin another conversation, under the --session if given.")
-    ] = False,
+    new: Annotated[bool, typer.Option("--new", help="Start a new conversation, named by --session if given.")] = False,
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Send a text that looks like a call but calls nobody.")
+        bool, typer.Option("--anyway", help="Send the text even if it looks like a call but calls nobody.")
     ] = False,
     cut: Annotated[
-        bool, typer.Option("--cut", help="Send a text over the prompt limit; prompts leave out its middle.")
+        bool, typer.Option("--cut", help="Send a text that exceeds the prompt limit; prompts leave out its middle.")
     ] = False,
     file: Annotated[
         list[str] | None,
-        typer.Option("--file", metavar="PATH", help="Add a text file, or an image where the member's CLI takes one."),
+        typer.Option(
+            "--file", metavar="PATH", help="Attach a text file, or an image if the member's CLI accepts images."
+        ),
     ] = None,
-    expand: Annotated[
-        bool, typer.Option("--expand", help="Let piped text and files expand @paths too, as typed text does.")
-    ] = False,
+    expand: Annotated[bool, typer.Option("--expand", help="Expand @paths in piped text and files, too.")] = False,
     as_json: JsonOption = False,
     stream: StreamOption = False,
     quiet: QuietOption = False,
@@ -74,10 +72,10 @@ def send(
     no_wait: NoWaitOption = False,
     record: RecordOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Explain the routing and show prompts and commands; run nothing.")
+        bool, typer.Option("--dry-run", help="Show the routing, prompts and commands without running anything.")
     ] = False,
 ) -> int:
-    """Send a message and follow the routing until nobody is left to speak.
+    """Send a message and let members answer until nobody is left to speak.
 
     Piped text is appended to the message as a fenced block: git diff | teamchat send --to max "Find bugs"
     """
@@ -117,7 +115,7 @@ def send(
             )
         chosen, begins = choose_session(db, found, session, new=new)
         if not quiet:
-            note(f"session {chosen.name} " + ("begins" if begins else "goes on (--new begins another)"))
+            note(f"session {chosen.name} " + ("begins" if begins else "continues (--new starts another)"))
         output = choose_output(found, chosen.name, show)
         recording = (
             None
@@ -144,7 +142,7 @@ def sending(
         if held := coordinator.state.held:
             waiting = ", ".join(route.target for route in held)
             named = team.typed + session_typed(db, session)
-            note(f"still held from before: {waiting} (teamchat resume{named} goes on with them)")
+            note(f"still on hold: {waiting} (teamchat resume{named} continues with them)")
         return await coordinator.send(message.text, speaker=speaker, to=to, images=message.images, typed=message.typed)
 
     return work

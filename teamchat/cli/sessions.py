@@ -19,9 +19,9 @@ def delete(
         ),
     ],
     team: TeamOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Delete a conversation for good: its messages, turns and receipts. What agents keep of their own stays."""
+    """Delete a conversation for good: its messages, turns and receipts. The agents' own session files stay."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.conversation import held
     from teamchat.cli.shared.workspace import find_root, open_store
@@ -56,7 +56,7 @@ def confirmed(session: Session) -> bool:
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            f"session {session.name} ({size(session)}) would be deleted for good, and there is nobody to ask",
+            f"session {session.name} ({size(session)}) would be deleted for good, and there is no terminal to ask at",
             shlex.join(["teamchat", "sessions", "delete", "--yes", session.name]),
         )
     print(f"Delete session {session.name} ({size(session)}) for good? [y/N] ", end="", file=sys.stderr, flush=True)
@@ -77,7 +77,7 @@ sessions.command()(delete)
 
 @sessions.callback()
 def listed(ctx: typer.Context, team: TeamOption = None, as_json: JsonOption = False) -> None:
-    """List this workspace's conversations, the one that goes on by itself first; or delete one."""
+    """List this workspace's conversations, the current one first, or delete one."""
     import dataclasses
 
     from teamchat.cli.output.jsonl import write

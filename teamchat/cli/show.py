@@ -40,21 +40,22 @@ INVISIBLE = "(only invisible characters)"
 
 def show(
     turn: Annotated[
-        str | None, typer.Argument(metavar="TURN", help="Its number, or its reply, as msg-2; by default the last turn.")
+        str | None,
+        typer.Argument(metavar="TURN", help="The turn's number, or its reply such as msg-2 (default: the last turn)."),
     ] = None,
-    prompt: Annotated[bool, typer.Option("--prompt", help="The exact bytes its agent got on standard input.")] = False,
-    diff: Annotated[
-        bool, typer.Option("--diff", help="What it was given that differs from its member's previous turn.")
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Print the exact bytes that the agent read from standard input.")
     ] = False,
-    reply: Annotated[
-        bool, typer.Option("--reply", help="All that it said: its reply, or what there was of one.")
+    diff: Annotated[bool, typer.Option("--diff", help="Show what differs from the member's previous turn.")] = False,
+    reply: Annotated[bool, typer.Option("--reply", help="Print its whole reply, or as much as there was.")] = False,
+    system: Annotated[
+        bool, typer.Option("--system", help="Print the exact system text that the agent got by a flag.")
     ] = False,
-    system: Annotated[bool, typer.Option("--system", help="The exact system text its agent got by a flag.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the receipt of a turn: what went in, under which permissions, and what came of it."""
+    """Show the receipt of a turn: its input, its permissions and its result."""
     from teamchat.cli.output.jsonl import write
     from teamchat.cli.output.long import whole
     from teamchat.cli.output.long import write as write_pieces

@@ -6,7 +6,7 @@ PATIENCE_S = 15.0
 
 
 def stop(team: TeamOption = None, session: SessionOption = None) -> None:
-    """Stop a conversation that runs in another terminal: its turn ends cleanly, and the queue is kept."""
+    """Stop a conversation that is running in another terminal. Its turn ends cleanly; the queue is kept."""
     import contextlib
     import os
     import signal
@@ -30,9 +30,9 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     lock = lock_file(root, chosen.id)
     holder = holder_of(lock)
     if holder is None:
-        note(f"nobody runs session {chosen.name}")
+        note(f"session {chosen.name} is not running")
         for turn in left:
-            note(f"turn {turn.number} ({turn.member}) {REASON}; teamchat resume{typed} goes on")
+            note(f"turn {turn.number} ({turn.member}) {REASON}; teamchat resume{typed} continues")
         return
     with contextlib.suppress(ProcessLookupError):  # it has just ended
         os.kill(holder[0], signal.SIGTERM)
@@ -44,4 +44,4 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
                 f"{holder[1]} has not ended {PATIENCE_S:g} s after it was asked to", f"kill -9 {holder[0]}"
             )
         time.sleep(0.05)
-    note(f"stopped {holder[1]}; teamchat resume{typed} goes on")
+    note(f"stopped {holder[1]}; teamchat resume{typed} continues")

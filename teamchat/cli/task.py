@@ -12,9 +12,11 @@ CLEAR = "teamchat task --clear"
 def task(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TEXT]...", show_default=False, help="The new task; without it the task is printed."),
+        typer.Argument(
+            metavar="[TEXT]...", show_default=False, help="The new task. Without it, the current one is printed."
+        ),
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Take the task away.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove the task.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,
 ) -> None:
@@ -44,7 +46,7 @@ def task(
                 else:
                     ContextManager(log).set_team_task(text)
         if clear:
-            note(f"session {chosen.name} has no task any more")
+            note(f"session {chosen.name} no longer has a task")
         elif text is not None:
             note(f"the task of session {chosen.name} is set")
             if len(log.team_task or "") < len(text):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
-    """Show the members: what each reads, may do, and by which flags of its CLI."""
+    """Show the members: what each may read and do, and the CLI flags that enforce it."""
     from teamchat.cli.output.jsonl import write
     from teamchat.cli.shared.workspace import find_team, trust_store
     from teamchat.core.team.trust import trust_command

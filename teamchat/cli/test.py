@@ -72,14 +72,16 @@ class CheckedJson(_Count):
 
 
 def test(
-    where: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of cassettes (also below it), or one.")],
+    where: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A cassette, or a folder that is searched for cassettes.")
+    ],
     team: TeamOption = None,
-    update: Annotated[bool, typer.Option("--update", help="Accept the prompts as they are now.")] = False,
+    update: Annotated[bool, typer.Option("--update", help="Update the recordings to the current prompts.")] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Say how the prompts of recorded conversations have changed; the replies come from the recordings.
+    """Show how the prompts of recorded conversations have changed. Replies come from the recordings.
 
-    Exits with 1 when one has. With --team the team as it is now is held against the recordings.
+    Exits with 1 if a prompt has changed. With --team, the recordings are compared with that team.
     """
     from teamchat.cli.shared.prompt_check import cassettes_in, check
     from teamchat.cli.shared.workspace import find_team

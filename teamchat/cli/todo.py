@@ -45,16 +45,16 @@ def todo(
         list[str] | None,
         typer.Argument(metavar="WORDS...", show_default=False, help="The text to add, or the numbers that are done."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="List what is done, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="List completed todos, too.")] = False,
     history: Annotated[bool, typer.Option("--history", help="List who changed what, and when.")] = False,
     as_: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="Which person changes it.")
+        str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="The person who makes the change.")
     ] = None,
     team: TeamOption = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep a conversation's todo list, which every member is told."""
+    """Show or change the conversation's todo list. Every member gets it."""
     from teamchat.cli.shared.workspace import find_root, find_team, open_store
     from teamchat.core.conversation.addressing import person
     from teamchat.core.errors import UsageError
@@ -118,7 +118,7 @@ def change(db: Database, session: Session, action: Action, words: list[str], by:
     for problem in noted.problems if noted.changes and not noted.unknown else ():
         note(problem)
     for number in noted.already:
-        note(f"todo {number} is done already")
+        note(f"todo {number} is already done")
     for done in noted.changes:
         if as_json:
             write(f"todo_{done.what}", **todo_fields(done))
@@ -151,7 +151,7 @@ def finishing(words: list[str]) -> tuple[Wish, ...]:
     numbers = numbers_of(words)
     wrong = [part for part, number in numbers.items() if number is None]
     if wrong or not numbers:
-        raise UsageError(f"{quoted(wrong[0] if wrong else words[0])} is not the number of a todo", LIST)
+        raise UsageError(f"{quoted(wrong[0] if wrong else words[0])} is not a todo number", LIST)
     return tuple(Finish(number) for number in numbers.values() if number is not None)
 
 

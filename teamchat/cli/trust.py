@@ -4,7 +4,7 @@ from teamchat.cli.shared.options import TeamOption
 
 
 def trust(team: TeamOption = None) -> None:
-    """Trust the team file as it is now: its commands, its access, what lies outside its folder."""
+    """Trust the team file as it is now: its commands, its access and the paths outside its folder."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.workspace import find_team, trust_store
     from teamchat.core.team.trust import needs

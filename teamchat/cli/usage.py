@@ -33,10 +33,10 @@ def usage(
     ctx: typer.Context,
     team: TeamOption = None,
     session: SessionOption = None,
-    everything: Annotated[bool, typer.Option("--all", help="All conversations of this workspace together.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Add up all conversations of this workspace.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Sum up tokens, cost and bytes by member, model and memory, and what memory has saved."""
+    """Show tokens, cost and bytes by member, model and memory, and what memory saved."""
     import shutil
 
     from teamchat.cli.output.jsonl import write

@@ -69,7 +69,7 @@ def test_a_session_that_another_command_is_just_creating_is_not_created_twice(wo
             time.sleep(0.6)  # it has come to the store by now, and waits
         ran = ended(process)
     assert ran.code == 0, ran.err
-    assert "session login goes on" in ran.err
+    assert "session login continues" in ran.err
 
 
 @pytest.mark.parametrize("command", ["task|Write it", "task|--clear", "todo|add|Write it", "todo|done|1", "todo|clear"])

@@ -47,9 +47,9 @@ def test_the_next_message_has_it_summed_up_first(made: Crew) -> None:
         0,
         f"max:\nReply 3. {LONG}\n\n",
         notes(
-            "session s1 goes on (--new begins another)",
-            "sarah sums up the conversation (turn 3)",
-            "summed up through msg-4: teamchat show 3",
+            "session s1 continues (--new starts another)",
+            "sarah summarises the conversation (turn 3)",
+            "summarised up to msg-4: teamchat show 3",
             turn("sarah", 3)[1],
             *turn("max", 4),
         ),
@@ -143,7 +143,7 @@ def test_a_failure_stops_nothing(world: Path) -> None:
     assert [ran.code for ran in talk(1, 2)] == [0, 0]
     (ran,) = talk(3)
     assert ran.code == 0
-    assert "· the conversation was not summed up: sarah ended with exit code 3" in ran.err
+    assert "· the conversation was not summarised: sarah ended with exit code 3" in ran.err
     assert "Reply 2." in made.prompts("max")[-1]
     assert rows()["summaries"] == []
 
@@ -188,8 +188,8 @@ def test_it_is_done_when_it_is_asked_for(world: Path) -> None:
         0,
         "",
         notes(
-            "sarah sums up the conversation (turn 2)",
-            "summed up through msg-1: teamchat show 2",
+            "sarah summarises the conversation (turn 2)",
+            "summarised up to msg-1: teamchat show 2",
             turn("sarah", 2)[1],
         ),
     )
@@ -212,7 +212,7 @@ def test_its_failure_is_the_commands(world: Path) -> None:
     assert queue() == []
 
 
-NO_SUMMARY = "members of this team are told no summary; set share_context = true in the team file"
+NO_SUMMARY = "members of this team get no summary; set share_context = true in the team file"
 
 
 @pytest.mark.parametrize(
@@ -253,4 +253,4 @@ def test_a_recording_has_it_and_replays_it(world: Path) -> None:
         assert ran.code == 0, ran.err
     played = run_here("replay", "talk.cassette", "--verify")
     assert played.code == 0, played.err + played.out
-    assert "sums up the conversation" in Path("talk.cassette").read_text()
+    assert "summarises the conversation" in Path("talk.cassette").read_text()

@@ -102,7 +102,7 @@ def test_what_is_left_out_of_history_and_layers_is_a_line_and_a_field(world: Pat
         0,
         "max:\nThree.\n\n",
         notes(
-            "session s1 goes on (--new begins another)",
+            "session s1 continues (--new starts another)",
             before,
             "max sees 3 of 4 messages, 908 bytes left out (max_prompt_tokens)",
             after,

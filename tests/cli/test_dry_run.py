@@ -57,7 +57,7 @@ def test_every_marker_is_explained() -> None:
         "[DROP: bob] at 41: counts",
         "[FROM: x] at 55: text, it is in a quote",
         "problem: nobody is called 'bob'",
-        "problem: 'NEXT: sarah' is no marker and does nothing: did you mean [NEXT: sarah]?",
+        "problem: 'NEXT: sarah' is not a marker and does nothing: did you mean [NEXT: sarah]?",
         "speaking: max",
     ]
 
@@ -120,8 +120,8 @@ def test_markers_of_the_todo_list_are_explained_with_what_they_would_do(made: Cr
         "[TODO: ...] at 72: counts",
         "[DONE: x at 84: text, it is not closed on its line",
         "problem: [TODO: ...] is empty: ignored",
-        "problem: '【TODO: x】' is no marker and does nothing: did you mean [TODO: x]?",
-        "problem: '[DONE: x' is no marker and does nothing: did you mean [DONE: ...]?",
+        "problem: '【TODO: x】' is not a marker and does nothing: did you mean [TODO: x]?",
+        "problem: '[DONE: x' is not a marker and does nothing: did you mean [DONE: ...]?",
         "problem: there is no todo 9 (open: 2)",
         "todo 2 added by kailai: new",
         "todo 1 done by kailai: old",

@@ -74,15 +74,15 @@ def test_a_word_that_asks_for_what_is_kept_prints_it(world: Path, typed: str, me
 @pytest.mark.parametrize(
     ("typed", "error", "hints"),
     [
-        ("learn rm 1", "'rm 1' is no lesson", ["teamchat learn --delete 1"]),
+        ("learn rm 1", "'rm 1' is not a lesson", ["teamchat learn --delete 1"]),
         (
             "learn delete #1,2 --session s1",
-            "'delete #1,2' is no lesson",
+            "'delete #1,2' is not a lesson",
             ["teamchat learn --delete 1 --session s1", "teamchat learn --delete 2 --session s1"],
         ),
-        ("learn clear", "'clear' is no lesson", ["teamchat learn"]),
-        ("task clear", "'clear' is no task", ["teamchat task --clear"]),
-        ("task rm 1 --session s1", "'rm 1' is no task", ["teamchat task --clear --session s1"]),
+        ("learn clear", "'clear' is not a lesson", ["teamchat learn"]),
+        ("task clear", "'clear' is not a task", ["teamchat task --clear"]),
+        ("task rm 1 --session s1", "'rm 1' is not a task", ["teamchat task --clear --session s1"]),
         ("todo rm 2", "todo has list, add, done and clear, not 'rm'", ["teamchat todo done 2"]),
         ("todo close #2 3", "todo has list, add, done and clear, not 'close'", ["teamchat todo done '#2' 3"]),
         ("todo rm all", "todo has list, add, done and clear, not 'rm'", ["teamchat todo"]),

@@ -236,8 +236,8 @@ def test_near_misses_of_markers_are_warnings(world: Path) -> None:
     crew(world, {"max": ["Done.\nNEXT: sarah"], "sarah": []})
     lines = objects(run_here("send", "--json", "@max look"))
     assert [line["text"] for line in lines if line["type"] == "warning"] == [
-        "'@max' is no marker and does nothing: did you mean [NEXT: max]?",
-        "max: 'NEXT: sarah' is no marker and does nothing: did you mean [NEXT: sarah]?",
+        "'@max' is not a marker and does nothing: did you mean [NEXT: max]?",
+        "max: 'NEXT: sarah' is not a marker and does nothing: did you mean [NEXT: sarah]?",
     ]
     assert [line["member"] for line in lines if line["type"] == "turn_started"] == ["max"]
 

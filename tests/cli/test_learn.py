@@ -10,7 +10,7 @@ from tests.cli.helpers import actors, notes, objects, refused, rows, steady
 from tests.program import Result, run_here
 from tests.scripted_team import crew
 
-NOTHING = notes("nothing is learned here yet; keep a lesson: teamchat learn 'Run make lint before you commit'")
+NOTHING = notes("there are no lessons yet; add one: teamchat learn 'Run make lint before you commit'")
 
 
 def test_lessons_are_kept_listed_and_forgotten(world: Path) -> None:
@@ -19,9 +19,9 @@ def test_lessons_are_kept_listed_and_forgotten(world: Path) -> None:
     assert run_here("learn", "Run make lint") == Result(0, "", notes("lesson 1 is learned"))
     run_here("send", "Hi")
     assert run_here("learn", "Never\n push") == Result(0, "", notes("lesson 2 is learned"))
-    assert run_here("learn", "Never push") == Result(0, "", notes("lesson 2 is there already"))
+    assert run_here("learn", "Never push") == Result(0, "", notes("lesson 2 already exists"))
     assert steady(run_here("learn")) == Result(0, "2  WHEN  s1  Never push\n1  WHEN  -  Run make lint\n", "")
-    assert run_here("learn", "--delete", "2") == Result(0, "", notes("lesson 2 is forgotten"))
+    assert run_here("learn", "--delete", "2") == Result(0, "", notes("lesson 2 is deleted"))
     (listed,) = objects(run_here("learn", "--json"))
     assert (listed["type"], listed["number"], listed["text"], listed["session"]) == ("lesson", 1, "Run make lint", None)
 

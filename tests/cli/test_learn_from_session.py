@@ -224,8 +224,8 @@ def test_a_person_is_asked(world: Path, answer: str, kept: list[object]) -> None
 @pytest.mark.parametrize(
     ("args", "code", "error"),
     [
-        ([], 2, "lessons are kept after a yes, and there is nobody to ask for it"),
-        (["--json"], 2, "lessons are kept after a yes, and there is nobody to ask for it"),
+        ([], 2, "lessons are kept after a yes, and there is no terminal to ask at"),
+        (["--json"], 2, "lessons are kept after a yes, and there is no terminal to ask at"),
         (["--yes", "A lesson"], 2, "--from-session takes neither a text nor --delete"),
         (["--yes", "--delete", "1"], 2, "--from-session takes neither a text nor --delete"),
         (["--yes", "--member", "kailai"], 2, "kailai is a person; only an agent can be asked for lessons"),

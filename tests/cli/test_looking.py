@@ -219,7 +219,7 @@ def test_the_task_is_set_shown_and_taken_away() -> None:
     assert run_here("task") == Result(0, "", NO_TASK)
     assert run_here("task", "Design\nit \x1b[31m") == Result(0, "", notes("the task of session s1 is set"))
     assert run_here("task") == Result(0, "Design\nit \n", "")
-    assert run_here("task", "--clear") == Result(0, "", notes("session s1 has no task any more"))
+    assert run_here("task", "--clear") == Result(0, "", notes("session s1 no longer has a task"))
     assert run_here("task") == Result(0, "", NO_TASK)
 
 

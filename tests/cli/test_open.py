@@ -236,7 +236,7 @@ def test_without_a_terminal_nothing_is_opened() -> None:
     run_here("send", "--to", "max", "Hi")
     before = rows()
     ran = cli("open", "max")
-    assert (ran.code, refused(ran)) == (2, "a session is opened at a terminal only")
+    assert (ran.code, refused(ran)) == (2, "opening a session needs a terminal")
     assert rows() == before
 
 

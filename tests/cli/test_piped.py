@@ -20,7 +20,7 @@ from tests.cli.helpers import actors, rows, said, select
 from tests.program import TIMEOUT_S, Result, argv, cli, run_here
 from tests.scripted_team import Crew, crew
 
-WAITING = "· waiting for standard input, a pipe without text so far (add < /dev/null to send without it)\n"
+WAITING = "· waiting for standard input: the pipe has no text yet (add < /dev/null to send without it)\n"
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def test_nothing_to_resume_leaves_the_recording_as_it_is(world: Path) -> None:
     assert record("[NEXT:max] Go").code == 0
     before = FILE.read_bytes()
     ran = resume()
-    assert (ran.code, ran.err.splitlines()[-2]) == (2, "teamchat: nothing waits in this conversation")
+    assert (ran.code, ran.err.splitlines()[-2]) == (2, "teamchat: nothing is waiting in this conversation")
     assert FILE.read_bytes() == before
 
 

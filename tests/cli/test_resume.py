@@ -12,7 +12,7 @@ from tests.cli.helpers import notes, objects, queue, refused, rows, said, steady
 from tests.program import Result, run_here
 from tests.scripted_team import Crew, crew
 
-GOES_ON = "session s1 goes on"
+GOES_ON = "session s1 continues"
 
 
 failed = pytest.mark.usefixtures("made")
@@ -48,7 +48,7 @@ def test_what_is_to_be_typed_names_the_team_that_was_named(world: Path) -> None:
     assert asked.code == 9
     assert f"· answer: teamchat send 'Your answer' --team '{file}'\n" in asked.err
     assert objects(run_here("send", *named, "--json", "Yes"))[-1]["hint"] == f"teamchat resume --team '{file}'"
-    assert f"(teamchat resume --team '{file}' goes on with them)" in run_here("send", *named, "x").err
+    assert f"(teamchat resume --team '{file}' continues with them)" in run_here("send", *named, "x").err
 
 
 @failed
@@ -59,7 +59,7 @@ def test_what_is_to_be_typed_names_the_session_where_it_is_not_the_last_one(
     assert "· try: teamchat resume\n" in run_here("send", "--new", "--session", "dev", "--to", "max", "Hi").err
     monkeypatch.setenv("TEAMCHAT_SESSION", "s1")
     ran = run_here("send", "--session", "dev", "Hi")
-    assert "max (teamchat resume --session dev goes on with them)\n" in ran.err
+    assert "max (teamchat resume --session dev continues with them)\n" in ran.err
     assert ran.err.endswith("· try: teamchat resume --session dev\n")
     assert run_here("send", "Hi").err.endswith("· try: teamchat resume\n")
 
@@ -85,7 +85,7 @@ def test_it_can_run_nothing_of_what_is_held() -> None:
     dropped = [f"dropped: {name}, called by kailai in msg-1" for name in ("max", "sarah")]
     assert run_here("resume", "--drop") == Result(0, "", notes(GOES_ON, *dropped))
     assert refused(Result(2, "", run_here("resume").err.removeprefix(notes(GOES_ON)))) == (
-        "nothing waits in this conversation"
+        "nothing is waiting in this conversation"
     )
     assert run_here("resume").code == 2
 

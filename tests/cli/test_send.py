@@ -14,7 +14,7 @@ from tests.program import Result, cli, run_here
 from tests.runners.processes import Pids
 from tests.scripted_team import crew
 
-BEGINS, GOES_ON = "session s1 begins", "session s1 goes on (--new begins another)"
+BEGINS, GOES_ON = "session s1 begins", "session s1 continues (--new starts another)"
 
 
 def test_replies_are_blocks_on_stdout_and_how_it_goes_is_on_stderr(world: Path) -> None:
@@ -64,11 +64,11 @@ def test_a_marker_that_nobody_sees_is_refused_in_a_persons_message_and_told_in_a
     ran = run_here("send", "[NEXT: m\u200bax] Go")
     assert (ran.code, ran.err.splitlines()[0]) == (
         4,
-        "teamchat: '[NEXT: m\\u200bax]' is not wholly visible, so it is no marker",
+        "teamchat: '[NEXT: m\\u200bax]' is not wholly visible, so it is not a marker",
     )
     ran = run_here("send", "-q", "[NEXT: max] Go")
     assert ran == Result(
-        0, "Hi\\u200b.\\U000e0041\n", notes("max: '[NEXT: sarah]' is not wholly visible, so it is no marker")
+        0, "Hi\\u200b.\\U000e0041\n", notes("max: '[NEXT: sarah]' is not wholly visible, so it is not a marker")
     )
 
 
@@ -165,15 +165,15 @@ class TestSessions:
         assert BEGINS in run_here("send", "Hi").err
         assert GOES_ON in run_here("send", "Hi").err
         assert "session s2 begins\n" in run_here("send", "--new", "Hi").err
-        assert "session s2 goes on" in run_here("send", "Hi").err
+        assert "session s2 continues" in run_here("send", "Hi").err
         assert self.names() == ["s2", "s1"]
         assert len(said()) == 4
 
     def test_a_named_one_is_created_with_new(self) -> None:
         assert "session login begins\n" in run_here("send", "--new", "--session", "login", "Hi").err
         assert "session other begins\n" in run_here("send", "--session", "other", "--new", "Hi").err
-        assert "session login goes on" in run_here("send", "--session", "login", "Hi").err
-        assert "session login goes on" in run_here("send", "Hi").err
+        assert "session login continues" in run_here("send", "--session", "login", "Hi").err
+        assert "session login continues" in run_here("send", "Hi").err
         assert self.names() == ["login", "other"]
 
     def test_a_named_one_that_is_missing_is_refused(self) -> None:
@@ -204,9 +204,9 @@ class TestSessions:
         monkeypatch.setenv("TEAMCHAT_SESSION", "from the environment")
         assert "session from the environment begins" in run_here("send", "--new", "Hi").err
         assert "session other begins" in run_here("send", "--new", "--session", "other", "Hi").err
-        assert "session from the environment goes on" in run_here("send", "Hi").err
+        assert "session from the environment continues" in run_here("send", "Hi").err
         monkeypatch.setenv("TEAMCHAT_SESSION", "")
-        assert "session from the environment goes on" in run_here("send", "Hi").err
+        assert "session from the environment continues" in run_here("send", "Hi").err
 
     def test_new_does_not_begin_what_is_there(self) -> None:
         run_here("send", "--new", "--session", "login", "Hi")
@@ -214,7 +214,7 @@ class TestSessions:
         assert run_here("send", "--session", "login", "--new", "Hi") == Result(
             2,
             "",
-            "teamchat: there is a session 'login' already\n  try: teamchat send --session login Hi\n",
+            "teamchat: session 'login' already exists\n  try: teamchat send --session login Hi\n",
         )
         assert rows() == before
 
@@ -238,8 +238,8 @@ def test_what_was_probably_meant_as_a_marker_is_a_hint_and_not_obeyed(world: Pat
     crew(world, {"max": ["Done.\nNEXT: sarah"], "sarah": []})
     ran = run_here("send", "@max can you look?")
     assert ran.out == "max:\nDone.\nNEXT: sarah\n\n"
-    assert "· '@max' is no marker and does nothing: did you mean [NEXT: max]?\n" in ran.err
-    assert "· max: 'NEXT: sarah' is no marker and does nothing: did you mean [NEXT: sarah]?\n" in ran.err
+    assert "· '@max' is not a marker and does nothing: did you mean [NEXT: max]?\n" in ran.err
+    assert "· max: 'NEXT: sarah' is not a marker and does nothing: did you mean [NEXT: sarah]?\n" in ran.err
 
 
 def test_a_message_of_markers_only_leaves_a_question_open(world: Path) -> None:
@@ -302,7 +302,7 @@ def test_held_routes_are_named_and_left(world: Path) -> None:
     crew(world, {"max": [{"exit": 3}], "sarah": ["Here."]})
     assert run_here("send", "--to", "max", "Hi").code == 1
     ran = run_here("send", "--to", "sarah", "Hi")
-    held = "still held from before: max (teamchat resume goes on with them)"
+    held = "still on hold: max (teamchat resume continues with them)"
     assert steady(ran) == Result(0, "sarah:\nHere.\n\n", notes(GOES_ON, held, *turn("sarah", 2)))
 
 
@@ -424,7 +424,7 @@ class TestNearMisses:
         self, text: str, written: str, meant: str, typed: str | None, dry: list[str]
     ) -> None:
         ran = run_here("send", text, *dry)
-        told = f"{written!r} is no marker and does nothing: did you mean {meant}? (--anyway sends it as it is)"
+        told = f"{written!r} is not a marker and does nothing: did you mean {meant}? (--anyway sends it as it is)"
         typed = typed and " ".join([typed, *dry])
         assert (ran.code, ran.err) == (4, f"teamchat: {told}\n" + (f"  try: teamchat send {typed}\n" if typed else ""))
         assert run_here("sessions", "--json").out == ""
@@ -438,7 +438,7 @@ class TestNearMisses:
         assert run_here("send", "--new", "[NEXT: bob hi") == Result(
             4,
             "",
-            "teamchat: '[NEXT: bob hi' is no marker and does nothing: did you mean [NEXT: ...]?"
+            "teamchat: '[NEXT: bob hi' is not a marker and does nothing: did you mean [NEXT: ...]?"
             " (--anyway sends it as it is)\n  try: teamchat team\n",
         )
 
@@ -451,7 +451,7 @@ class TestNearMisses:
     def test_anyway_sends_it_as_it_is_with_a_note(self) -> None:
         ran = run_here("send", "--anyway", "--quiet", "@sarah hi")
         assert (ran.code, ran.out) == (0, "Me.\n")
-        assert ran.err == notes("'@sarah' is no marker and does nothing: did you mean [NEXT: sarah]?")
+        assert ran.err == notes("'@sarah' is not a marker and does nothing: did you mean [NEXT: sarah]?")
 
     @pytest.mark.parametrize(
         "args",
@@ -486,4 +486,4 @@ class TestCallingOneself:
 
     def test_the_others_that_are_called_speak(self) -> None:
         ran = run_here("send", "--quiet", "[NEXT: kailai, max] Hi")
-        assert ran == Result(0, "Me.\n", notes("you cannot call yourself: ignored"))
+        assert ran == Result(0, "Me.\n", notes("you cannot call yourself; that call was ignored"))

@@ -46,7 +46,7 @@ def test_a_conversation_that_can_not_be_recorded_does_not_begin(world: Path, fil
     ran = run_here("send", "--new", "--record", file, "Once more")
     assert (ran.code, ran.out) == (2, "")
     assert rows() == before
-    assert "· session s1 goes on" in run_here("send", "Go on").err
+    assert "· session s1 continues" in run_here("send", "Go on").err
 
 
 class TestBeforeAnythingBegins:
@@ -388,7 +388,7 @@ def test_a_second_process_on_the_session_is_refused_and_told_of_the_first(pids: 
             told = [line for line in ran.err.splitlines() if not line.startswith("· ")]
             holder = f"process {first.pid} (teamchat send --to max 'Hi\\nthere')"
             assert told == [
-                f"teamchat: this conversation is being run by {holder}; wait, stop it, or begin another one",
+                f"teamchat: this conversation is being run by {holder}; wait, stop it, or start another one",
                 "  try: teamchat stop",
                 f"  try: teamchat send --new {again}",
             ]

@@ -18,7 +18,7 @@ from tests.runners.processes import Pids, eventually, ignores, ignoring, kill_wi
 
 SAID_SO = "what max had said is in: teamchat show 1"
 PAUSED = ("paused: max was interrupted; held: max, sarah", "try: teamchat resume")
-GOES_ON = "session s1 goes on"
+GOES_ON = "session s1 continues"
 
 
 def begin(pids: Pids, *args: str) -> subprocess.Popen[bytes]:
@@ -119,7 +119,9 @@ def test_kill_9_leaves_no_process_and_loses_nothing(pids: Pids) -> None:
     (left,) = objects(run_here("show", "--json"))
     assert (left["status"], left["abandoned"]) == ("running", True)
     stopped = run_here("stop")
-    assert stopped == Result(0, "", notes("nobody runs session s1", f"turn 1 (max) {was}; teamchat resume goes on"))
+    assert stopped == Result(
+        0, "", notes("session s1 is not running", f"turn 1 (max) {was}; teamchat resume continues")
+    )
     actors({"max": ["reply", "Whole."], "sarah": ["reply", "Me."]})
     killed = "turn 1 (max) was running when teamchat was killed; what it had said is in: teamchat show 1"
     ran = steady(run_here("resume"))
@@ -160,7 +162,7 @@ def test_a_message_after_kill_9_leaves_what_was_running(pids: Pids) -> None:
     actors({"max": ["reply", "Whole."], "sarah": ["reply", "Me."]})
     ran = run_here("send", "--to", "sarah", "Hello?")
     assert (ran.code, ran.out) == (0, "sarah:\nMe.\n\n")
-    assert "· still held from before: max, sarah (teamchat resume goes on with them)\n" in ran.err
+    assert "· still on hold: max, sarah (teamchat resume continues with them)\n" in ran.err
     assert queue() == [("max", "held"), ("sarah", "held")]
 
 

@@ -82,7 +82,7 @@ def test_a_second_process_waits_and_says_for_whom() -> None:
 def test_stopping_what_nobody_runs_is_said() -> None:
     assert run_here("send", "--to", "sarah", "Hi").code == 0
     stopped = run_here("stop")
-    assert (stopped.code, stopped.err) == (0, "· nobody runs session s1\n")
+    assert (stopped.code, stopped.err) == (0, "· session s1 is not running\n")
 
 
 def test_stop_without_a_conversation() -> None:
@@ -94,5 +94,5 @@ def test_what_goes_on_names_the_session_where_it_is_not_the_last_one() -> None:
     with start("send", "--new", "--session", "dev", "--to", "max", "Go") as first:
         running()
         assert run_here("send", "--new", "--to", "sarah", "Hi").code == 0
-        assert cli("stop", "--session", "dev").err.endswith("; teamchat resume --session dev goes on\n")
+        assert cli("stop", "--session", "dev").err.endswith("; teamchat resume --session dev continues\n")
         assert ended(first).err.endswith("· try: teamchat resume --session dev\n")

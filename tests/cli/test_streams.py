@@ -244,7 +244,7 @@ def test_a_full_disk_behind_the_output_is_one_line_and_the_turn_is_stored_or_hel
 @pair
 def test_a_full_disk_behind_the_output_says_what_waits_and_how_to_go_on() -> None:
     ran = shell(">/dev/full", "send", "--to", "max,sarah", "Go")
-    ends = notes("paused: interrupted; held: sarah", "try: teamchat resume", "what was said is in: teamchat log")
+    ends = notes("paused: interrupted; held: sarah", "try: teamchat resume", "the conversation is in: teamchat log")
     assert ran.err == notes("session s1 begins", "max begins (turn 1)") + LOST + ends
     assert queue() == [("sarah", "held")]
     assert run_here("resume", "--quiet").code == 0
@@ -257,7 +257,7 @@ def test_a_full_disk_behind_a_run_elsewhere_names_its_session(monkeypatch: pytes
     run_here("send", "--session", "other", "--new", "Go")
     monkeypatch.setenv("TEAMCHAT_SESSION", "other")
     ran = shell(">/dev/full", "send", "--session", "first", "Go on")
-    assert ran.err.endswith("· what was said is in: teamchat log --session first\n")
+    assert ran.err.endswith("· the conversation is in: teamchat log --session first\n")
 
 
 @pair

@@ -62,6 +62,6 @@ def test_what_waits_for_a_message_that_was_taken_back_can_be_skipped(world: Path
     ran = run_here("resume")
     assert (ran.code, ran.out) == (4, "")
     assert ran.err == notes(
-        "session s1 goes on", "failed: message 'msg-1' was taken back; held: max", "try: teamchat resume --skip"
+        "session s1 continues", "failed: message 'msg-1' was taken back; held: max", "try: teamchat resume --skip"
     )
     assert run_here("resume", "--skip").code == 0

@@ -56,7 +56,7 @@ def test_the_only_person_there_is_answers_under_another_name(made: Crew) -> None
     assert steady(run_here("send", "I think so")) == Result(
         0,
         "max:\nThanks.\n\nsarah:\nFine.\n\n",
-        notes("session s1 goes on (--new begins another)", *turn("max", 2), *turn("sarah", 3)),
+        notes("session s1 continues (--new starts another)", *turn("max", 2), *turn("sarah", 3)),
     )
 
 
@@ -70,10 +70,10 @@ def test_with_several_people_the_question_to_one_who_has_left_is_dropped_with_a_
         0,
         "max:\nThanks.\n\n",
         notes(
-            "session s1 goes on (--new begins another)",
+            "session s1 continues (--new starts another)",
             "kailai, whom max asked, is no longer in the team",
             "dropped: kailai, called by max in msg-2",
-            "still held from before: sarah (teamchat resume goes on with them)",
+            "still on hold: sarah (teamchat resume continues with them)",
             *turn("max", 2),
         ),
     )

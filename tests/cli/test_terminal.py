@@ -366,9 +366,9 @@ def test_a_summary_is_shown_as_it_is_written_and_told_from_a_reply(world: Path) 
     assert run_here("send", "[NEXT: max] Hi").code == 0
     assert at_terminal("compact", "--member", "sarah") == Result(
         0,
-        "sarah sums up the conversation\n"
+        "sarah summarises the conversation\n"
         "We said One.\n"
-        "· summed up through msg-1: teamchat show 2\n"
+        "· summarised up to msg-1: teamchat show 2\n"
         "sarah · N.Ns · 120 tokens · $0.25 · 0 denied\n"
         "\n",
         "",

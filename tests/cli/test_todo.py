@@ -63,15 +63,15 @@ def test_several_are_done_at_once_and_an_unknown_one_is_named() -> None:
 def test_what_is_done_already_is_not_done_again() -> None:
     for command in (["add", "a"], ["add", "b"], ["done", "1"]):
         assert run_here("todo", *command).code == 0
-    assert run_here("todo", "done", "1", "--as", "mia") == Result(0, "", notes("todo 1 is done already"))
-    assert run_here("todo", "done", "1", "1", "--json") == Result(0, "", notes("todo 1 is done already"))
+    assert run_here("todo", "done", "1", "--as", "mia") == Result(0, "", notes("todo 1 is already done"))
+    assert run_here("todo", "done", "1", "1", "--json") == Result(0, "", notes("todo 1 is already done"))
     assert run_here("todo", "done", "1", "2") == Result(
-        0, "", notes("todo 1 is done already", "todo 2 done by kailai: b")
+        0, "", notes("todo 1 is already done", "todo 2 done by kailai: b")
     )
     assert run_here("todo", "done", "1", "7") == Result(
         4,
         "",
-        notes("todo 1 is done already") + "teamchat: there is no todo 7 (open: none)\n  try: teamchat todo\n",
+        notes("todo 1 is already done") + "teamchat: there is no todo 7 (open: none)\n  try: teamchat todo\n",
     )
     assert [line.split("  ")[1] for line in run_here("todo", "--history").out.splitlines()] == [
         "todo 1 added by kailai: a",
@@ -145,8 +145,8 @@ def test_scripts_read_json() -> None:
         (["add"], 2, "add what?"),
         (["done"], 2, "done what?"),
         (["add", " ... "], 2, "the todo has no letter or digit"),
-        (["done", "x"], 2, "'x' is not the number of a todo"),
-        (["done", ","], 2, "',' is not the number of a todo"),
+        (["done", "x"], 2, "'x' is not a todo number"),
+        (["done", ","], 2, "',' is not a todo number"),
         (["done", "1"], 4, "there is no todo 1 (open: none)"),
         (["list", "a"], 2, "list takes no text"),
         (["clear", "1"], 2, "clear takes no text"),

@@ -205,7 +205,7 @@ def test_an_interrupted_run_replays_as_one_and_the_next_input_follows(world: Pat
     ran = replay("--verify")
     assert ran.code == 0, ran.err
     assert "max was interrupted" in ran.err
-    assert "still held" not in ran.err
+    assert "still on hold" not in ran.err
     assert ran.out.endswith("sarah:\nHello.\n\n")
 
 

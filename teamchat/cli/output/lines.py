@@ -100,10 +100,10 @@ def turn_line(member: str, setup: Setup, outcome: Outcome) -> str:
 
 def compacted(turn: Turn, summary: Summary) -> str:
     """What is not quoted any more, and where its summary is to be read."""
-    return f"summed up through {summary.through}: teamchat show {turn.number}"
+    return f"summarised up to {summary.through}: teamchat show {turn.number}"
 
 
-BEGINS = {"reply": "begins", "summary": "sums up the conversation", "lessons": "looks for lessons"}
+BEGINS = {"reply": "begins", "summary": "summarises the conversation", "lessons": "looks for lessons"}
 
 
 def found_lessons(found: LessonsFound) -> str:

@@ -29,7 +29,7 @@ def text_of(words: Sequence[str] | None, what: str, removal: Callable[[Sequence[
         return others[0]
     numbers = numbers_of(others)
     if first in REMOVES and None not in numbers.values():
-        raise UsageError(f"{quoted(' '.join(words))} is no {what}", removal([*filter(None, numbers.values())]))
+        raise UsageError(f"{quoted(' '.join(words))} is not a {what}", removal([*filter(None, numbers.values())]))
     return " ".join(words)
 
 

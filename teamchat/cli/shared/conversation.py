@@ -212,7 +212,7 @@ class _Run:
         Nothing is said where nobody asked for it, as behind `head`, or reads stderr any more.
         """
         if (self.lost or self.stopped_by) and self.place and select.select([], [sys.stderr], [], 0)[1]:
-            for line in (*ending(conclusion), f"what was said is in: {self.place('teamchat log')}"):
+            for line in (*ending(conclusion), f"the conversation is in: {self.place('teamchat log')}"):
                 note(visible(line))
         if self.lost:
             return ExitCode.STORE

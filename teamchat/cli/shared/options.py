@@ -34,7 +34,7 @@ def cassette_file(path: Path | None) -> Path | None:
     except (OSError, ValueError):
         fits = False
     if not fits:
-        raise typer.BadParameter(f"expected a file in a folder that is there, got {str(path)!r}.")
+        raise typer.BadParameter(f"expected a file in an existing folder, got {str(path)!r}.")
     return path
 
 
@@ -44,7 +44,7 @@ TeamOption = Annotated[
         "--team",
         metavar="FILE|NAME",
         autocompletion=teams,
-        help="The team: a file, or a name in your teams folder.",
+        help="The team file, or a name in your teams folder.",
     ),
 ]
 SessionOption = Annotated[
@@ -59,21 +59,21 @@ SessionOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line: teamchat help json.")]
-StreamOption = Annotated[bool, typer.Option("--stream", help="With --json: text as it comes, too.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the last reply only, its markers removed.")]
+StreamOption = Annotated[bool, typer.Option("--stream", help="With --json: print text as it arrives, too.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the last reply, without its markers.")]
 TimeoutOption = Annotated[
-    str | None, typer.Option("--timeout", metavar="TIME", help="The most a turn may take, such as 90s or 5m.")
+    str | None, typer.Option("--timeout", metavar="TIME", help="Time limit of a turn, such as 90s or 5m.")
 ]
 TrustOption = Annotated[bool, typer.Option("--trust", help="Trust the team file as it is now.")]
 SpeedOption = Annotated[
-    float, typer.Option("--speed", min=0, callback=finite, help="How many times as fast; 0 waits for nothing.")
+    float, typer.Option("--speed", min=0, callback=finite, help="Playback speed; 0 plays without pauses.")
 ]
 RecordOption = Annotated[
     Path | None,
     typer.Option(
-        "--record", metavar="FILE", callback=cassette_file, help="Record into a cassette, for teamchat replay."
+        "--record", metavar="FILE", callback=cassette_file, help="Record the run into a cassette, for teamchat replay."
     ),
 ]
 NoWaitOption = Annotated[
-    bool, typer.Option("--no-wait", help="Refuse, instead of waiting, when another process runs the conversation.")
+    bool, typer.Option("--no-wait", help="Fail instead of waiting while another process runs the conversation.")
 ]

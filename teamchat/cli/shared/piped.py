@@ -98,7 +98,7 @@ def _read(max_bytes: int | None) -> str:
     most, why = limit_of_text(max_bytes)
     try:
         if not sys.stdin.isatty() and not select.select([0], [], [], WAIT_NOTE_S)[0]:
-            note("waiting for standard input, a pipe without text so far (add < /dev/null to send without it)")
+            note("waiting for standard input: the pipe has no text yet (add < /dev/null to send without it)")
         data = read_within(sys.stdin.buffer, most, why, INPUT)
     except (OSError, ValueError) as error:
         raise UsageError(f"standard input cannot be read: {error}") from error

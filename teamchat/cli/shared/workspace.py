@@ -84,7 +84,7 @@ def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> 
     with db.transaction():  # or two commands at once would both find it missing
         found = None if new and not name else current_session(db, name)
         if found and new:
-            raise UsageError(f"there is a session {name!r} already", saying("--session", found.name))
+            raise UsageError(f"session {name!r} already exists", saying("--session", found.name))
         if name and not (found or new):
             options = ["--new"] if was_typed("--session") else ["--new", "--session", name]
             raise UnknownName(no_session(db, name), typed_with(*options))

@@ -108,7 +108,7 @@ def address(
         markers=_raw(markers),
         problems=(
             *few(problem.message for problem in resolution.problems),
-            *(["you cannot call yourself: ignored"] if calls_self else []),
+            *(["you cannot call yourself; that call was ignored"] if calls_self else []),
             *([astray] if astray else []),
             *in_words(near_misses),
         ),

@@ -199,7 +199,7 @@ class ConversationCoordinator:
         if run.tally.turns and not run.state.queue:  # the only thing left was to store a kept turn
             return conclusion(run, ExitCode.DONE)
         if not run.state.queue:
-            raise NothingToResume("nothing waits in this conversation", saying())
+            raise NothingToResume("nothing is waiting in this conversation", saying())
         return await self._follow(run.step(Resumed(run.host.now(), mode)))
 
     async def summarise(self, name: str | None = None) -> Conclusion:

@@ -148,7 +148,7 @@ WHY = "the conversation was to be summed up"
 def summariser_of(team: Team, name: str | None) -> Member:
     """Who is to sum up: the member of that name, or the team's `compactor`. Raises `UsageError` and `UnknownName`."""
     if not team.share_context:
-        raise UsageError("members of this team are told no summary; set share_context = true in the team file")
+        raise UsageError("members of this team get no summary; set share_context = true in the team file")
     chosen = name or team.compactor
     if chosen is None:
         raise UsageError("the team file names no compactor", _asking(team))
@@ -203,7 +203,7 @@ class Summariser:
         """
         while not (self._run.stopped() or self._run.guard()) and (member := self.due(up_to)):
             if isinstance(done := await self.summarise(member, up_to), TurnFailure):
-                self._run.emit(Warned(f"the conversation was not summed up: {done.reason}"))
+                self._run.emit(Warned(f"the conversation was not summarised: {done.reason}"))
                 return
 
     async def summarise(self, member: Member, up_to: str | None = None) -> Summary | TurnFailure:

@@ -46,7 +46,7 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
             if not (told or starting):
                 if waits is None:
                     raise SessionBusy(
-                        f"this conversation is being run by {_holder(file)}; wait, stop it, or begin another one",
+                        f"this conversation is being run by {_holder(file)}; wait, stop it, or start another one",
                         f"teamchat stop\n{saying('--new')}",
                     )
                 waits(_holder(file))

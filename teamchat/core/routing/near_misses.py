@@ -64,7 +64,7 @@ class Hint:
 def in_words(found: Iterable[Hint]) -> list[str]:
     """A line for a person on each near miss, and none on what comes again; a pasted log has hundreds."""
     return few(
-        f"{quoted(hint.text)} is no marker and does nothing: did you mean {shortened(hint.suggestion)}?"
+        f"{quoted(hint.text)} is not a marker and does nothing: did you mean {shortened(hint.suggestion)}?"
         for hint in found
     )
 

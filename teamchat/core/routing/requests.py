@@ -111,7 +111,9 @@ def resolve(
             message = f"{quoted(marker.raw)} has more than {LONGEST_NAMES:,} characters: ignored"
             reader.note(Problem(ProblemKind.TOO_LONG, message))
         elif marker.why_not is WhyNot.HIDDEN:
-            reader.note(Problem(ProblemKind.HIDDEN, f"{quoted(marker.raw)} is not wholly visible, so it is no marker"))
+            reader.note(
+                Problem(ProblemKind.HIDDEN, f"{quoted(marker.raw)} is not wholly visible, so it is not a marker")
+            )
     return Resolution(
         requests=tuple(reader.requests()),
         drops=None if reader.drop_all else tuple(reader.drops),
@@ -197,7 +199,7 @@ class _Reader:
         for written in numbers:
             number = todo_number(written)
             if number is None:
-                self.note(Problem(ProblemKind.NO_NUMBER, f"{quoted(written)} is no number of a todo", written))
+                self.note(Problem(ProblemKind.NO_NUMBER, f"{quoted(written)} is not a todo number", written))
             else:
                 self.todos.append(Finish(number))
 

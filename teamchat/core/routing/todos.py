@@ -120,7 +120,7 @@ class Noted:
 def note(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, message: str | None = None) -> Noted:
     """The wishes of one message, or of a command, one after the other; none of them fails.
 
-    A message may close again what is done already: it then stays so when the one who said it first is taken back.
+    A message may close again what is already done: it then stays so when the one who said it first is taken back.
     """
     items = {number: item.added.text for number, item in todos.items.items()}
     left = {item.number for item in todos.open}

@@ -182,7 +182,7 @@ def test_another_version_is_called_by_its_number() -> None:
 def test_a_resume_where_nothing_waits_is_refused_where_it_is_played() -> None:
     ran = replay(text([lines()[0], {"resume": {}}]))
     assert ran.code == ExitCode.USAGE
-    assert ran.err.endswith("input 1 of the recording cannot be played: nothing waits in this conversation\n")
+    assert ran.err.endswith("input 1 of the recording cannot be played: nothing is waiting in this conversation\n")
 
 
 def turn_with(**changes: Any) -> str:

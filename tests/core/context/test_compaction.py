@@ -361,7 +361,7 @@ class TestWhatDoesNotFit:
             stage.warnings
             == [
                 (
-                    "the conversation was not summed up: sarah has no room for what was said; "
+                    "the conversation was not summarised: sarah has no room for what was said; "
                     "raise max_bytes and max_prompt_tokens in the team file"
                 ),
             ]
@@ -383,7 +383,7 @@ class TestAFailure:
         grow(stage, 5)
         assert stage.spoke[4:] == ["sarah", "max"]
         (warning,) = stage.warnings
-        assert warning.startswith(f"the conversation was not summed up: {reason}")
+        assert warning.startswith(f"the conversation was not summarised: {reason}")
         assert len(stage.said) == 10
         assert ("SUMMARY" in of_max(stage)[-1], "Reply 4." in of_max(stage)[-1]) == (False, True)
         assert stage.turns[4].status == "failed"
@@ -408,7 +408,7 @@ class TestAFailure:
         stage.team = replace(team_of(stage.folder, likes), compactor="sarah", compact_at_tokens=100)
         grow(stage, 4)
         assert stage.send("Go.", to="max,carol").code is ExitCode.DONE
-        assert stage.warnings == ["the conversation was not summed up: sarah's program is not installed"]
+        assert stage.warnings == ["the conversation was not summarised: sarah's program is not installed"]
 
     def test_ctrl_c_holds_the_turn_that_it_was_for(self, stage: Stage) -> None:
         grow(stage, 4)

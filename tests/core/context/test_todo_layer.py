@@ -130,7 +130,7 @@ def test_the_list_that_a_member_echoes_changes_nothing(stage: Stage) -> None:
     stage.says = {"max": [f"The list: {HOW_TO}"]}
     stage.send("Hi [TODO: a]")
     assert listed(stage) == [(1, "a", False)]
-    assert stage.warnings == ["max: [TODO: ...] is empty: ignored", "max: 'n' is no number of a todo"]
+    assert stage.warnings == ["max: [TODO: ...] is empty: ignored", "max: 'n' is not a todo number"]
 
 
 class Failing(Database):

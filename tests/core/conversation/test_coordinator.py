@@ -323,7 +323,7 @@ def test_resume_can_drop_all_that_is_held(stage: Stage) -> None:
     stage.send("Hi", to="max,sarah")
     assert stage.resume(ResumeMode.DROP).code is ExitCode.DONE
     assert stage.spoke == ["max"]
-    with pytest.raises(NothingToResume, match=r"^nothing waits in this conversation$"):
+    with pytest.raises(NothingToResume, match=r"^nothing is waiting in this conversation$"):
         stage.resume()
 
 

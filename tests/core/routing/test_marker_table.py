@@ -111,7 +111,7 @@ def called(text: str) -> str:
 def hinted(problems: tuple[str, ...]) -> str:
     """What to write instead, of all near misses."""
     return ", ".join(
-        problem.partition("did you mean ")[2].rstrip("?") for problem in problems if "no marker" in problem
+        problem.partition("did you mean ")[2].rstrip("?") for problem in problems if "not a marker" in problem
     )
 
 
@@ -147,7 +147,7 @@ def test_a_name_after_to_leaves_mentions_alone() -> None:
 
 def test_many_near_misses_are_told_in_a_few_short_lines() -> None:
     reply = address_reply("NEXT: max\n" * 1_000, TEAM, TEAM.member("sarah"))
-    assert reply.problems == ("sarah: 'NEXT: max' is no marker and does nothing: did you mean [NEXT: max]?",)
+    assert reply.problems == ("sarah: 'NEXT: max' is not a marker and does nothing: did you mean [NEXT: max]?",)
     many = address("\n".join(f"［NEXT: {number}{'x' * 999}］" for number in range(1_000)), TEAM, STATE)
     assert many.problems[-1] == "995 more like these"
     assert len(many.problems) == 6

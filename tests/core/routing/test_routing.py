@@ -196,7 +196,7 @@ def test_what_is_no_number_is_told_once_and_the_others_are_closed() -> None:
     found = resolved(f"[DONE: max, 2, MAX, -1, {'9' * 5000}]")
     assert found.todos == (Finish(2),)
     assert [problem.kind for problem in found.problems] == [ProblemKind.NO_NUMBER] * 3
-    assert found.problems[0].message == "'max' is no number of a todo"
+    assert found.problems[0].message == "'max' is not a todo number"
 
 
 def test_an_agents_from_and_task_are_text() -> None:

@@ -30,7 +30,7 @@ def test_the_second_one_is_refused_and_told_who_has_it(path: Path) -> None:
         other.communicate(b"\n")
     assert str(caught.value) == (
         f"this conversation is being run by process {other.pid} (teamchat send 'a very long command')"
-        "; wait, stop it, or begin another one"
+        "; wait, stop it, or start another one"
     )
     assert caught.value.code == ExitCode.STORE
     with session_lock(path, "x"):
