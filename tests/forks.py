@@ -9,17 +9,21 @@ What an interpreter reads before it runs anything cannot be forked: `Program` st
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import ctypes
 import gc
 import importlib
 import json
 import os
+import pkgutil
 import platform
 import runpy
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -27,8 +31,18 @@ from typing import Any
 RUN = (sys.executable, "-m", "teamchat")
 CLONE = {"x86_64": 56, "aarch64": 220}  # the number of the system call
 CLONE_PARENT = 0x8000
-PRELOADED = ("asyncio", "sqlite3", "teamchat.cli.app", "teamchat.cli.shared.conversation", "teamchat.cli.send")
+OWN, PROGRAMS = "teamchat.", ("__main__", "templates")  # of its modules, those that run when they are imported
+LAZY = (
+    "asyncio",
+    "getpass",
+    "platformdirs.unix",
+    "rich.markdown",
+    "sqlite3",
+    "typer._click._textwrap",
+    "typer.rich_utils",
+)
 READ_AT_START = ("PYTHON", "LANG", "LC_", "TZ", "LD_", "MALLOC_", "GLIBC_")  # variables that begin like this
+READ_AT_IMPORT = ("FORCE_COLOR", "PY_COLORS", "TERMINAL_WIDTH", "GITHUB_ACTIONS")  # by `typer.rich_utils`
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP)
 SIZE = 8  # bytes of a number
 
@@ -75,7 +89,7 @@ def close() -> None:
 
 def read_at_start(env: Mapping[str, str]) -> dict[str, str]:
     """What an interpreter and its libraries read once, when they start."""
-    return {name: value for name, value in env.items() if name.startswith(READ_AT_START)}
+    return {name: value for name, value in env.items() if name.startswith(READ_AT_START + READ_AT_IMPORT)}
 
 
 def can_fork(env: Mapping[str, str]) -> bool:
@@ -173,14 +187,45 @@ def become(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     sys.argv[1:] = request["args"]
 
 
+def preload() -> None:
+    """Import all that the program may import, and build its commands: a child finds it done."""
+    import teamchat
+    from teamchat.cli import app
+
+    for module in pkgutil.walk_packages(teamchat.__path__, OWN):
+        if not any(part in PROGRAMS for part in module.name.split(".")):
+            importlib.import_module(module.name)
+    for name in LAZY:
+        importlib.import_module(name)
+    for name in app.COMMANDS:
+        app.command(name)
+
+
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
-    for name in PRELOADED:
-        importlib.import_module(name)
+    preload()
     gc.freeze()  # a collection in a child would copy every page
     become(*requested(control))
-    runpy.run_module("teamchat", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("teamchat", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            finish(end.code)
+        raise
+
+
+def finish(code: int) -> None:
+    """End as an interpreter does, but without taking apart what was imported, which would copy every page of it.
+
+    It returns where the streams cannot be flushed, of which the interpreter makes an exit code of its own.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,9 @@ def test_it_is_killed_by_its_number(pids: Pids) -> None:
 def test_what_an_interpreter_reads_when_it_starts_is_no_fork() -> None:
     assert can_fork(os.environ)
     assert can_fork({**os.environ, "HOME": "/", "COLUMNS": "20"})
-    assert not any(can_fork({**os.environ, name: "C"}) for name in ("PYTHONUTF8", "LC_ALL", "LANG", "TZ"))
+    assert not any(
+        can_fork({**os.environ, name: "C"}) for name in ("PYTHONUTF8", "LC_ALL", "LANG", "TZ", "FORCE_COLOR")
+    )
     with ignoring(signal.SIGHUP):
         assert not can_fork(os.environ)
 
