@@ -60,9 +60,9 @@ class AgentType:
 
     `load` imports the runner, which only those pay for who have such an agent. `package` is the npm package of a
     vendor's CLI, `tested_version` the one whose behaviour the runner knows. `keys` are the variables with the vendor's
-    keys. `help` are the arguments that print the options of its turns. `files_that_run` are files of a project that
-    make the CLI run something, `*` for any name. `reports_cost`: its turns say what they cost. `takes_allow`: the
-    commands that it may run can be named.
+    keys, `homes` those that name where the CLI keeps what is the user's own. `help` are the arguments that print the
+    options of its turns. `files_that_run` are files of a project that make the CLI run something, `*` for any name.
+    `reports_cost`: its turns say what they cost. `takes_allow`: the commands that it may run can be named.
     """
 
     name: str
@@ -71,6 +71,7 @@ class AgentType:
     package: str | None = None
     tested_version: str | None = None
     keys: frozenset[str] = frozenset()
+    homes: frozenset[str] = frozenset()
     help: tuple[str, ...] = ("--help",)
     files_that_run: tuple[str, ...] = ()
     reports_cost: bool = False
@@ -112,6 +113,7 @@ _ROWS = (
         package="@anthropic-ai/claude-code",
         tested_version="2.1.330",
         keys=frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}),
+        homes=frozenset({"CLAUDE_CONFIG_DIR"}),
         files_that_run=(
             *(".claude/settings.json", ".claude/settings.local.json", ".claude/scheduled_tasks.json", ".mcp.json"),
             *(".claude/agents/*", ".claude/commands/*", ".claude/hooks/*", ".claude/skills/*/*"),
@@ -125,6 +127,7 @@ _ROWS = (
         package="@openai/codex",
         tested_version="0.169.0",
         keys=frozenset({"OPENAI_API_KEY", "CODEX_API_KEY"}),
+        homes=frozenset({"CODEX_HOME"}),
         help=("exec", "--help"),
         files_that_run=(
             *(".codex/config.toml", ".codex/hooks.json", ".codex/prompts/*", ".codex/rules/*", ".agents/skills/*/*"),
@@ -138,6 +141,7 @@ _ROWS = (
         package="@google/gemini-cli",
         tested_version="0.61.0",
         keys=frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
+        homes=frozenset({"GEMINI_CLI_HOME"}),
         files_that_run=(
             *(".gemini/settings.json", ".gemini/.env", ".gemini/commands/*", ".gemini/policies/*"),
             ".gemini/extensions/*/*",
@@ -148,6 +152,7 @@ _ROWS = (
 AGENT_TYPES: Mapping[str, AgentType] = MappingProxyType({row.name: row for row in _ROWS})
 CLIS = tuple(row for row in _ROWS if row.package)
 """The CLIs of vendors, which a team file may use without an `[agents]` table."""
+HOMES: frozenset[str] = frozenset().union(*(row.homes for row in CLIS))
 _FULL_NAMES = {word: row.full_name for row in CLIS for word in (row.name, row.full_name)}
 
 if TYPE_CHECKING:

@@ -13,10 +13,6 @@ from pathlib import Path
 USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # of what a command asks for
 BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # with the member's own value in what is asked for
 
-HOMES = frozenset({"CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"})
-"""Where a CLI keeps what is the user's own. With an empty CLAUDE_CONFIG_DIR, Claude (2.1.330) takes the folder that it
-works in for the user's, and runs the hooks of a repository's settings.json."""
-
 HIDDEN = "(hidden)"
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|(?<!ASK)PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
 """The name of a variable whose value is taken for a secret; that of `GIT_ASKPASS` is a program."""
@@ -25,8 +21,9 @@ _SECRET_VALUE = re.compile(r"://[^/\s@]+@")  # a password inside an address
 
 def environment(
     inherited: Mapping[str, str],
-    foreign: Collection[str],
     *,
+    foreign: Collection[str],
+    homes: Collection[str],
     keep: Collection[str],
     add: Mapping[str, str],
     command_env: Mapping[str, str],
@@ -34,15 +31,16 @@ def environment(
 ) -> dict[str, str]:
     """What an agent is started with: without the keys of other vendors that `foreign` names, but for those of `keep`.
 
-    `add` is the team file's, and rules over all but what a command
-    has built on it and `CLAUDECODE`, which always goes: with it an agent takes itself for the child of another one. An
-    empty one of `HOMES` goes, too. No `tmpdir`: the user's own stays.
+    `add` is the team file's, and rules over all but what a command has built on it and `CLAUDECODE`, which always goes:
+    with it an agent takes itself for the child of another one. `homes` name where a CLI keeps what is the user's own.
+    An empty one goes, too: with an empty CLAUDE_CONFIG_DIR, Claude (2.1.330) takes the folder that it works in for the
+    user's, and runs the hooks of a repository's settings.json. No `tmpdir`: the user's own stays.
     """
     result = {name: value for name, value in inherited.items() if name not in foreign or name in keep}
     result |= {name: value for name, value in command_env.items() if name not in USERS_OWN_WINS or name not in result}
     result |= {**({"TMPDIR": str(tmpdir)} if tmpdir else {}), **add}
     result |= {name: value for name, value in command_env.items() if name in BUILT_ON_THE_MEMBERS}
-    empty = {name for name in HOMES if not result.get(name)}
+    empty = {name for name in homes if not result.get(name)}
     return {name: value for name, value in result.items() if name not in {"CLAUDECODE", *empty}}
 
 

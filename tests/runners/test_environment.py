@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agents import foreign_keys
+from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.runners.environment import changes, environment
 
 KEYS = {
@@ -28,8 +28,15 @@ def given(
     add: dict[str, str] | None = None,
     command_env: dict[str, str] | None = None,
 ) -> dict[str, str]:
-    foreign = foreign_keys(vendor)
-    return environment(inherited, foreign, keep=keep, add=add or {}, command_env=command_env or {}, tmpdir=TMP)
+    return environment(
+        inherited,
+        foreign=foreign_keys(vendor),
+        homes=HOMES,
+        keep=keep,
+        add=add or {},
+        command_env=command_env or {},
+        tmpdir=TMP,
+    )
 
 
 @pytest.mark.parametrize(

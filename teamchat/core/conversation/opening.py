@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES, foreign_keys
+from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
@@ -48,8 +48,14 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
     turn = next((turn for turn in turns_of_member(db, session.id, member.name) if _left(turn, member, agent)), None)
     if turn is None or turn.vendor_session is None:
         raise _none(member, session)
-    foreign, pwd = foreign_keys(runner.vendor), {"PWD": str(member.cwd)}
-    env = environment(inherited, foreign, keep=member.env_keep, add=member.env, command_env=pwd)
+    env = environment(
+        inherited,
+        foreign=foreign_keys(runner.vendor),
+        homes=HOMES,
+        keep=member.env_keep,
+        add=member.env,
+        command_env={"PWD": str(member.cwd)},
+    )
     program, *words = agent.command
     model = ("--model", member.model) if member.model else ()  # all three CLIs call it so
     argv = (need_program(member, program, env), *words, *runner.sessions.open(turn.vendor_session), *model)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES, foreign_keys
+from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
 from teamchat.core.doctor.arguments import check_arguments
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import Ask, check_version
@@ -52,8 +52,15 @@ def _post(team: Team, member: Member, inherited: Mapping[str, str]) -> _Post:
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
     tmpdir = Path(tempfile.gettempdir())
-    foreign = foreign_keys(runner.vendor)
-    env = environment(inherited, foreign, keep=member.env_keep, add=member.env, command_env={}, tmpdir=tmpdir)
+    env = environment(
+        inherited,
+        foreign=foreign_keys(runner.vendor),
+        homes=HOMES,
+        keep=member.env_keep,
+        add=member.env,
+        command_env={},
+        tmpdir=tmpdir,
+    )
     return _Post(member, agent, runner, env, find_program(agent.command[0], env))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES, foreign_keys
+from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
@@ -84,7 +84,8 @@ def plan_turn(
     command = replace(command, files={**command.files, **images})
     env = environment(
         inherited,
-        foreign_keys(runner.vendor),
+        foreign=foreign_keys(runner.vendor),
+        homes=HOMES,
         keep=member.env_keep,
         add=member_env(member),
         command_env={**command.env, "PWD": str(member.cwd)},

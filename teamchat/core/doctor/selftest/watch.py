@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES, foreign_keys
+from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
 from teamchat.core.errors import StoreError
 from teamchat.runners.base import Job, Runner, Verdict
 from teamchat.runners.environment import environment
@@ -135,7 +135,8 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
     command = watch.runner.command(job)
     env = environment(
         job.env,
-        foreign_keys(watch.runner.vendor),
+        foreign=foreign_keys(watch.runner.vendor),
+        homes=HOMES,
         keep=watch.keep,
         add=watch.add,
         command_env={**command.env, "PWD": str(job.cwd)},
