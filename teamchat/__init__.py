@@ -1,3 +1,77 @@
-"""Puts agent CLIs and people into one conversation."""
+"""Puts agent CLIs and people into one conversation.
+
+The names in `__all__` are for Python programs that run a conversation themselves (`docs/howto/python.md`). Each is
+imported when it is first used: a command pays for nothing that it does not need.
+"""
 
 from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, PLAIN_TEXT
+    from teamchat.core import errors
+    from teamchat.core.context.context_manager import ContextManager, manager_of
+    from teamchat.core.conversation.coordinator import ConversationCoordinator
+    from teamchat.core.engine.events import ResumeMode
+    from teamchat.core.files.session_lock import session_lock
+    from teamchat.core.store.database import Database
+    from teamchat.core.store.sessions import create_session
+    from teamchat.core.team.find import load
+    from teamchat.core.team.team import AgentSpec, Member, Team
+    from teamchat.runners.process.supervisor import Stopper
+
+_HOME = {
+    "AgentSpec": "core.team.team",
+    "CLAUDE": "assemblers.formats",
+    "CODEX": "assemblers.formats",
+    "ContextManager": "core.context.context_manager",
+    "ConversationCoordinator": "core.conversation.coordinator",
+    "Database": "core.store.database",
+    "GEMINI": "assemblers.formats",
+    "Member": "core.team.team",
+    "PLAIN_TEXT": "assemblers.formats",
+    "ResumeMode": "core.engine.events",
+    "Stopper": "runners.process.supervisor",
+    "Team": "core.team.team",
+    "create_session": "core.store.sessions",
+    "errors": "core.errors",
+    "load": "core.team.find",
+    "manager_of": "core.context.context_manager",
+    "session_lock": "core.files.session_lock",
+}
+"""The module of each name, below this package."""
+
+__all__ = [
+    "CLAUDE",
+    "CODEX",
+    "GEMINI",
+    "PLAIN_TEXT",
+    "AgentSpec",
+    "ContextManager",
+    "ConversationCoordinator",
+    "Database",
+    "Member",
+    "ResumeMode",
+    "Stopper",
+    "Team",
+    "create_session",
+    "errors",
+    "load",
+    "manager_of",
+    "session_lock",
+]
+
+
+if not TYPE_CHECKING:  # or type checkers take any name for one of these
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        module = import_module(f"{__name__}.{_HOME[name]}")
+        return module if name == "errors" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
