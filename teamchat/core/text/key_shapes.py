@@ -6,9 +6,9 @@ BASE64 = r"[A-Za-z0-9+/=]"
 URL_SAFE = r"[A-Za-z0-9_-]"
 SPACE = r"(?:\s|\\+[nrt])"  # also as JSON has it
 PRIVATE_KEY = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-TO_ITS_END = rf"(?:(?!-----)[\w\s+/=\\:,.()@<>-])*+-----END {PRIVATE_KEY}"
+TO_ITS_END = rf"(?:[\w\s+/=\\:,.()@<>]++|-(?!----)){{0,100000}}+-----END {PRIVATE_KEY}"  # a key has few hyphens
 SHAPES: tuple[tuple[str, str], ...] = (
-    ("sk-", rf"(?=[a-z_-]{{0,40}}[A-Z0-9]){URL_SAFE}{{16,}}"),  # Anthropic, OpenAI, OpenRouter, DeepSeek; no CSS class
+    ("sk-", rf"(?=[a-z_-]{{0,40}}+[A-Z0-9]){URL_SAFE}{{16,}}"),  # Anthropic, OpenAI, OpenRouter, DeepSeek; no CSS class
     ("AIza", rf"{URL_SAFE}{{30,}}"),  # Google, with the next two
     ("GOCSPX-", rf"{URL_SAFE}{{20,}}"),
     ("ya29.", rf"{URL_SAFE}{{30,}}"),
@@ -89,18 +89,24 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("AGE-SECRET-KEY-1", r"[0-9A-Z]{50,}"),
     # JSON web tokens: a run of letters is looked at from its beginning only
     ("ey", rf"(?<!-ey){URL_SAFE}{{10,}}+\.ey{URL_SAFE}{{10,}}+\.{URL_SAFE}{{10,}}"),
-    # with its end, else what looks like more of it
-    (
-        "-----BEGIN ",
-        rf"{PRIVATE_KEY}(?:{TO_ITS_END}|(?:{SPACE}*+{BASE64}{{20,}}+)*+(?:{SPACE}*+{BASE64}++\Z)?)",
-    ),
-    # user:password or :password in an address, but for a template's placeholders
-    ("://", r"(?P<value>(?!\$?[{(<])[^/\s:@\"'\\]*+:(?!\$?[{(<]|\$\w+@)[^/\s@\"'\\]++)(?=@)"),
 )
 """How well-known keys begin and go on. `value` is the secret where that is less than the whole.
 
-Each is found by its beginning, as plain text; what follows is bounded, or read once: the cost is linear.
+Each is found by its beginning, as plain text; what follows is bounded, or read once: the cost is linear. What is found,
+or the beginning alone, lies in a run of at least `SHORTEST_RUN` characters of `RUN`.
 """
+RUN = r"[\w.~+/=:-]"
+SHORTEST_RUN = 15
+
+PRIVATE_KEYS = ("-----BEGIN ", PRIVATE_KEY + TO_ITS_END)
+OPEN_PRIVATE_KEYS = (  # without its end: what looks like more of it
+    "-----BEGIN ",
+    rf"{PRIVATE_KEY}(?:{SPACE}*+{BASE64}{{20,}}+)*+(?:{SPACE}*+{BASE64}++\Z)?",
+)
+ADDRESSES = (  # user:password or :password in an address, but for a template's placeholders
+    "://",
+    r"(?P<value>(?!\$?[{(<])[^/\s:@\"'\\]*+:(?!\$?[{(<]|\$\w+@)[^/\s@\"'\\]++)(?=@)",
+)
 
 _END = rf"(?!{URL_SAFE})"
 INSIDE: tuple[tuple[str, str], ...] = (

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 
-from teamchat.core.text.key_shapes import INSIDE, SHAPES
+from teamchat.core.text.key_shapes import ADDRESSES, INSIDE, OPEN_PRIVATE_KEYS, PRIVATE_KEYS, RUN, SHAPES, SHORTEST_RUN
 from teamchat.runners.environment import SECRET_NAME
 
 SHORTEST = 6  # characters; a shorter value ("1", "true") is no secret and stands everywhere
@@ -30,21 +30,56 @@ def _word(start: str, rest: str) -> re.Pattern[str]:
 
 
 _compiled = cache(re.compile)
-_NOT_LINE_ENDS = re.compile(r"(\\+[nr])|[^\r\n]")
+_RUN = re.compile(rf"{RUN}{{{SHORTEST_RUN},}}+")
+_NOT_LINE_ENDS = re.compile(r"(\\++[nr])|[^\r\n\\]++|\\++")
+_PIECE = 64 * 1024  # characters that one call looks at: meanwhile Ctrl-C waits
+_LONGEST = 16 * 1024  # characters of a key
+_BREAK = re.compile(r"\s(?:(?<! )|(?<=\w )(?=\w))")  # no key but a private one goes on behind it
+_STARS = re.compile(r"\**+")
 
 
 def redact_shapes(text: str) -> tuple[str, int]:
     """`text` with every well-known key replaced by as many `*`, and how many there were."""
+    # private keys alone have many lines, in which there may be what looks like another key
+    text, whole = _without(PRIVATE_KEYS, text, text)
+    pieces = [_redacted(piece) for piece in _pieces(text)]
+    text = "".join([piece for piece, _ in pieces])
+    text, begun = _without(OPEN_PRIVATE_KEYS, text, text)
+    return text, whole + sum(found for _, found in pieces) + begun
+
+
+def _pieces(text: str) -> Iterator[str]:
+    begin = 0
+    while begin < len(text):
+        found = _BREAK.search(text, begin + _PIECE, begin + 2 * _PIECE)
+        end = found.end() if found else _behind_key(text, begin + 2 * _PIECE)
+        yield text[begin:end]
+        begin = end
+
+
+def _behind_key(text: str, at: int) -> int:
+    """`at`, or where the key ends that lies across it."""
+    begin = max(at - _LONGEST, 0)
+    found = _STARS.match(_redacted(text[begin : at + _LONGEST])[0], at - begin)
+    return begin + found.end() if found else at
+
+
+def _redacted(piece: str) -> tuple[str, int]:
     count = 0
-    for start, rest in SHAPES:
-        if start in text:
-            text, found = _word(start, rest).subn(_stars, text)
-            count += found
+    runs = "\n".join(_RUN.findall(piece))  # prose has few: to look for a hundred beginnings in them costs little
+    for shape, within in (*((shape, runs) for shape in SHAPES), (ADDRESSES, piece if "@" in piece else "")):
+        piece, found = _without(shape, piece, within)
+        count += found
     for held, whole in INSIDE:
-        if _compiled(held).search(text):
-            text, found = _compiled(whole).subn(_stars, text)
+        if _compiled(held).search(runs):
+            piece, found = _compiled(whole).subn(_stars, piece)
             count += found
-    return text, count
+    return piece, count
+
+
+def _without(shape: tuple[str, str], text: str, within: str) -> tuple[str, int]:
+    """`text` without the keys of that shape, where `within` has the beginning of one."""
+    return _word(*shape).subn(_stars, text) if shape[0] in within else (text, 0)
 
 
 class Redactor:
@@ -75,5 +110,5 @@ def _stars(found: re.Match[str]) -> str:
         before, _, after = whole.rpartition(found["value"])
         return before + "*" * len(found["value"]) + after
     if whole.startswith("-----BEGIN "):  # in JSON its line ends are escaped, and stay too
-        return _NOT_LINE_ENDS.sub(lambda part: part[1] or "*", whole)
+        return _NOT_LINE_ENDS.sub(lambda part: part[1] or "*" * len(part[0]), whole)
     return "*" * len(whole) if whole.isprintable() else re.sub(r"[^\r\n]", "*", whole)

@@ -2,16 +2,24 @@ from __future__ import annotations
 
 import json
 import re
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.text.key_shapes import SHAPES
+from teamchat.core.text import redact
+from teamchat.core.text.key_shapes import ADDRESSES, OPEN_PRIVATE_KEYS, PRIVATE_KEYS, SHAPES
 from teamchat.core.text.redact import Redactor, redact_shapes
 from tests.core.routing.marker_texts import grows_linearly
 
-UNBOUNDED = tuple({rest: start for start, rest in SHAPES if re.search(r",\}|[*+]", rest)}.values())
+UNBOUNDED = tuple(
+    {
+        rest: start
+        for start, rest in (*SHAPES, PRIVATE_KEYS, OPEN_PRIVATE_KEYS, ADDRESSES)
+        if re.search(r",\}|[*+]", rest)
+    }.values()
+)
 """The beginning of one key of each form that has no greatest length."""
 KEYS = (
     "sk-ant-api03-" + "a1B2" * 10,
@@ -101,6 +109,48 @@ def test_of_a_private_key_only_the_line_ends_stay(line_end: str, end: str) -> No
     assert count == 1
     assert set(clean) <= set("*" + line_end)
     assert clean.count(line_end) == 3 + bool(end)
+
+
+def test_a_private_key_that_holds_what_looks_like_another_key_is_taken_out_whole() -> None:
+    body = "-----BEGIN RSA PRIVATE KEY-----\n+AKIAABCDEFGH12345678/+\n-----END RSA PRIVATE KEY-----"
+    assert redact_shapes(body) == (re.sub(r"[^\n]", "*", body), 1)
+
+
+PARTS = (
+    *(key for key in KEYS if "\n" not in key),
+    "aws_secret_access_key",
+    *(" ", " = ", "=", "\n", "\t", "\r", "word", ".", ":", "@", '"', "\\n", "é", "://", "a:b@c"),
+    "aB/+" * 10,
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+)
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=12).map(" \n".join), st.integers(1, 20))
+def test_a_long_text_in_pieces_loses_the_same_keys_as_the_whole(text: str, size: int) -> None:
+    whole = redact_shapes(text)
+    with patch.object(redact, "_PIECE", size):
+        assert redact_shapes(text) == whole
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("size", range(3, 12))
+def test_a_text_without_spaces_is_cut_behind_a_key(key: str, size: int) -> None:
+    text = f'{"+" * 5}"{key}"{"+" * 5}"{key}"'
+    with patch.object(redact, "_PIECE", size):
+        assert redact_shapes(text) == (text.replace(key, re.sub(r"[^\n]", "*", key)), 2)
+
+
+def test_behind_an_open_private_key_another_key_is_taken_out_whole() -> None:
+    text = f"-----BEGIN PRIVATE KEY-----\n{'MIIE' * 16}\neyJhbGciOiJIUzI1NiJ9.{'eyJzdWIiOiIxMjM0.c2lnbmF0dXJlLXBhcnQ'}"
+    assert redact_shapes(text) == (re.sub(r"[^\n]", "*", text), 2)
+
+
+@pytest.mark.parametrize("piece", ["\\", "x", "- ", "a\\n", "QUJD"])
+def test_a_private_key_is_taken_out_in_time_in_proportion_to_it(piece: str) -> None:
+    def taken_out(body: str) -> None:
+        redact_shapes(f"-----BEGIN PRIVATE KEY-----{body}-----END PRIVATE KEY-----")
+
+    assert grows_linearly(taken_out, piece)
 
 
 def test_of_a_private_key_that_is_only_spoken_of_the_rest_stays() -> None:
