@@ -44,7 +44,7 @@ def test_cut_sends_it_without_its_middle_and_says_what_went(world: Path, how: li
     (prompt,) = made.prompts("max")
     assert len(prompt.encode()) <= 100_000
     told = re.search(
-        r"max is told kailai's message msg-1 without ([\d,]+) bytes of its middle \(max_bytes\)", ran.err + ran.out
+        r"max gets kailai's message msg-1 without ([\d,]+) bytes of its middle \(max_bytes\)", ran.err + ran.out
     )
     assert told
     marker = re.search("…\\d+ tokens truncated…", prompt)
@@ -61,8 +61,8 @@ def test_the_message_of_an_agent_and_the_request_that_are_cut_are_told(world: Pa
     ran = run_here("send", "--quiet", "--to", "max", "r" * 3500)
     assert (ran.code, ran.out) == (0, "Fine.\n")
     assert re.fullmatch(
-        r"· sarah is told max's message msg-2 without [\d,]+ bytes of its middle \(max_bytes\)\n"
-        r"· sarah is told nothing of kailai's message msg-1: its 3,500 bytes are left out \(max_bytes\)\n",
+        r"· sarah gets max's message msg-2 without [\d,]+ bytes of its middle \(max_bytes\)\n"
+        r"· sarah gets nothing of kailai's message msg-1: its 3,500 bytes are left out \(max_bytes\)\n",
         ran.err,
     )
 
@@ -75,8 +75,8 @@ def test_a_short_reply_stays_whole_beside_a_long_request(world: Path) -> None:
     assert "All is well." in prompt[prompt.rindex("line 29999") :]
     assert prompt.count("tokens truncated…") == 1
     assert re.fullmatch(
-        r"· max is told kailai's message msg-1 without [\d,]+ bytes of its middle \(max_bytes\)\n"
-        r"· sarah is told kailai's message msg-1 without [\d,]+ bytes of its middle \(max_bytes\)\n",
+        r"· max gets kailai's message msg-1 without [\d,]+ bytes of its middle \(max_bytes\)\n"
+        r"· sarah gets kailai's message msg-1 without [\d,]+ bytes of its middle \(max_bytes\)\n",
         ran.err,
     )
 
@@ -86,7 +86,7 @@ def test_a_later_members_prompt_that_cuts_the_request_says_so(world: Path) -> No
     said = {"max": ["Look. [NEXT: sarah]"], "sarah": ["Fine."]}
     made = crew(world, said, team={"max_bytes": 5500, "context_window": 0}, members=wide)
     ran = run_here("send", "--quiet", "--to", "max", "r" * 3500)
-    told = r"· sarah is told kailai's message msg-1 without [\d,]+ bytes of its middle \(max_bytes\)\n"
+    told = r"· sarah gets kailai's message msg-1 without [\d,]+ bytes of its middle \(max_bytes\)\n"
     assert (ran.code, bool(re.fullmatch(told, ran.err))) == (0, True), ran.err
     assert "tokens truncated…" in made.prompts("sarah")[0]
 

@@ -98,7 +98,7 @@ def test_the_one_that_would_answer_while_a_vendor_cools_down_is_shown(world: Pat
     assert run_here("send", "--quiet", "Hi").out == "Me.\n"
     out = run_here("send", "--dry-run", "--to", "max", "Hi").out
     assert "speaking: max\n" in out
-    assert "\n\nmax's vendor cools down after a rate limit; sarah answers in its place\nsarah would run: " in out
+    assert "\n\nmax's vendor cools down after a rate limit; sarah answers as its fallback\nsarah would run: " in out
 
 
 def test_the_share_of_the_budget_is_in_the_command(world: Path) -> None:

@@ -232,7 +232,7 @@ def test_a_member_that_is_not_installed_replays_as_one(world: Path) -> None:
     ran = replay("--verify")
     assert ran.code == 0, ran.err
     why = "is not installed; install it, or change its command in the team file"
-    assert f"max's program 'no-such-program' {why}; sarah answers in its place" in ran.err
+    assert f"max's program 'no-such-program' {why}; sarah answers as its fallback" in ran.err
 
 
 def test_a_program_that_can_not_be_started_replays_as_one(world: Path) -> None:

@@ -1,7 +1,7 @@
-"""Getting an answer for a route: the member's turn, its retries, and those who answer in its place.
+"""Getting an answer for a route: the member's turn, its retries, and its fallbacks.
 
-Every turn that is run is stored with a receipt of its own. The last one is handed back open, so that the coordinator
-ends it together with the reply and the queue.
+Every turn that runs is stored with its own receipt. The last one is returned open, so that the coordinator ends it in
+one transaction with the reply and the queue.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from teamchat.core.turn.run import Run
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, Usage
 
 RETRYABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)
-REPLACEABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.LOGIN, FailureKind.MISSING)
-# with somebody to answer in its place, a CLI that asks again by itself is waited for only so often
+FALLBACK_ON = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.LOGIN, FailureKind.MISSING)
+# with a fallback, a CLI may retry by itself only this often before it is ended
 PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 3}
 BACKOFF_S = 2.0
 LONGEST_BACKOFF_S = 60.0
@@ -62,9 +62,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The last turn of a route, which is still open. `member` may be another than the route's target.
+    """The last turn of a route, which is still open. `member` may be a fallback of the route's target.
 
-    `scratch` is to be removed when the turn is closed.
+    `scratch` is removed when the turn is stored.
     """
 
     route: Route
@@ -76,7 +76,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Why nothing was run: known before anything was started, or interrupted by then."""
+    """Why no turn ran: an error known before the start, or an interruption by then."""
 
     route: Route
     error: TeamchatError
@@ -98,11 +98,11 @@ class Attempts:
         if member is not target:
             self.run.emit(Warned(passed_over(target, member), route.number))
         while True:
-            result = await self._tries(route, member, replaceable=not all(map(self._cools, others)))
+            result = await self._tries(route, member, has_fallback=not all(map(self._cools, others)))
             kind = _kind(result)
             if kind is FailureKind.RATE_LIMIT and self.run.cooldowns:
                 self.run.cooldowns.start(self._vendor(member))
-            if kind not in REPLACEABLE or _interrupted(result) or not others:
+            if kind not in FALLBACK_ON or _interrupted(result) or not others:
                 return result
             if isinstance(result, Answer):
                 self._end_failed(result)
@@ -110,33 +110,33 @@ class Attempts:
                 return _no_more(result, paused)
             route = result.route
             member, *others = sorted(others, key=self._cools)
-            self.run.emit(Warned(f"{_reason(result)}; {_instead(member, target)}", route.number))
+            self.run.emit(Warned(f"{_reason(result)}; {_fallback(member, target)}", route.number))
 
     def order(self, target: Member) -> list[Member]:
-        """The target and those who answer in its place, as they are asked: those whose vendor cools down last."""
+        """The target and its fallbacks in the order of asking: those whose vendor cools down come last."""
         return sorted([target, *map(self.run.team.member, target.fallback)], key=self._cools)
 
     def _cools(self, member: Member) -> bool:
-        """Whether the member's vendor asked to be left alone; then it is asked when all others could not answer."""
+        """True while the member's vendor cools down after a rate limit."""
         return bool(self.run.cooldowns and self.run.cooldowns.left(self._vendor(member)))
 
     def _vendor(self, member: Member) -> str:
         return self.run.team.agent_of(member).name
 
-    async def _tries(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
-        """The member's turn, again as often as `retries` says after what may pass by itself.
+    async def _tries(self, route: Route, member: Member, *, has_fallback: bool) -> Answer | NoAnswer:
+        """Run the member's turn, and run it again up to `retries` times after a failure that may pass by itself.
 
-        Once more, too, in a process of its own, where one that was to stay did not say how the turn went.
+        A kept process that ended without reporting the turn costs no retry: the turn runs again in its own process.
         """
         tries = 0
         while True:
-            result = await self._turn(route, member, replaceable=replaceable)
-            if isinstance(result, Answer) and _lost(result):
+            result = await self._turn(route, member, has_fallback=has_fallback)
+            if isinstance(result, Answer) and _session_gone(result):
                 self._end_failed(result)
-                route = result.route  # after a turn that failed the next one is a fresh one
-                self.run.emit(Warned(f"{_reason(result)}; begins a fresh one with the full context", route.number))
+                route = result.route  # a turn after a failed one begins a fresh vendor session
+                self.run.emit(Warned(f"{_reason(result)}; begins a fresh session with the full context", route.number))
                 continue
-            again = isinstance(result, Answer) and _untold(result)
+            again = isinstance(result, Answer) and _unreported(result)
             if not again and (_kind(result) not in RETRYABLE or tries >= member.retries or _interrupted(result)):
                 return result
             assert isinstance(result, Answer)
@@ -146,7 +146,7 @@ class Attempts:
             route = result.route
             if again:
                 self.run.live.give_up(member)
-                self.run.emit(Warned(f"{_reason(result)}; goes on with a process for each turn", route.number))
+                self.run.emit(Warned(f"{_reason(result)}; each further turn gets its own process", route.number))
                 continue
             pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
             self.run.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s", route.number))
@@ -162,7 +162,7 @@ class Attempts:
             route,
             run.manager,
             run.host,
-            member=run.live.kept(member),
+            member=run.live.effective(member),
             past=past_of(run.db, run.session, member),
             collector=run.collector,
             scratch=scratch,
@@ -170,7 +170,7 @@ class Attempts:
             images=partial(images_of, run.db, run.session),
         )
 
-    async def _turn(self, route: Route, member: Member, *, replaceable: bool) -> Answer | NoAnswer:
+    async def _turn(self, route: Route, member: Member, *, has_fallback: bool) -> Answer | NoAnswer:
         run = self.run
         interrupted = Interrupted(f"{member.name} was interrupted before its turn began")
         if run.stopped(member.name):
@@ -182,14 +182,14 @@ class Attempts:
             run.host.check(planned)
             planned, stays = await run.live.take(planned)
             await wait_to_start(planned, run.host, run.stopper)
-            if run.stopper.asked:  # the prompt of a long conversation takes its time
+            if run.stopper.asked:  # making the prompt of a long conversation takes a while
                 return NoAnswer(route, interrupted)
             turn = self._begin(route, planned, folder)
 
             def tell(event: AgentEvent) -> None:
                 run.emit(AgentSpoke(member.name, turn.number, event))
 
-            patience = PATIENCE if replaceable else {}
+            patience = PATIENCE if has_fallback else {}
             finished = await execute(planned, turn.folder, run.host.launcher, run.stopper, tell, patience, stays)
             finished = run.live.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
@@ -216,20 +216,20 @@ class Attempts:
         return turn
 
     def _end_failed(self, answer: Answer) -> None:
-        """A turn that failed and is followed by another for the same route."""
-        left = trace_of(answer.finished)
+        """Store a failed turn that another turn for the same route follows."""
+        trace = trace_of(answer.finished)
 
         def write() -> None:
             with self.run.transaction():
-                self.end(answer, left)
+                self.end(answer, trace)
 
         self.store_end(answer, write)
         self.tell_end(answer)
 
     def store_end(self, answer: Answer, write: Callable[[], T]) -> T:
-        """Store the end of a turn by `write`. What the store cannot take is kept beside it. Raises `StoreError`.
+        """Store the end of a turn with `write`. An end that cannot be stored is kept beside the store.
 
-        On a full disk the turn's own output goes first, and it is tried once more.
+        On a full disk the turn's own output is freed, and `write` is tried once more. Raises `StoreError`.
         """
         folder = answer.turn.folder
         try:
@@ -237,9 +237,7 @@ class Attempts:
         except StoreGone as error:
             self.run.tally.text = answer.finished.text
             self.run.emit(Warned(f"what {answer.member.name} said is not stored: {error}\n{answer.finished.text}"))
-            self.run.remove(
-                answer.scratch, answer.turn.folder
-            )  # no store is left that reminds the next command of them
+            self.run.remove(answer.scratch, answer.turn.folder)  # no later command can find them without a store
             raise
         except StoreError as error:
             if not keep_end(folder, answer.finished):
@@ -248,17 +246,21 @@ class Attempts:
                 free_output(folder)
                 with contextlib.suppress(StoreError):
                     return write()
-            said = f"how turn {answer.turn.number} ({answer.member.name}) ended is kept, and the next command stores it"
-            raise StoreError(f"{error}; {said}", error.hint) from error
+            kept = (
+                f"the end of turn {answer.turn.number} ({answer.member.name}) is kept, and the next command stores it"
+            )
+            raise StoreError(f"{error}; {kept}", error.hint) from error
 
-    def end(self, answer: Answer, left: Trace, *, reply: str | None = None, kept: bool = False) -> None:
-        """Complete the turn of an answer, in the caller's transaction; `kept` for a group that is not over."""
+    def end(self, answer: Answer, trace: Trace, *, reply: str | None = None, kept: bool = False) -> None:
+        """End the turn of an answer, in the caller's transaction. `kept`: the turn keeps its reply for the group."""
         outcome = answer.finished.outcome
-        end_turn(self.run.db, answer.turn, turn_status(outcome.failure, kept=kept), replace(outcome, reply=reply), left)
+        end_turn(
+            self.run.db, answer.turn, turn_status(outcome.failure, kept=kept), replace(outcome, reply=reply), trace
+        )
         self.run.decide(spent(self.run.host.now(), outcome.usage))
 
     def tell_end(self, answer: Answer, reply: str | None = None) -> None:
-        """Say that the turn is over, and remove its folders."""
+        """Tell that the turn is over, and remove its folders."""
         outcome = replace(answer.finished.outcome, reply=reply)
         self.run.tally.add(answer.turn, outcome)
         self.run.emit(TurnFinished(answer.turn, outcome, answer.finished.text if outcome.failure else ""))
@@ -268,39 +270,39 @@ class Attempts:
 
 
 def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) -> Iterator[str]:
-    """What a turn is not told of the message that it answers, and of the one that it serves; a command that is text."""
+    """What the prompt of a turn lacks of its messages and images, and why a custom command stays text."""
     trimmed = turn.setup.trimmed
     if prompt.slash and prompt.slash.refused:
         yield f"{turn.member} gets it as text: {turn.setup.slash}"
     if prompt.unseen:
-        yield f"{turn.member}'s CLI takes no images: it is told the name of {', '.join(prompt.unseen)} alone"
+        yield f"{turn.member}'s CLI takes no images: it gets only the name of {', '.join(prompt.unseen)}"
     for message, gone in ((prompt.answers, trimmed.message_bytes), (request, trimmed.request_bytes)):
         if gone:
             whose = f"{message.speaker.role_name}'s message {message.id}"
             if gone < byte_length(text_of(message).strip()):
-                yield f"{turn.member} is told {whose} without {gone:,} bytes of its middle (max_bytes)"
+                yield f"{turn.member} gets {whose} without {gone:,} bytes of its middle (max_bytes)"
             else:
-                yield f"{turn.member} is told nothing of {whose}: its {gone:,} bytes are left out (max_bytes)"
+                yield f"{turn.member} gets nothing of {whose}: its {gone:,} bytes are left out (max_bytes)"
 
 
-def new_turn(session: int, route: int | None, prepared: ReadyTurn, folder: Path) -> NewTurn:
-    """The row of a turn that starts now; `route` is None for one aside from the conversation."""
+def new_turn(session: int, route: int | None, planned: ReadyTurn, folder: Path) -> NewTurn:
+    """The row of a turn that starts now. `route` is None for a side turn."""
     return NewTurn(
         session=session,
         route=route,
-        member=prepared.member.name,
-        agent=prepared.agent.name,
-        like=prepared.agent.like,
-        system_text=pack(system.encode()) if (system := prepared.prompt.system_text) else None,
-        prompt=pack(prepared.prompt.prepared.stdin),
-        shown_through=prepared.prompt.answers.id,
-        setup=prepared.setup,
+        member=planned.member.name,
+        agent=planned.agent.name,
+        like=planned.agent.like,
+        system_text=pack(system.encode()) if (system := planned.prompt.system_text) else None,
+        prompt=pack(planned.prompt.prepared.stdin),
+        shown_through=planned.prompt.answers.id,
+        setup=planned.setup,
         folder=folder,
     )
 
 
 def trace_of(finished: FinishedTurn, *, with_text: bool = False) -> Trace:
-    """What a turn leaves; the text of one that failed, and `with_text` any."""
+    """What the store keeps of a turn: its events, and its text when it failed or `with_text` is set."""
     text = finished.text if with_text or finished.outcome.failure else ""
     return trace(text, finished.vendor_session, finished.events)
 
@@ -324,32 +326,32 @@ def _kind(result: Answer | NoAnswer) -> FailureKind | None:
 
 
 def passed_over(target: Member, member: Member) -> str:
-    """Why the target is not asked first."""
-    return f"{target.name}'s vendor cools down after a rate limit; {_instead(member, target)}"
+    """Why a fallback is asked before the target."""
+    return f"{target.name}'s vendor cools down after a rate limit; {_fallback(member, target)}"
 
 
 def _no_more(result: Answer | NoAnswer, paused: Paused) -> NoAnswer:
-    """The failure of a turn that a guard lets nobody try again."""
+    """The failure of a turn that a guard does not let run again."""
     error = BudgetUsedUp if CODES[paused.kind] is ExitCode.BUDGET else GuardReached
     return NoAnswer(result.route, error(f"{_reason(result)}, and {paused.reason}"))
 
 
-def _instead(member: Member, target: Member) -> str:
-    return f"{member.name} {'is asked all the same' if member is target else 'answers in its place'}"
+def _fallback(member: Member, target: Member) -> str:
+    return f"{member.name} {'is asked anyway' if member is target else 'answers as its fallback'}"
 
 
-def _lost(answer: Answer) -> bool:
-    """Whether the turn was to go on with a vendor session that is not there."""
+def _session_gone(answer: Answer) -> bool:
+    """True when the vendor session that the turn resumes is gone."""
     return _kind(answer) is FailureKind.GONE and answer.turn.setup.resumes is not None
 
 
-def _untold(answer: Answer) -> bool:
-    """Whether a process that was to stay has ended without a word on how the turn went."""
-    return answer.finished.untold and _kind(answer) is FailureKind.AGENT
+def _unreported(answer: Answer) -> bool:
+    """True when a kept process ended without reporting the end of the turn."""
+    return answer.finished.unreported and _kind(answer) is FailureKind.AGENT
 
 
 def _interrupted(result: Answer | NoAnswer) -> bool:
-    """Whether a person has ended the turn: it is neither tried again nor replaced."""
+    """True when a person ended the turn: it gets neither a retry nor a fallback."""
     return isinstance(result, Answer) and result.finished.interrupted
 
 

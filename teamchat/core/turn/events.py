@@ -1,4 +1,4 @@
-"""What a conversation tells its listener while it runs. `core` prints nothing: the command line renders these."""
+"""The events that a running conversation tells its listener. `core` prints nothing: the command line shows them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RouteDropped:
 
 @dataclass(frozen=True, slots=True)
 class RouteRefused:
-    """Not queued: there are as many waiting as may wait."""
+    """A call that is not queued: the queue is full."""
 
     route: Route
     limit: int
@@ -41,7 +41,7 @@ class RouteRefused:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """A turn begins; one without a route is aside from the conversation."""
+    """A turn begins. A side turn has no route."""
 
     turn: Turn
     route: Route | None
@@ -49,7 +49,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpoke:
-    """An event of the agent that speaks right now."""
+    """An event of an agent whose turn runs."""
 
     member: str
     turn: int
@@ -58,7 +58,7 @@ class AgentSpoke:
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """The reply of a turn was stored as a message; those of a group come together, after all its turns."""
+    """The reply of a turn is stored as a message. The replies of a group come together, after all its turns."""
 
     turn: Turn
     message: ConversationMessage
@@ -66,7 +66,7 @@ class Replied:
 
 @dataclass(frozen=True, slots=True)
 class SummaryStored:
-    """A turn has summed up the conversation: what its summary covers is not quoted any more."""
+    """A turn has summarised the conversation. Later prompts no longer quote what the summary covers."""
 
     turn: Turn
     summary: Summary
@@ -74,7 +74,7 @@ class SummaryStored:
 
 @dataclass(frozen=True, slots=True)
 class LessonsFound:
-    """A turn has found lessons in the conversation, new ones; `kept` are those that are stored already: all or none."""
+    """A turn has found new lessons in the conversation. `kept` holds those that are stored: all or none."""
 
     turn: Turn
     found: tuple[str, ...]
@@ -83,7 +83,7 @@ class LessonsFound:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """A turn is over; `partial` is what there was of a reply when it failed."""
+    """A turn is over. `partial` is the partial reply of a failed turn."""
 
     turn: Turn
     outcome: Outcome
@@ -92,14 +92,14 @@ class TurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class TodoChanged:
-    """A message added something to the todo list, or closed it."""
+    """A message added a todo, or closed one."""
 
     change: Change
 
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """Something a person should know that stops nothing; `route` is whose turn it is about, if it is of one."""
+    """Something that a person should know and that stops nothing. `route` names the turn that it is about, if any."""
 
     text: str
     route: int | None = None
@@ -123,9 +123,9 @@ ConversationEvent = (
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """How a run of the conversation ended, and what goes on from here.
+    """How a run of the conversation ended, and how it can continue.
 
-    `text` is the last reply of this run, markers included; `held` are the routes that wait for `resume`.
+    `text` is the last reply of this run, markers included. `held` holds the routes that wait for `resume`.
     """
 
     code: ExitCode

@@ -47,30 +47,30 @@ LITTLE = 64 * 1024  # bytes; with less room on the disk an output may be cut sho
 
 @dataclass(frozen=True, slots=True)
 class FinishedTurn:
-    """What a turn came to: `text` is the reply, or the partial text when `outcome.failure` says why there is none.
+    """The end of a turn. `text` is the reply, or the partial text when `outcome.failure` says why there is no reply.
 
-    `interrupted`: a person has ended it, whatever came of it. `untold`: its process, which was to stay, ended and told
-    no end of the turn.
+    `interrupted`: a person ended it, with or without a reply. `unreported`: its process was to be kept for further
+    turns, and ended without reporting the end of this one.
     """
 
     outcome: Outcome
     text: str
     interrupted: bool = False
-    untold: bool = False
+    unreported: bool = False
     vendor_session: str | None = None
     events: tuple[TimedEvent, ...] = ()
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """What the agent asked its user, and got no answer to."""
+        """What the agent asked its user. Nobody answered."""
         return tuple(timed.event.text for timed in self.events if isinstance(timed.event, Question))
 
     def with_questions(self) -> FinishedTurn:
-        """The turn whose reply has what the agent asked its user, too, where it does not say so itself."""
+        """The turn with the agent's questions to its user appended to a reply that does not contain them."""
         if self.outcome.failure:
             return self
-        untold = (question for question in self.questions if question not in self.text)
-        return replace(self, text="\n\n".join(filter(None, (self.text.strip(), *untold)))) if self.questions else self
+        missing = (question for question in self.questions if question not in self.text)
+        return replace(self, text="\n\n".join(filter(None, (self.text.strip(), *missing)))) if self.questions else self
 
 
 async def execute(
@@ -84,8 +84,8 @@ async def execute(
 ) -> FinishedTurn:
     """Start the member's program, follow it to its end and judge it. `folder` gets its stdout and stderr.
 
-    With `stays` it is the process of earlier and later turns, too. `patience` is how many retries of its own, by their
-    kind, the CLI may report before it is ended.
+    With `stays`, the process also runs earlier and later turns. `patience` is how many retries of each kind the CLI
+    may report before it is ended.
     """
     collector = _Collector(emit)
     member = turn.member
@@ -115,19 +115,19 @@ async def execute(
         words = str(error) if isinstance(error, SpawnFailed) else in_words(error)
         failure = Failure(NOT_STARTED.get(type(error), FailureKind.MISSING), f"could not be started: {words}")
         outcome = Outcome(exit_code=None, seconds=0.0, failure=failure)
-        return FinishedTurn(outcome, "", untold=isinstance(error, HasEnded))
+        return FinishedTurn(outcome, "", unreported=isinstance(error, HasEnded))
     resumes, before = turn.setup.resumes, _used_before(turn)
     end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
     version = (installed if end.version is None else end.version) or None
     refused = with_source(end.failure, login if end.login is None else end.login)
     outcome = _outcome(turn, end, collector, before, _judged(refused, folder), version)
-    untold = stays is not None and end.untold
-    return FinishedTurn(outcome, end.text, end.interrupted, untold, end.vendor_session, tuple(collector.events))
+    unreported = stays is not None and end.untold
+    return FinishedTurn(outcome, end.text, end.interrupted, unreported, end.vendor_session, tuple(collector.events))
 
 
 @dataclass(slots=True)
 class _Collector:
-    """Keeps the events of a turn with their times, and what the receipt counts of them."""
+    """Keeps the events of a turn with their times, and counts them for the receipt."""
 
     emit: Callable[[AgentEvent], None]
     started: float = field(default_factory=time.monotonic)
@@ -145,7 +145,7 @@ class _Collector:
         )
 
     def failed(self) -> int:
-        """How many tool calls failed, each counted once."""
+        """The number of tool calls that failed."""
         results = (timed.event for timed in self.events if isinstance(timed.event, ToolResult))
         return len({result.id for result in results if result.failed})
 
@@ -154,7 +154,7 @@ class _Collector:
 
 
 def _used_before(turn: ReadyTurn) -> Usage | None:
-    """What the turn's session had used: by its turns or, where a person went on with it by hand, as its CLI tells."""
+    """The usage of the vendor session before this turn: of its turns or, after a person used it, as its CLI reports."""
     continued, sessions = turn.prompt.vendor_session, turn.runner.sessions
     if not isinstance(continued, ContinuedSession) or sessions is None:
         return None
@@ -162,7 +162,7 @@ def _used_before(turn: ReadyTurn) -> Usage | None:
 
 
 def room_in(folder: Path) -> int | None:
-    """How many bytes the user may still write there; None where that is not known."""
+    """The number of bytes that the user can still write there; None is unknown."""
     try:
         disk = os.statvfs(folder)
     except OSError:
@@ -172,8 +172,8 @@ def room_in(folder: Path) -> int | None:
 
 
 def _judged(failure: Failure | None, folder: Path) -> Failure | None:
-    """What a full disk makes of a turn's end: whoever writes there loses some of it, and few programs notice."""
-    room = room_in(folder)  # it has no folder where nothing was started, or it is played back
+    """The failure of a turn on a full disk: output written there is lost, and few programs notice."""
+    room = room_in(folder)  # a turn that did not start, or is replayed, has no folder
     if room is None or room > LITTLE:
         return failure
     reason = f"{failure.reason}; its" if failure else "may have lost some of its answer: its"
@@ -191,7 +191,7 @@ def _outcome(
 ) -> Outcome:
     notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)][:20]
     if end.left:
-        notes.append(f"ended what it left behind: {', '.join(end.left)}")
+        notes.append(f"ended processes that it left running: {', '.join(end.left)}")
     files = collected.files(end.cwd or turn.member.cwd)
     return Outcome(
         exit_code=end.exit_code,

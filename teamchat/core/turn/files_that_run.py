@@ -1,7 +1,7 @@
 """Files that make agent CLIs, editors, shells and builds run something: hooks, tasks, server commands, build rules.
 
-A member that may edit files can have the next tool run what it likes by writing one of them. So a turn that changed one
-is marked, whether the CLI told of the change or only the file system shows it, as after a shell command.
+A member that may edit files can make the next tool run anything by writing one of them. A turn that changed one is
+marked, whether its CLI reported the change or only the file system shows it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ KNOWN = (
     "GNUmakefile", "makefile", "Makefile", "justfile", ".justfile", "Taskfile.yml", "package.json", ".npmrc",
     ".cargo/config.toml", ".github/workflows/*", ".gitlab-ci.yml", "Jenkinsfile",
 )  # fmt: skip
-UNOPENED = frozenset({".env", ".npmrc"})  # which may hold a login
-MOST_READ = 1 << 18  # bytes of a file whose content is compared; a larger one counts by its size and times
+UNOPENED = frozenset({".env", ".npmrc"})  # these may hold a login
+MOST_READ = 1 << 18  # bytes; the content of a larger file is not compared, only its size and times
 MOST_LOOKED_AT = 1_000  # names, and up to one more of each pattern
 _KNOWN = re.compile("(?:^|/)(?:" + "|".join(re.escape(known).replace(r"\*", "[^/]+") for known in KNOWN) + r")\Z")
 
@@ -41,7 +41,7 @@ _Place = tuple[Path, str]
 
 
 def files_that_run(paths: Iterable[str]) -> tuple[str, ...]:
-    """Those of the paths that are such files, wherever they lie."""
+    """Those of the paths that are such files, in any folder."""
     return tuple(dict.fromkeys(path for path in paths if _KNOWN.search(os.path.normpath(path))))
 
 
@@ -56,10 +56,10 @@ def may_write(member: Member, agent: AgentSpec) -> bool:
 
 
 def watching(launcher: Launcher) -> Launcher:
-    """The same, whose processes tell at their exit which such files changed while they ran, from the folder's view.
+    """The launcher whose processes report at their exit which such files changed while they ran.
 
-    Looked at are the known names in the folder and at the root of its repository, not in folders below. Nothing is
-    where the launch says that its process cannot write.
+    It looks at the known names in the folder and at the root of its repository, not in folders below, and only if the
+    process can write. Paths are relative to the folder.
     """
 
     def launch(what: Launch) -> Running:
@@ -100,15 +100,15 @@ class _Watched:
         async with aclosing(self._process.chunks()) as chunks:
             async for chunk in chunks:
                 yield chunk
-        if self._exit is None and (ended := self._process.exit):  # others of the team go on meanwhile
+        if self._exit is None and (ended := self._process.exit):  # other members continue meanwhile
             self._exit = await asyncio.to_thread(self._compared, ended)
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What the names that were looked at held: what tells a file from another content, None where there is none.
+    """The state of each file that was looked at: a fingerprint, or None if there is no file.
 
-    `places` says by which folder and pattern each was found, `cut` which of these have names that were not looked at.
+    `places` holds the folder and pattern by which each was found, `cut` the patterns with names not looked at.
     """
 
     states: Mapping[Path, str | None]
@@ -120,7 +120,7 @@ class _Look:
 
 
 def _changed(before: _Look, after: _Look) -> Iterator[Path]:
-    """Those that differ, as far as both looks tell."""
+    """The files that differ, if both looks cover them."""
     for file, place in sorted((dict(before.places) | dict(after.places)).items()):
         told = before.tells(file, place) and (after.tells(file, place) or not os.path.lexists(file))
         if told and before.states.get(file) != after.states.get(file):
@@ -128,7 +128,7 @@ def _changed(before: _Look, after: _Look) -> Iterator[Path]:
 
 
 def _look(cwd: Path) -> _Look:
-    """Take one name of each pattern in turn, so that a full folder keeps no other from being looked at."""
+    """Take one name of each pattern in turn, so that one full folder does not use up the limit."""
     root = next((folder for folder in (cwd, *cwd.parents) if os.path.lexists(folder / ".git")), cwd)
     left = {(folder, known): _matching(folder, known) for folder in dict.fromkeys((cwd, root)) for known in KNOWN}
     places: dict[Path, _Place] = {}
@@ -146,18 +146,18 @@ def _matching(folder: Path, known: str) -> Iterator[Path]:
     if not several:
         yield folder / known
         return
-    with suppress(OSError), os.scandir(folder / parent) as entries:  # `glob` reads a whole folder first
+    with suppress(OSError), os.scandir(folder / parent) as entries:  # `glob` would read the whole folder first
         for entry in entries:
             yield from _matching(Path(entry.path), rest.removeprefix("/"))
 
 
 def _state(file: Path) -> str | None:
-    """Of a regular file or a link to one its mode, and its content or its times; None for anything else."""
+    """The mode and the content or times of a regular file, or of a link to one; None for anything else."""
     try:
         about = file.stat()
         opened = about.st_size <= MOST_READ and file.name not in UNOPENED
         content = hashlib.sha256(read_regular(file, MOST_READ)).hexdigest() if opened else _times(about)
-    except ValueError:  # it has grown
+    except ValueError:  # it has grown meanwhile
         content = _times(about)
     except OSError:
         return None

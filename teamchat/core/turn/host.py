@@ -1,4 +1,4 @@
-"""What a turn touches of the machine, and what is checked there before it starts."""
+"""The host of a turn: what the turn touches of the machine, and what is checked there before it starts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from teamchat.runners.slash import unknown
 
 
 def scratch_of(folder: Path) -> Path:
-    """The private folder of the turn whose output is in `folder`: its TMPDIR, and where its command's files are.
+    """The private folder of the turn whose output is in `folder`. It is its TMPDIR and holds its command's files.
 
-    `run` makes it, and it is removed once the turn is stored; after a crash it is found by its name. Raises
+    `execute` makes it, and it is removed once the turn is stored. After a crash it is found by its name. Raises
     `StoreError`.
     """
     try:
@@ -43,11 +43,11 @@ def scratch_of(folder: Path) -> Path:
 
 
 async def at_once(_member: str) -> None:
-    """A live turn begins when it is wanted."""
+    """A live turn begins without waiting for others."""
 
 
 def check_runnable(turn: ReadyTurn) -> None:
-    """Everything that can be known to fail before anything is started."""
+    """Raise what is known to fail before anything is started."""
     if refusal := turn.runner.refusal(turn.member.access, turn.env):
         raise NotTrusted(f"{turn.member.name} cannot have access {turn.member.access!r}: {refusal}")
     need_program(turn.member, turn.command.argv[0], turn.env)
@@ -55,7 +55,7 @@ def check_runnable(turn: ReadyTurn) -> None:
 
 
 def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:
-    """Where the member's program is. Raises `UsageError` (no such folder to run it in) and `AgentMissing`."""
+    """The path of the member's program. Raises `UsageError` (no folder to run it in) and `AgentMissing`."""
     if not member.has_folder:
         folder = f"{member.name}'s folder {member.cwd}"
         if os.path.lexists(member.cwd):
@@ -71,20 +71,23 @@ def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:
 
 
 def find_slash(_member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
-    """The custom command that a typed text begins with, or what is called like one; None where it begins with none."""
+    """The custom command that a typed text begins with, or an unknown one; None if it begins with none."""
     found = runner.slash.find(typed, job) if runner.slash else None
     return found or (unknown(typed, runner.vendor) if runner.vendor else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a turn touches of the machine; a replay puts recordings in its place.
+    """What turns touch of the machine. A replay uses a host made of a recording.
 
-    `check` raises what is known to fail before anything is started; `exists` tells whether a mention names something.
-    `scratch` says where a turn's own folder is to be. Where it is not `live`, the clocks have run and the pauses were
-    made already. `collected` may change what is gathered of files and lessons. `now` is the time in seconds, `moment`
-    the one at which a CLI of that vendor may start; `stopped` tells whether a person had stopped the recorded run
-    before a turn of that member, or of anybody, and `comes` waits for the member's place among those of its group.
+    - `check` raises what is known to fail before anything is started.
+    - `exists` tells whether a mention names a file.
+    - `scratch` names the private folder of a turn.
+    - `live` is False in a replay: its turns have no clocks and no pauses.
+    - `collected` may change the layers that are gathered of files and lessons.
+    - `now` is the time in seconds since the epoch, `moment` the time at which a CLI of that vendor may start.
+    - `stopped` is True when a person stopped the recorded run before a turn of that member, or of anybody.
+    - `comes` waits for the member's place in the recorded order of its group.
     """
 
     launcher: Launcher
@@ -105,7 +108,7 @@ REAL = Host(watching(launch), check_runnable, moment=take_moment)
 
 
 async def wait_to_start(turn: ReadyTurn, host: Host, stopper: Stopper) -> None:
-    """Wait while others start CLIs of the same vendor; what was checked before is checked again right before the start.
+    """Wait while others start CLIs of the same vendor, then check the turn once more right before its start.
 
     Raises `Interrupted` when a stop is requested meanwhile, and what the check raises.
     """

@@ -1,7 +1,7 @@
-"""The end of a turn that the store could not take: kept beside it, until the next command takes it in.
+"""The end of a turn that cannot be stored is kept beside the store, until the next command stores it.
 
-A store may be locked, full, read-only or damaged at the very moment when an agent has answered. What it said was paid
-for, and is not asked for twice.
+A store may be locked, full, read-only or damaged when an agent has just answered. The answer was paid for, and is not
+asked for twice.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ EVENTS = {kind.__name__: kind for kind in get_args(AgentEvent)}
 
 
 def keep_end(folder: Path, turn: FinishedTurn) -> bool:
-    """Write how a turn has ended into its folder; whether that was possible.
+    """Write the end of a turn into its folder. True when that was possible.
 
-    On a full disk the agent's own output makes room: all that counts of it is in `turn`.
+    On a full disk the agent's own output is freed: everything that counts of it is in `turn`.
     """
-    content = zlib.compress(_written(turn), 1)  # it has to fit where the output was
+    content = zlib.compress(_written(turn), 1)  # it must fit into the space of the output
     for make_room in (False, True):
         if make_room:
             free_output(folder)
@@ -48,14 +48,14 @@ def keep_end(folder: Path, turn: FinishedTurn) -> bool:
 
 
 def free_output(folder: Path) -> None:
-    """Give back the space of the turn's output."""
+    """Free the space of the turn's output."""
     for stream in STREAMS:
         with contextlib.suppress(OSError):
             os.close(os.open(folder / stream, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK))
 
 
 def read_end(folder: Path) -> FinishedTurn | None:
-    """How the turn of that folder has ended, if that is kept there."""
+    """The end of a turn that is kept in its folder; None if there is none, or it is damaged."""
     try:
         found = json.loads(_inflated(read_regular(folder / NAME, LARGEST)))
         events = tuple(
@@ -75,7 +75,7 @@ def read_end(folder: Path) -> FinishedTurn | None:
 
 
 def _inflated(data: bytes) -> bytes:
-    """What was compressed. Raises `ValueError` for more than any turn has: an agent can write there."""
+    """The decompressed content. Raises `ValueError` when it is larger than any turn: an agent can write there."""
     inflate = zlib.decompressobj()
     content = inflate.decompress(data, LARGEST_WRITTEN)
     if not inflate.eof:

@@ -1,4 +1,4 @@
-"""The processes of members with the memory "live": each stays for as long as its own session is gone on with."""
+"""The processes of members with the memory "live". Each is kept while further turns continue its vendor session."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ from teamchat.runners.process.live import LiveAgent
 
 
 @dataclass(slots=True)
-class _Life:
-    """A member's process, what the turn that started it was given, and what its turns have cost."""
+class _Kept:
+    """A member's process, the setup of the turn that started it, and the cost of its turns."""
 
     member: str
     agent: LiveAgent
     setup: Setup
-    speaks: bool = True  # in a turn that is not over
+    speaks: bool = True  # a turn of it runs
     session: str | None = None
     cost_usd: float = 0.0
 
 
 class LivePool:
-    """The processes between a member's first turn of a run and `close`.
+    """The processes that live from a member's first turn of a run to `close`.
 
-    A member has one, and another one for what it answers in somebody's place at the same time.
+    A member has one process, and another one while it answers as a fallback at the same time.
     """
 
     def __init__(self) -> None:
-        self._lives: list[_Life] = []
+        self._processes: list[_Kept] = []
         self._given_up: set[str] = set()
 
-    def kept(self, member: Member) -> Member:
-        """The member as its next turn runs: with the memory "resume" where no process of it can be kept running."""
+    def effective(self, member: Member) -> Member:
+        """The member as its next turn runs: with the memory "resume" when its process cannot be kept running."""
         return replace(member, memory="resume") if member.name in self._given_up else member
 
     def give_up(self, member: Member) -> None:
-        """Keep no process of the member running any more."""
+        """Stop keeping a process of the member."""
         self._given_up.add(member.name)
 
     async def take(self, turn: ReadyTurn) -> tuple[ReadyTurn, LiveAgent | None]:
-        """The process for `turn`, where it wants one that stays; the turn's receipt then names what really runs."""
+        """The kept process for `turn`, if it wants one. The turn's receipt then names what really runs."""
         rule, name = turn.command.live, turn.member.name
         if rule is None:
             return turn, None
-        while life := next((life for life in self._lives if life.member == name and not life.speaks), None):
+        while life := next((life for life in self._processes if life.member == name and not life.speaks), None):
             if life.session and life.session == turn.setup.resumes and life.agent.runs():
                 life.speaks = True
                 setup = replace(turn.setup, argv=life.setup.argv, env=life.setup.env, same_process=True)
                 return replace(turn, setup=setup), life.agent
-            self._lives.remove(life)
+            self._processes.remove(life)
             await life.agent.close()
-            life.agent.remove()  # what stays is found by the next command
-        self._lives.append(_Life(name, LiveAgent(rule), turn.setup))
-        return turn, self._lives[-1].agent
+            life.agent.remove()  # the next command finds what cannot be removed
+        self._processes.append(_Kept(name, LiveAgent(rule), turn.setup))
+        return turn, self._processes[-1].agent
 
     def give_back(self, agent: LiveAgent | None, finished: FinishedTurn) -> FinishedTurn:
-        """The turn that `agent` has had, with its own cost: Claude tells that of its whole process (2.1.197)."""
-        life, used = next((life for life in self._lives if life.agent is agent), None), finished.outcome.usage
+        """The turn with its own cost. Claude reports the cost of the whole process (2.1.197)."""
+        life, used = next((life for life in self._processes if life.agent is agent), None), finished.outcome.usage
         if life is None:
             return finished
         life.speaks, life.session = False, finished.vendor_session
@@ -71,15 +71,15 @@ class LivePool:
         return replace(finished, outcome=replace(finished.outcome, usage=replace(used, cost_usd=own)))
 
     async def close(self) -> list[str]:
-        """End them all; what of their folders could not be removed."""
-        await asyncio.gather(*(life.agent.close() for life in self._lives))
-        left = [problem for life in self._lives if (problem := life.agent.remove())]
-        self._lives.clear()
-        return left
+        """End all processes. Returns a sentence for each folder that cannot be removed."""
+        await asyncio.gather(*(life.agent.close() for life in self._processes))
+        problems = [problem for life in self._processes if (problem := life.agent.remove())]
+        self._processes.clear()
+        return problems
 
 
 def _own_cost(used: Usage, before: float) -> float | None:
-    """The turn's part of a cost that adds up; a sum that shrinks is none, and one that stands still tells nothing."""
+    """The turn's share of a growing sum. A smaller sum began anew; an unchanged one makes the share unknown."""
     assert used.cost_usd is not None
     if used.cost_usd == before:
         return None if before or used.is_nothing else 0.0

@@ -1,4 +1,4 @@
-"""Everything about a turn that is settled before its process starts."""
+"""Planning a turn: its prompt, command, environment and receipt are made before its process starts."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def plan_reply(
     budget_usd: float | None = None,
     images: ImagesOf = no_images,
 ) -> ReadyTurn:
-    """Settle everything about the turn of `route`; nothing is started and nothing written.
+    """Plan the turn of `route`. Nothing is started and nothing is written.
 
-    `member` answers in place of the route's target; `past` is what it had before, `collector` gathers its layers.
-    `budget_usd` is the most that the turn may cost; `images` has those of a message.
+    `member` is the target of the route or a fallback of it. `past` is what it had before, `collector` gathers its
+    layers, `images` reads those of a message. `budget_usd` is the most that the turn may cost.
 
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
     """
@@ -66,7 +66,7 @@ def plan_turn(
     scratch: Path = SCRATCH,
     budget_usd: float | None = None,
 ) -> ReadyTurn:
-    """The turn that gives `member` this prompt; raises what `ready` does."""
+    """Plan the turn that gives `member` this prompt. Raises what `plan_reply` does."""
     agent = team.agent_of(member)
     runner = AGENT_TYPES[agent.like].runner
     inherited = host.env
@@ -119,7 +119,7 @@ def _setup(
 ) -> Setup:
     """The part of the receipt that is known before the turn.
 
-    `changed` are the variables of its environment, `secrets` what must not be seen of its command.
+    `changed` holds the changed variables of its environment, `secrets` the parts of its command to hide.
     """
     continued = prompt.vendor_session if isinstance(prompt.vendor_session, ContinuedSession) else None
     return Setup(
@@ -156,7 +156,7 @@ def _setup(
 
 
 def _expansion(slash: Slash) -> str:
-    """What a receipt says of a command: the file that it expands to, or why it stays as typed."""
+    """How a receipt names a custom command: the file that it expands to, or why it stays as typed."""
     name = slash.typed.split()[0]
     if slash.refused:
         return ": ".join(filter(None, (f"{name} stays as typed", slash.file, slash.refused)))
@@ -164,5 +164,5 @@ def _expansion(slash: Slash) -> str:
 
 
 def why(route: Route, member: Member) -> str:
-    stands_in = "" if member.name == route.target else f"; {member.name} answers in its place"
-    return f"{route.by} asked for {route.target} in {route.parent}{stands_in}"
+    fallback = "" if member.name == route.target else f"; {member.name} answers as its fallback"
+    return f"{route.by} asked for {route.target} in {route.parent}{fallback}"

@@ -1,4 +1,4 @@
-"""What a turn is when it only has to be started."""
+"""A planned turn, and what it is for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from teamchat.runners.process.supervisor import Clocks
 
 @dataclass(frozen=True, slots=True)
 class ReadyTurn:
-    """A turn that only has to be started. `env` is the whole environment of the agent."""
+    """A planned turn. `env` is the whole environment of the agent."""
 
     member: Member
     agent: AgentSpec
@@ -30,9 +30,9 @@ class ReadyTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnReason:
-    """What a turn is for, as its receipt says it: why it runs, the message it serves, which try it is.
+    """What a turn is for, as its receipt says: why it runs, the message that it serves, the number of the attempt.
 
-    `first`: the member has had no turn in this conversation.
+    `first`: the member has had no turn in this conversation yet.
     """
 
     why: str

@@ -1,4 +1,4 @@
-"""Trust and folders, held at every turn: a member may change what another one runs, or the folder it works in."""
+"""Trust and folders are checked at every turn: a member may change what another one runs, or its folder."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from teamchat.runners.process.running import Launch, Running
 
 
 def with_trust_checks(host: Host, team: Team, store: TrustStore) -> Host:
-    """The same, where a turn starts only while the team is trusted and its member's folder is the one it was here.
+    """The host whose turns start only while the team is trusted and each member's folder is still the same one.
 
-    The check raises `NotTrusted` with what has changed. The process starts in that folder itself, not in whatever has
-    its path by then.
+    The check raises `NotTrusted` with what has changed. The process starts in the folder found now, not in another one
+    that has its path later.
     """
     folders = {member.name: Path(os.path.realpath(member.cwd)) for member in team.ai_members}
 

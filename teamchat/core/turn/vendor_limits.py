@@ -1,4 +1,4 @@
-"""What vendors ask for: to be left alone for a while, and starts of their CLIs spaced apart."""
+"""Limits of vendors: no turn while a vendor cools down after a rate limit, and starts of its CLIs spaced apart."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
 
 
 class Cooldowns:
-    """Until when a vendor cools down, by the clock `now`; a file that cannot be used costs a try, never a turn."""
+    """Remembers in a file until when vendors cool down. An unusable file costs one failed attempt, never a turn."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
 
     def left(self, vendor: str) -> float:
-        """How many seconds are left of the vendor's cool-down; 0 when there is none."""
+        """The seconds left of the vendor's cool-down; 0 when there is none."""
         return max(0.0, self._known().get(vendor, 0.0) - self._now())
 
     def start(self, vendor: str, seconds: float = COOL_S) -> None:
-        """Let the vendor cool down from now on."""
+        """Begin a cool-down of the vendor now."""
         with contextlib.suppress(OSError), locked_beside(self._file) as new:  # another process may do the same
             write_private(new, json.dumps({**self._known(), vendor: self._now() + seconds}).encode())
             new.replace(self._file)
 
     def _known(self) -> dict[str, float]:
-        """Until when each vendor cools down. What ends later than any does was written by a clock that was ahead."""
+        """The ends of all cool-downs. An end too far ahead was written by a clock that was wrong, and is ignored."""
         now = self._now()
         try:
             known = json.loads(read_regular(self._file, LARGEST)).items()
@@ -47,15 +47,15 @@ class Cooldowns:
 
 
 APART_S = 0.25
-LONGEST_S = 30.0  # that anybody waits: a later moment was taken by a clock that has been set back since
+LONGEST_S = 30.0  # the longest wait; a later moment was taken before the clock was set back
 SIZE = 20  # bytes of a moment in the file
-PATIENCE_S = 0.2  # with a process that is stopped while it takes a moment, which is done in much less
+PATIENCE_S = 0.2  # longer than taking a moment lasts, unless the process that holds the lock is stopped
 
 
 def take_moment(vendor: str) -> float:
     """Take the vendor's next free moment to start, in seconds since 1970: now, unless others have just started.
 
-    It is not waited for. Where the file cannot be used it is always now, which stops no turn.
+    The caller waits for it. With an unusable file it is always now.
     """
     gap = APART_S * random.uniform(1.0, 1.5)  # noqa: S311 (no secret)
     now = time.time()
@@ -77,7 +77,7 @@ def take_moment(vendor: str) -> float:
 
 
 def _lock(file: int) -> None:
-    """Raises `BlockingIOError` where another process holds it for longer than it needs."""
+    """Raises `BlockingIOError` when another process holds the lock for too long."""
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -93,5 +93,5 @@ def _lock(file: int) -> None:
 def _moment(written: bytes) -> float:
     try:
         return float(written)
-    except ValueError:  # there was none yet
+    except ValueError:  # the file is new
         return 0.0

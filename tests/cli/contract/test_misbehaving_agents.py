@@ -132,14 +132,14 @@ def test_it_ignores_every_polite_signal(scene: Scene, voice: Voice) -> None:
 @pytest.mark.parametrize("child", ["child", "daemon", "tool"])
 def test_it_leaves_a_child_behind(scene: Scene, voice: Voice, child: str) -> None:
     ran = scene.send(voice, child, "+", *raw(voice.whole()))
-    scene.assert_answered(ran, ANSWER, note="ended what it left behind: s")
+    scene.assert_answered(ran, ANSWER, note="ended processes that it left running: s")
 
 
 @eventful
 @pytest.mark.parametrize("child", ["grandchild", "chatterer"])
 def test_it_leaves_a_child_behind_that_holds_its_output(scene: Scene, voice: Voice, child: str) -> None:
     ran = scene.send(voice, child, "+", *raw(voice.whole()))
-    scene.assert_answered(ran, ANSWER, note="ended what it left behind: s")
+    scene.assert_answered(ran, ANSWER, note="ended processes that it left running: s")
 
 
 @pytest.mark.parametrize("then", [("hang",), ("exit-with", "3")], ids=lambda then: then[0])

@@ -490,7 +490,7 @@ def test_a_turn_whose_end_cannot_be_stored_is_stored_by_the_next_command(
     stage.says = {"max": ["Hello [NEXT: carol]"]}
     end = stage.send("Hi", to="max,sarah")
     assert ended
-    kept = "the disk is full; how turn 1 (max) ended is kept, and the next command stores it"
+    kept = "the disk is full; the end of turn 1 (max) is kept, and the next command stores it"
     assert (end.code, end.reason) == (ExitCode.STORE, kept)
     assert stage.said == ["kailai: Hi"]
     assert [route.target for route in end.held] == ["max", "sarah"]

@@ -99,7 +99,7 @@ def test_a_retry_and_those_that_serve_the_message_later_are_shown_the_same(tmp_p
     made.stage.resume()
     assert made.stage.spoke == ["max", "max", "sarah", "carol"]
     assert made.seen == [{"1.png": SHOT.data}] * 3 + [{}]
-    assert made.stage.warnings == ["carol's CLI takes no images: it is told the name of shot.png alone"]
+    assert made.stage.warnings == ["carol's CLI takes no images: it gets only the name of shot.png"]
 
 
 def test_a_session_that_has_had_them_is_not_shown_them_again(tmp_path: Path) -> None:

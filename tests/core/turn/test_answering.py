@@ -331,7 +331,7 @@ def test_another_answers_for_one_that_can_not(scene: Scene, failure: Fails) -> N
     assert scene.spoke == ["max", "sarah"]
     (warning,) = scene.warnings
     assert warning.startswith("max ")
-    assert warning.endswith("; sarah answers in its place")
+    assert warning.endswith("; sarah answers as its fallback")
 
 
 def test_another_answers_for_one_whose_program_is_missing(scene: Scene) -> None:
@@ -339,7 +339,7 @@ def test_another_answers_for_one_whose_program_is_missing(scene: Scene) -> None:
     scene.missing = ("max",)
     scene.says = {"sarah": ["Here."]}
     assert text_of(scene.answer()) == "Here."
-    assert scene.warnings == ["max's program is not installed; sarah answers in its place"]
+    assert scene.warnings == ["max's program is not installed; sarah answers as its fallback"]
     assert [turn.member for turn in scene.turns] == ["sarah"]
 
 
@@ -396,7 +396,7 @@ def test_a_stand_in_is_told_and_its_receipt_says_why(scene: Scene) -> None:
     assert "The message below is from kailai to max. You answer in place of max, who cannot." in second
     assert [turn.setup.why for turn in scene.turns] == [
         "kailai asked for max in msg-1",
-        "kailai asked for max in msg-1; sarah answers in its place",
+        "kailai asked for max in msg-1; sarah answers as its fallback",
     ]
 
 
@@ -423,7 +423,7 @@ def test_a_rate_limit_lets_the_vendor_cool_down_for_the_next_run_too(scene: Scen
     scene.events.clear()
     assert text_of(scene.answer()) == "Here again."
     assert scene.spoke == ["max", "sarah", "sarah"]
-    assert scene.warnings == ["max's vendor cools down after a rate limit; sarah answers in its place"]
+    assert scene.warnings == ["max's vendor cools down after a rate limit; sarah answers as its fallback"]
 
 
 @pytest.mark.parametrize("failure", [OVERLOADED, LOGIN], ids=["overloaded", "login"])
@@ -458,8 +458,8 @@ def test_one_whose_vendor_cools_down_is_asked_when_the_others_can_not_answer(sce
     scene.says = {"max": ["Me."]}
     assert text_of(scene.answer()) == "Me."
     assert scene.warnings == [
-        "max's vendor cools down after a rate limit; sarah answers in its place",
-        "sarah's program is not installed; max is asked all the same",
+        "max's vendor cools down after a rate limit; sarah answers as its fallback",
+        "sarah's program is not installed; max is asked anyway",
     ]
 
 

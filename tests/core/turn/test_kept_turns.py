@@ -58,7 +58,7 @@ def test_a_store_that_stays_locked_costs_no_reply(stage: Stage) -> None:
         assert end.reason == (
             f"the store {stage.db.path} cannot be used: database is locked; "
             "wait until the other teamchat that writes to it is done; "
-            "how turn 1 (max) ended is kept, and the next command stores it"
+            "the end of turn 1 (max) is kept, and the next command stores it"
         )
         assert end.hint == "teamchat resume"
         assert stage.said == ["kailai: Begin"]

@@ -172,7 +172,7 @@ def test_a_process_that_dies_right_before_its_turn_is_no_failure_of_the_turn(
     assert talk(stage, "say one", "say two").code is ExitCode.DONE
     assert [turn.status for turn in stage.turns] == ["done", "failed", "done"]
     assert stage.warnings == [
-        "max could not be started: the process that was kept running has ended; goes on with a process for each turn"
+        "max could not be started: the process that was kept running has ended; each further turn gets its own process"
     ]
 
 
@@ -187,7 +187,7 @@ def test_a_process_that_tells_no_end_of_its_turn_is_not_waited_for(stage: Stage,
     assert [message.content for message in stage.log if message.speaker.type == "ai"] == ["one", order, "two"]
     assert stage.turns[3].setup.resumes == stage.turns[2].vendor_session
     ended = {"unsaid": "ended with exit code 0", "unsaid-deaf": "was ended by SIGINT"}[order]
-    assert stage.warnings == [f"max {ended} before it had finished its answer; goes on with a process for each turn"]
+    assert stage.warnings == [f"max {ended} before it had finished its answer; each further turn gets its own process"]
     assert notes(stage.turns[1]) == ["did not say at once that its turn is over: its process is kept for no other turn"]
 
 

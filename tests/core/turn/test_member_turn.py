@@ -328,13 +328,13 @@ def test_what_a_program_leaves_behind_is_ended_and_named(stage: Stage) -> None:
     end = finished(stage)
     assert end.outcome.failure is None
     assert end.outcome.left == ("sleep",)
-    assert end.outcome.notes == ("ended what it left behind: sleep",)
+    assert end.outcome.notes == ("ended processes that it left running: sleep",)
 
 
 def test_that_it_left_something_behind_is_told_however_much_else_is(stage: Stage) -> None:
     runs(stage, "sh", "-c", f"{SLEEPER}; seq 100", like="codex")
     notes = finished(stage).outcome.notes
-    assert (len(notes), notes[-1]) == (21, "ended what it left behind: sleep")
+    assert (len(notes), notes[-1]) == (21, "ended processes that it left running: sleep")
 
 
 # --- what is counted
