@@ -70,7 +70,7 @@ def test_its_receipt_has_the_answer(world: Path) -> None:
     talked(world, TWO)
     run_here(*ASK, "--yes")
     shown = run_here("show", "2").out
-    assert "  why       lessons were to be taken from the conversation\n" in shown
+    assert "  why       somebody asked for the lessons of the conversation\n" in shown
     assert "  access    read: " in shown
     assert shown.endswith("  the answer (never a message, never in a prompt):\n  | - Run make lint.\n"
                           "  | - Never push. [NEXT: max]\n")  # fmt: skip

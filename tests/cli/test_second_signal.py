@@ -18,7 +18,7 @@ from tests.runners.processes import PATIENCE_S, eventually
 BUSY = ROOT / "tests" / "fakes" / "busy.py"
 HOSTILE = "`a ``b ```c [NEXT "  # what takes longest to read
 BUSY_NOTE = "still busy; Ctrl-C now ends teamchat at once"
-KILLED = "turn 1 (max) was running when teamchat was killed; what it had said is in: teamchat show 1"
+KILLED = "turn 1 (max) was running when teamchat was killed; its partial text: teamchat show 1"
 
 
 def insist(process: subprocess.Popen[bytes], number: signal.Signals) -> Result:

@@ -123,7 +123,7 @@ def test_kill_9_leaves_no_process_and_loses_nothing(pids: Pids) -> None:
         0, "", notes("session s1 is not running", f"turn 1 (max) {was}; teamchat resume continues")
     )
     actors({"max": ["reply", "Whole."], "sarah": ["reply", "Me."]})
-    killed = "turn 1 (max) was running when teamchat was killed; what it had said is in: teamchat show 1"
+    killed = "turn 1 (max) was running when teamchat was killed; its partial text: teamchat show 1"
     ran = steady(run_here("resume"))
     assert ran == Result(
         0, "max:\nWhole.\n\nsarah:\nMe.\n\n", notes(GOES_ON, killed, *turn("max", 2), *turn("sarah", 3))

@@ -1,4 +1,4 @@
-"""Whom a message addresses: its markers and `--to`, held against the team; for a person's message also who speaks."""
+"""Addressing: whom a message calls by its markers and `--to`, and for a person's message who speaks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from teamchat.core.text.commands import reading, saying
 class Addressed:
     """A person's message, ready to be stored and routed. `text` is stored as it is; `drops` None is DROP: ALL.
 
-    `wordless` is a message of markers only. `problems` are what was not done, near misses of markers among it.
+    `wordless` is a message of markers only. `problems` says what was ignored, near misses of markers included.
     """
 
     text: str
@@ -117,7 +117,7 @@ def address(
 
 
 def _targets(to: str | None, team: Team) -> tuple[Target, ...]:
-    """Whom `--to` names. Raises `UsageError` for one that names nobody."""
+    """The names in `--to`. Raises `UsageError` when it names nobody."""
     targets = parse_to(to) if to is not None else ()
     if to is not None and not targets:
         raise UsageError("--to names nobody", _calling(team))
@@ -125,7 +125,7 @@ def _targets(to: str | None, team: Team) -> tuple[Target, ...]:
 
 
 def _refuse_unanswerable(requests: Sequence[RouteRequest]) -> None:
-    """Raises `UsageError` where somebody is to answer a message that has only markers, and nothing was said before."""
+    """Raises `UsageError` when the first message of a session has only markers, and calls somebody to answer it."""
     if requests:
         names = ", ".join(request.target for request in requests)
         raise UsageError(
@@ -142,7 +142,7 @@ def _calling(team: Team) -> str | None:
 def _near_misses(
     text: str, markers: tuple[Marker, ...], team: Team, speaker: Member, resolution: Resolution, *, mentions: bool
 ) -> tuple[Hint, ...]:
-    """What was probably meant as a marker; nobody needs to be told of one for the speaker, or who is called anyway."""
+    """Texts probably meant as markers, except those that name the speaker or somebody who is called anyway."""
     called = {speaker.name, *(request.target for request in resolution.requests)}
     return hints(text, markers, _names_without(called, team), speaker.type, mentions=mentions)
 
@@ -153,7 +153,7 @@ def _names_without(called: Collection[str], team: Team) -> list[str]:
 
 
 def _typed_near_misses(typed: str, markers: Iterable[Marker], team: Team, speaker: Member) -> tuple[Hint, ...]:
-    """What was probably meant as a marker in a typed text that calls nobody, misspelt names among it."""
+    """Texts probably meant as markers in a typed text that calls nobody, misspelt names included."""
     directory = Directory(team.members)
 
     def closest(name: str) -> str | None:
@@ -165,7 +165,7 @@ def _typed_near_misses(typed: str, markers: Iterable[Marker], team: Team, speake
 
 
 def _refuse_near_misses(found: Sequence[Hint], team: Team, target: str | None) -> None:
-    """Raises `NearMiss` where the message would go to somebody else than who was probably meant."""
+    """Raises `NearMiss` when the message would go to another member than the one that was probably meant."""
     calls = [hint for hint in found if hint.calls is not None]
     meant = [name for hint in calls for name in re.split("[,，、+＋]", hint.calls or "")]
     there = team.member(target) if target else None
@@ -176,9 +176,9 @@ def _refuse_near_misses(found: Sequence[Hint], team: Team, target: str | None) -
 
 
 def _astray(state: State, speaker: Member, team: Team, target: str | None, *, refuse: bool) -> str | None:
-    """What a person is told whose answer goes to `target` since who asked has left the team; None where it does not.
+    """A warning when an answer goes to `target` because the member that asked has left the team; None otherwise.
 
-    Raises `NearMiss` instead to `refuse` it: who asked may have another name now.
+    With `refuse` it raises `NearMiss` instead: the member that asked may have a new name.
     """
     asker = asker_gone(state, speaker.name)
     if asker is None or target is None:
@@ -209,14 +209,14 @@ def _refuse_unknown(resolution: Resolution, requests: tuple[RouteRequest, ...], 
 
 
 def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
-    """Who speaks: `--as`, else the FROM marker, else the team's first human."""
+    """The speaker: `--as`, else the FROM marker, else the team's first person."""
     if resolution.from_name and option is not None and person(team, option).name != resolution.from_name:
         raise UsageError(f"--as says {option}, and the message says it is from {resolution.from_name}")
     return person(team, resolution.from_name or option)
 
 
 def person(team: Team, name: str | None) -> Member:
-    """The human of that name, or without one the team's first. Raises `UnknownPerson`, also for an agent's name."""
+    """The person of that name, by default the team's first. Raises `UnknownPerson`, also for an agent's name."""
     if name is None:
         return team.humans[0]
     member = next((member for member in team.members if fold(member.name) == fold(name)), None)

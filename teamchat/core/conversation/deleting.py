@@ -1,4 +1,4 @@
-"""Deleting a session, and what of it stays elsewhere: the agents' CLIs keep sessions of their own."""
+"""Deleting a session, and finding the vendor sessions that the agents' CLIs keep of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from teamchat.core.store.turns import Turn, turns_of
 
 @dataclass(frozen=True, slots=True)
 class VendorSessions:
-    """Sessions that an agent's CLI has in a `folder` of its own, which teamchat does not touch."""
+    """Sessions that an agent's CLI keeps in its own `folder`. teamchat does not touch them."""
 
     agent: str
     folder: str
@@ -20,7 +20,7 @@ class VendorSessions:
 
 
 def delete_session(db: Database, session: Session) -> list[VendorSessions]:
-    """Delete it with all that belongs to it; what stays. The caller holds the session's lock."""
+    """Delete the session with all its rows. Returns what its CLIs keep. The caller holds the session's lock."""
     kept = _kept(turns_of(db, session.id))
     remove_session(db, session.id)
     return kept

@@ -1,4 +1,4 @@
-"""Whether a person's message can be taken as it is: all that is known before anything of it is stored or run."""
+"""Checks of a person's message before anything of it is stored or run."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def check_entry(
     cut: bool = False,
     images: Sequence[Image] = (),
 ) -> None:
-    """Raise what `send` is refused for in that session (None: one that begins): see `address` and `check_room`.
+    """Raise the reason to refuse a message in that session, or in a new one (None): see `address` and `check_room`.
 
-    `typed` is as for `address`; a message that may be `cut` needs no room for all of it. Raises `UsageError`, too, for
-    `images` to a member whose CLI takes none.
+    `typed` is as for `address`. A message that may be `cut` does not have to fit as a whole. Also raises `UsageError`
+    for `images` to a member whose CLI takes none.
     """
     rules = rules_of(team)
     state = fitted(load_state(db, session.id, rules)) if session else State(rules)
@@ -68,7 +68,7 @@ def _stored(addressed: Addressed, db: Database, session: Session | None) -> Conv
 
 
 def check_images(team: Team, member: Member, images: Sequence[Image]) -> None:
-    """Raise `UsageError` where the member's CLI takes no images."""
+    """Raise `UsageError` when there are images and the member's CLI takes none."""
     if images and member.type == "ai" and AGENT_TYPES[team.agent_of(member).like].runner.images is None:
         names = ", ".join(image.name for image in images)
         clis = listed(*(row.name for row in CLIS if row.runner.images))
@@ -76,10 +76,10 @@ def check_images(team: Team, member: Member, images: Sequence[Image]) -> None:
 
 
 def check_room(team: Team, member: Member, message: ConversationMessage, task: str | None, *, cut: bool) -> None:
-    """Raise `NoRoom` where no prompt of the member has room for all of a person's message, unless it may be `cut`.
+    """Raise `NoRoom` when a person's message does not fit into the member's prompt as a whole, unless it may be `cut`.
 
-    It is held against the smallest prompt that answers it: without history and layers, which give way to it. Raises
-    `PromptTooLarge`, too, where that is over what its CLI takes, or has no room for any of the message.
+    The smallest prompt counts: without history and layers, which are cut before the message. Also raises
+    `PromptTooLarge` when that is above the limit of its CLI, or has no room for any of the message.
     """
     if member.type == "human":
         return
@@ -99,7 +99,7 @@ def check_room(team: Team, member: Member, message: ConversationMessage, task: s
 
 
 def _whole_bytes(team: Team, built: BuiltPrompt, message: ConversationMessage) -> int:
-    """What would be sent in all if nothing were cut out of the message."""
+    """The size of the prompt if nothing were cut out of the message."""
     shown = built.assembled.prompt[built.assembled.message_at :]
     ending = f"\n{closing('0' * LENGTH)}" if team.fence else ""
     return built.fresh_bytes - byte_length(shown) + byte_length(text_of(message).strip() + ending)

@@ -1,4 +1,4 @@
-"""Running the members of a group at the same time, but for what must not be at the same time."""
+"""Running the members of a group: at the same time, except those that may write in the same folder."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ async def run_together(
     emit: Callable[[ConversationEvent], None],
     may_begin: Callable[[], bool],
 ) -> tuple[int, ...]:
-    """Let all of them speak; the numbers of those that failed. One failing does not stop the others, an error does.
+    """Let all routes speak. Returns the numbers of those that failed. A failed turn does not stop the others.
 
-    Who waits for another one speaks only if anybody `may_begin` by then, and has else neither spoken nor failed.
+    A member that waits for another one speaks only if `may_begin` is true by then; else it has neither spoken nor
+    failed. An error of `speak` cancels all others and is raised.
     """
     lines = in_lines(team, routes)
     for line in lines:
@@ -40,11 +41,11 @@ async def run_together(
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)  # nobody goes on behind an error
+        await asyncio.gather(*tasks, return_exceptions=True)  # no turn runs on after an error
 
 
 def in_lines(team: Team, routes: Iterable[Route]) -> list[list[Route]]:
-    """The routes in lines that may run side by side; within a line two may write in one folder. All in their order."""
+    """The routes in lines that may run side by side. Members of one line may write in the same folder."""
     lines: list[list[Route]] = []
     for route in routes:
         touching = [line for line in lines if any(_collide(team, route, other) for other in line)]
@@ -67,7 +68,7 @@ def _collide(team: Team, one: Route, other: Route) -> bool:
 
 
 def _written(team: Team, route: Route) -> list[Path]:
-    """The folders in which the target, or one who answers in its place, may write; none of one who has left."""
+    """The folders in which the target or a fallback of it may write; none if the target has left the team."""
     targets = [member for member in team.members if member.name == route.target]
     everybody = [*targets, *(team.member(name) for target in targets for name in target.fallback)]
     return [Path(os.path.realpath(member.cwd)) for member in everybody if member.access != "read"]

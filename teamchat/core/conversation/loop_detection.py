@@ -1,4 +1,4 @@
-"""Whether a reply says anything new: two agents that agree with each other for ever cost money and bring nothing."""
+"""Loop detection: two agents that only agree with each other cost money and produce nothing."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ DONE = re.compile(
     r"no further (?:comments|questions|changes)|task (?:is )?complete|goodbye)\b",
     re.IGNORECASE,
 )
-SHORT = 400  # characters; who writes more has something to say
+SHORT = 400  # characters; a longer reply has something to say
 PIECE = 3  # words
-LONGEST = 200_000  # characters; taking two larger ones apart costs seconds and hundreds of megabytes
+LONGEST = 200_000  # characters; comparing two larger texts takes seconds and hundreds of megabytes
 
 
 def alike(one: str, other: str) -> float:
-    """How much of what is said is the same, 0 to 1: the share of common three-word pieces; digits do not count.
+    """How similar two texts are, from 0 to 1: the share of three-word pieces that both have. Digits do not count.
 
-    Of two long texts it is all or nothing.
+    Two long texts are either equal (1) or different (0).
     """
     if max(len(one), len(other)) > LONGEST:
         return float(one == other)
@@ -32,15 +32,15 @@ def _pieces(text: str) -> set[tuple[str, ...]]:
 
 
 def says_done(text: str) -> bool:
-    """Whether a short reply says that there is nothing left to do."""
+    """True for a short reply that says that nothing is left to do."""
     return len(text) <= SHORT and DONE.search(text) is not None
 
 
 def says_nothing_new(text: str, before: list[tuple[str, str]], speaker: str, similarity: float) -> bool:
-    """Judge a reply by what agents said before it, newest first, as (speaker, text) since the last human message.
+    """True when a reply repeats itself; `before` holds the agents' earlier replies as (speaker, text), newest first.
 
-    It says nothing new if it is like this speaker's own last reply, or if it and the reply before it, by somebody
-    else, both say that they are done. `similarity` 0 is off.
+    It says nothing new when it is similar to this speaker's own last reply, or when it and the last reply of another
+    speaker both say that they are done. `similarity` 0 switches the check off.
     """
     if similarity <= 0 or not before:
         return False

@@ -1,6 +1,6 @@
-"""A member's own session, handed to a person: which one, and what runs it at a terminal.
+"""Opening a member's vendor session for a person: which session, and the command that runs it at a terminal.
 
-What is said there is no part of the conversation: it comes into the member's memory, and its next receipt says so.
+What is said there is no part of the conversation. Only the member remembers it, and its next receipt says so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from teamchat.runners.events import FailureKind
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What to run in the foreground; `turn` is the one that left the session."""
+    """What to run in the foreground. `turn` is the turn that left the session."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -32,11 +32,11 @@ class Opening:
 
 
 def plan_opening(db: Database, session: Session, team: Team, name: str, inherited: Mapping[str, str]) -> Opening:
-    """How the session of the member called `name` is opened: its CLI as its user would run it, in its folder.
+    """The command that opens the vendor session of the member called `name`: its CLI as a user runs it, in its folder.
 
-    It has the member's model and environment; what only turns have (access, args) stays out.
+    It gets the member's model and environment, but not what only turns get (access, args).
 
-    Raises `UnknownName` where there is no member or no session, `UsageError` (no such folder) and `AgentMissing`.
+    Raises `UnknownName` when there is no member or no session, `UsageError` (no such folder) and `AgentMissing`.
     """
     member = team.member(name)
     if member.type == "human":
@@ -63,9 +63,12 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
 
 
 def _left(turn: Turn, member: Member, agent: AgentSpec) -> bool:
-    """Whether the turn has left a session that this member's CLI will find."""
+    """True when the turn left a vendor session that this member's CLI finds."""
     gone = turn.outcome and turn.outcome.failure and turn.outcome.failure.kind is FailureKind.GONE
-    here = (turn.agent, turn.setup.cwd) == (agent.name, str(member.cwd))  # Claude and Gemini know it there only
+    here = (turn.agent, turn.setup.cwd) == (
+        agent.name,
+        str(member.cwd),
+    )  # Claude and Gemini find a session only in its own folder
     return bool(turn.vendor_session) and turn.setup.memory != "fresh" and here and not gone
 
 

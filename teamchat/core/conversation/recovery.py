@@ -1,8 +1,8 @@
-"""After a crash: turns that were running when their process died become interrupted ones, with their partial text.
+"""Recovery after a crash: turns that were running when their process died are interrupted, and keep their partial text.
 
-An agent's output goes to files, so what it had said by then is still there; its guardian is waited for to end it.
-Files of turns that are over, which a process was killed before it could remove, go. Whatever the store says, only a
-folder that teamchat names so itself is read or removed, and only where turns have theirs.
+An agent's output goes to files, so its partial text is still there. Recovery waits for the guardian to end the agent,
+and removes the files of turns that are over. Whatever the store says, it reads and removes only folders with names of
+teamchat's own, and only where turns keep theirs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def turns_dir(db: Database) -> Path:
 
 
 def recover_turns(db: Database, session: int, folder: Path) -> list[str]:
-    """Close every turn that a dead process left open; a sentence for each. The caller holds the session's lock.
+    """Close every turn that a dead process left open. Returns a sentence for each. The caller holds the session's lock.
 
     `folder` is where turns keep their output.
     """
@@ -54,7 +54,7 @@ def recover_turns(db: Database, session: int, folder: Path) -> list[str]:
 
 
 def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn, FinishedTurn]]:
-    """The turns that have ended when the store could not be written, with what is kept of them."""
+    """The turns whose ends could not be stored, with their kept ends."""
     for turn in running_turns(db, session):
         own = folder / turn.folder.name
         if _OURS.fullmatch(own.name) and (finished := read_end(own)):
@@ -62,37 +62,37 @@ def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn,
 
 
 def clean_turns(db: Database, session: int, folder: Path) -> list[str]:
-    """Remove what is in `folder`, where turns keep their output, of all that is over; sessions share it.
+    """Remove the files of all turns that are over from `folder`, which all sessions share.
 
-    A process that stays is of the session whose turn has started it, and of this one none runs yet. Returns a sentence
-    for each folder that cannot be removed.
+    A kept process belongs to the session whose turn started it, and this session runs none yet. Returns a sentence for
+    each folder that cannot be removed.
     """
     try:
-        left = [path for path in folder.iterdir() if _OURS.fullmatch(path.name)]
+        found = [path for path in folder.iterdir() if _OURS.fullmatch(path.name)]
     except OSError:
         return []  # there were no turns yet
-    running = running_folders(db) if left else set()  # looked up last: a turn is stored before it has its folder
-    over = [path for path in left if path.suffix != LIVE and path.name not in running]
-    stayed = [path for path in left if path.suffix == LIVE and session_of_folder(db, path.stem) in (session, None)]
+    running = running_folders(db) if found else set()  # read last: a turn is stored before it has its folder
+    over = [path for path in found if path.suffix != LIVE and path.name not in running]
+    stayed = [path for path in found if path.suffix == LIVE and session_of_folder(db, path.stem) in (session, None)]
     for path in stayed:
-        _settle(path)
+        _wait_until_dead(path)
     return [problem for path in (*over, *stayed) if (problem := _remove(path))]
 
 
-def _settle(folder: Path) -> None:
-    """Wait until nothing lives any more of what has its output in `folder`, or end it if its guardian was killed."""
-    with contextlib.suppress(OSError):  # it died before it had a file there
+def _wait_until_dead(folder: Path) -> None:
+    """Wait until every process with its output in `folder` is dead, or end them if their guardian was killed."""
+    with contextlib.suppress(OSError):  # it died before it made a file there
         settle(folder)
     with contextlib.suppress(StoreError):
         sweep(scratch_of(folder.with_suffix("")))
 
 
 def _remove(folder: Path) -> str | None:
-    """Remove the folders of the turn, or of the process that stayed, with its output in `folder`."""
+    """Remove the folders of the turn, or of the kept process, that has its output in `folder`."""
     try:
         return remove(scratch_of(folder.with_suffix("")), folder)
     except StoreError:
-        return None  # the next command that has a TMPDIR does
+        return None  # the next command with a TMPDIR removes them
 
 
 def _recover(db: Database, turn: Turn, folder: Path) -> list[str]:
@@ -101,23 +101,23 @@ def _recover(db: Database, turn: Turn, folder: Path) -> list[str]:
     failure = Failure(FailureKind.INTERRUPTED, REASON)
     outcome = Outcome(exit_code=None, seconds=None, failure=failure, denied=None, usage=verdict.usage)
     _end(db, turn, FinishedTurn(outcome, verdict.text, events=tuple(events)), folder if ours else None)
-    note = f"turn {turn.number} ({turn.member}) {REASON}; what it had said is in: teamchat show {turn.number}"
+    note = f"turn {turn.number} ({turn.member}) {REASON}; its partial text: teamchat show {turn.number}"
     return [note, *filter(None, [_remove(folder) if ours else None])]
 
 
 def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) -> None:
-    left = trace(finished.text, events=finished.events)
+    partial = trace(finished.text, events=finished.events)
     try:
-        end_turn(db, turn, "interrupted", finished.outcome, left)
+        end_turn(db, turn, "interrupted", finished.outcome, partial)
     except DiskFull:
         if folder is None or not keep_end(folder, finished):
             raise
         free_output(folder)  # its output may be what has filled the disk
-        end_turn(db, turn, "interrupted", finished.outcome, left)
+        end_turn(db, turn, "interrupted", finished.outcome, partial)
 
 
 def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
-    """What the agent had said, by its own parser over the file it wrote."""
+    """The agent's partial text and events, from its parser over the file that it wrote."""
     parser = AGENT_TYPES[turn.like].runner.parser()
     framed = framer_of(parser)
     events: list[TimedEvent] = []
@@ -126,11 +126,11 @@ def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
         found = (event for line in lines for event in parser.feed(line))
         events.extend(TimedEvent(0.0, event) for event in found if not isinstance(event, TextDelta))
 
-    _settle(folder)
+    _wait_until_dead(folder)
     try:
         with open_output(folder) as file:
             file.seek(_begin(folder))
-            left = MAX_OUTPUT_BYTES  # nobody stopped it there
+            left = MAX_OUTPUT_BYTES  # the limit is only enforced while a turn runs
             while data := file.read(min(left, 1 << 20)):
                 left -= len(data)
                 feed(framed.push(data))
@@ -141,9 +141,9 @@ def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
 
 
 def _begin(folder: Path) -> int:
-    """The byte its output begins at: a process that stays writes that of all its turns into one file."""
+    """The byte at which its output begins: a kept process writes the output of all its turns into one file."""
     try:
         with open_output(folder, BEGINS) as file:
             return int(file.read(20))
-    except (OSError, ValueError):  # not written to the disk when the machine went down
+    except (OSError, ValueError):  # missing, or not on the disk when the machine went down
         return 0

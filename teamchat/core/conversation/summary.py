@@ -1,4 +1,4 @@
-"""Having a member summarise the conversation: when it is due, what it is asked, and what is kept."""
+"""Summaries: when one is due, how a member is asked for it, and what is kept of the messages that it covers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from teamchat.core.turn.run import Run
 from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
 from teamchat.core.turn.tally import TurnFailure
 
-SHORT = 200  # bytes of a message that is not cut to be summed up
+SHORT = 200  # bytes; a message up to this size is not cut for a summary
 ASK = """\
 Sum up the conversation above for those who go on with it. From now on they read your summary in place of these \
 messages, so what you leave out is lost to them. Tell them:
@@ -40,9 +40,9 @@ SO_FAR = " A summary of what was said before them stands above: take over what s
 
 
 def recent_people(said: Sequence[Said], size_of: Callable[[str], int], tokens: int) -> tuple[str, ...]:
-    """The ids of the newest messages of people, in order, that come to at most `tokens` (bytes / 4) together.
+    """The ids of the newest messages of people that are at most `tokens` (bytes / 4) together, oldest first.
 
-    `said` is in order, oldest first. None is left out between two that are kept.
+    `said` is in order, oldest first. No message between two kept ones is left out.
     """
     newest_first = [one for one in reversed(said) if one.message.speaker.type == "human"]
     sizes = accumulate(size_of(one.text) for one in newest_first)
@@ -51,7 +51,7 @@ def recent_people(said: Sequence[Said], size_of: Callable[[str], int], tokens: i
 
 
 def reach(sizes: Iterable[int], tokens: int) -> bool:
-    """Whether texts of these bytes are that many tokens together; no more of them is read than that takes."""
+    """True when texts of these sizes in bytes are that many tokens together. Reads no more sizes than that takes."""
     return any(size >= tokens * BYTES_PER_TOKEN for size in accumulate(sizes))
 
 
@@ -63,11 +63,11 @@ def build_summary_prompt(
     exists: Exists,
     so_far: Summary | None = None,
 ) -> tuple[BuiltPrompt, Sequence[Said]]:
-    """The prompt in which `member` is asked to sum up `said`, oldest first, and how much of that it has room for.
+    """The prompt that asks `member` to summarise `said`, oldest first, and the messages that fit into it.
 
-    What there is no room for is left to the next summary: the oldest come first, so that nothing is skipped. Where the
-    oldest one is too long alone, it loses its middle: else nothing would ever be summed up any more.
-    Raises `PromptTooLarge` when there is no room even for that.
+    The oldest messages come first, so that no message is skipped; the next summary covers the rest. An oldest message
+    that is too long alone loses its middle, or no summary could ever be made again. Raises `PromptTooLarge` when even
+    that does not fit.
     """
     sizes = accumulate(manager.quoted_bytes(one.text) for one in said)
     fitting = [one for one, size in zip(said, sizes, strict=True) if size <= team.prompt_bytes] or list(said[:1])
@@ -83,14 +83,14 @@ def build_summary_prompt(
 
 
 def _halved(said: Said) -> list[Said]:
-    """The message with the half of its text that is in its middle gone; nothing of one that is short already."""
+    """The message without the middle half of its text; nothing if it is short already."""
     size = byte_length(said.text)
     return [replace(said, text=truncate_middle(said.text, size // 2).text)] if size > SHORT else []
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPrompt:
-    """A question to `member` about what was `said`; what the budget has left out of that is not in it."""
+    """A question to `member` about the messages `said`, without those that the budget left out."""
 
     team: Team
     member: Member
@@ -99,7 +99,7 @@ class HistoryPrompt:
     assembled: AssemblerOutput
 
     def built(self, exists: Exists) -> BuiltPrompt:
-        """The prompt as it is sent. Raises `PromptTooLarge` when it is over the CLI's own limit."""
+        """The prompt as it is sent. Raises `PromptTooLarge` above the CLI's own limit."""
         runner = AGENT_TYPES[self.team.agent_of(self.member).like].runner
         text, said = self.assembled.prompt, self.said
         prepared = runner.prepare(text, typed=range(0), exists=exists(self.member))
@@ -120,9 +120,9 @@ class HistoryPrompt:
 def prompt_about(
     team: Team, member: Member, manager: ContextManager, said: Sequence[Said], ask: str, so_far: Summary | None
 ) -> HistoryPrompt:
-    """Quote to `member` what was `said`, oldest first, and the summary so far, and `ask` below them.
+    """The prompt that quotes to `member` the summary so far and the messages `said`, oldest first, with `ask` below.
 
-    Over the budget the oldest messages are left out first. Raises `PromptTooLarge` when that does not help.
+    Above the budget the oldest messages are left out first. Raises `PromptTooLarge` when that is not enough.
     """
     quote = Crossing(team, member)
     contexts = {SUMMARY: summary_told(so_far, team)} if so_far else {}
@@ -140,13 +140,13 @@ def no_room(member: Member) -> PromptTooLarge:
     )
 
 
-AROUND = 64  # bytes, about: who said a message to whom, and its fence; many short ones must not fill a prompt
-AGAIN = 4  # after a failure, not before a quarter of what it takes is new
-WHY = "the conversation was to be summed up"
+AROUND = 64  # bytes around a quoted message, about: its heading and its fence
+AGAIN = 4  # after a failure the next try waits for a quarter of `due_tokens` of new messages
+WHY = "the conversation needs a summary"
 
 
 def summariser_of(team: Team, name: str | None) -> Member:
-    """Who is to sum up: the member of that name, or the team's `compactor`. Raises `UsageError` and `UnknownName`."""
+    """Who summarises: the member of that name, or the team's `compactor`. Raises `UsageError` and `UnknownName`."""
     if not team.share_context:
         raise UsageError("members of this team get no summary; set share_context = true in the team file")
     chosen = name or team.compactor
@@ -163,27 +163,28 @@ def _asking(team: Team) -> str | None:
 
 
 class Summariser:
-    """Sums up one session, with what its turns are run with."""
+    """Has members summarise the conversation of one run."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._failed_at: str | None = None
 
     def due(self, up_to: str | None) -> Member | None:
-        """Who is to sum up before the next prompt, if anybody: what is not summed up comes to the team's `due_tokens`.
+        """Who summarises before the next prompt, or None while there is less than the team's `due_tokens` to summarise.
 
-        After a failure it has to grow on first. The cost is that of reading so much, however long the conversation is.
+        After a failure more messages have to come first. It reads no more than `due_tokens`, so its cost does not
+        depend on the length of the conversation.
         """
         team = self._run.team
-        if team.compactor is None or not team.share_context or not self._comes_to(team.due_tokens, up_to):
+        if team.compactor is None or not team.share_context or not self._reaches(team.due_tokens, up_to):
             return None
         last = last_compaction(self._run.db, self._run.session)
         failed = last.shown_through if last and last.status != "done" else self._failed_at
-        if failed is not None and not self._comes_to(team.due_tokens // AGAIN, up_to, after=failed):
+        if failed is not None and not self._reaches(team.due_tokens // AGAIN, up_to, after=failed):
             return None
         return team.member(team.compactor)
 
-    def _comes_to(self, tokens: int, up_to: str | None, after: str | None = None) -> bool:
+    def _reaches(self, tokens: int, up_to: str | None, after: str | None = None) -> bool:
         def sizes() -> Iterator[int]:
             for said in self._run.manager.get_unsummarised(up_to=up_to):
                 if said.message.id == after:
@@ -193,13 +194,13 @@ class Summariser:
         return reach(sizes(), tokens)
 
     def pending(self, up_to: str | None = None) -> list[Said]:
-        """What was said before the current message and is not summed up, oldest first."""
+        """The messages before the current one that no summary covers, oldest first."""
         return list(self._run.manager.get_unsummarised(up_to=up_to))[::-1]
 
     async def summarise_if_due(self, up_to: str | None) -> None:
-        """Sum up what came before the message that the next prompt answers, where that has grown too long.
+        """Summarise what came before the message that the next prompt answers, if that is too long.
 
-        A failure is told and stops nothing; a budget that is used up ends it. Raises `StoreError` and `NoRecording`.
+        A failure is told and stops nothing. A used-up budget ends it. Raises `StoreError` and `NoRecording`.
         """
         while not (self._run.stopped() or self._run.guard()) and (member := self.due(up_to)):
             if isinstance(done := await self.summarise(member, up_to), TurnFailure):
@@ -207,20 +208,20 @@ class Summariser:
                 return
 
     async def summarise(self, member: Member, up_to: str | None = None) -> Summary | TurnFailure:
-        """Have `member` sum up what is left, or as much of it as its prompt has room for.
+        """Have `member` summarise the pending messages, or as many of them as fit into its prompt.
 
         Raises `StoreError` and `NoRecording`.
         """
         said = self.pending(up_to)
         try:
-            return await run_side_turn(self._run, self._task(member, said, up_to))
+            return await run_side_turn(self._run, self._side_turn(member, said, up_to))
         except (NoRecording, StoreError):
             raise
         except TeamchatError as error:
             self._failed_at = said[-1].message.id
             return TurnFailure(error.code, str(error), error.hint)
 
-    def _task(self, member: Member, said: Sequence[Said], up_to: str | None) -> SideTurn[Summary]:
+    def _side_turn(self, member: Member, said: Sequence[Said], up_to: str | None) -> SideTurn[Summary]:
         run = self._run
         answers = run.manager.get_current_message(up_to=up_to)
         so_far = summary_before(run.db, run.session, answers.id) if answers else None

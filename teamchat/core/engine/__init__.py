@@ -1,1 +1,1 @@
-"""The rules of a conversation: one pure function, and what it is given and gives back."""
+"""The rules of a conversation: one pure function, its events and its actions."""

@@ -1,4 +1,4 @@
-"""What the engine tells the coordinator to do. A `final` action says how the conversation goes on."""
+"""The actions of the engine: what the coordinator does. A `final` action says how the conversation continues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """`left`: nobody asked for it to be dropped, the person it waited for is no longer in the team."""
+    """A route leaves the queue. `left`: nobody dropped it, but its person has left the team."""
 
     final: ClassVar[bool] = False
     route: Route
@@ -35,7 +35,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class NotDropped:
-    """A route that `agent` wanted to drop, and which stays: a person has queued it."""
+    """A route that `agent` cannot drop, because a person has queued it."""
 
     final: ClassVar[bool] = False
     route: Route
@@ -44,7 +44,7 @@ class NotDropped:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A route that was not queued: there are as many waiting as may wait."""
+    """A route that is not queued: the queue is full."""
 
     final: ClassVar[bool] = False
     route: Route
@@ -53,7 +53,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class RunGroup:
-    """These routes of one group at the same time."""
+    """The turns of these routes of one group run at the same time."""
 
     final: ClassVar[bool] = True
     routes: tuple[Route, ...]
@@ -61,7 +61,7 @@ class RunGroup:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Every turn of a group is over: the replies of these routes become messages, together and in this order."""
+    """All turns of a group are over. The replies of these routes become messages, in this order."""
 
     final: ClassVar[bool] = True
     routes: tuple[Route, ...]
@@ -69,7 +69,7 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class GroupFailed:
-    """These routes of a group failed; `all_of_it` when no other succeeded. Everything left is held."""
+    """These routes of a group failed. `all_of_it`: no other route of it succeeded. The rest of the queue is held."""
 
     final: ClassVar[bool] = True
     routes: tuple[Route, ...]
@@ -84,7 +84,7 @@ class RunTurn:
 
 @dataclass(frozen=True, slots=True)
 class HumanAsked:
-    """A person is to speak; the queue waits."""
+    """A person is asked, and the queue waits."""
 
     final: ClassVar[bool] = True
     route: Route
@@ -92,7 +92,7 @@ class HumanAsked:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """A guard, or the user, stopped it; everything is held."""
+    """A guard or a person stopped the run. The whole queue is held."""
 
     final: ClassVar[bool] = True
     kind: PauseKind
@@ -101,7 +101,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """The turn of this route failed; it and the rest of the queue are held."""
+    """The turn of this route failed. It and the rest of the queue are held."""
 
     final: ClassVar[bool] = True
     route: Route

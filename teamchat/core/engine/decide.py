@@ -1,9 +1,8 @@
 """The rules of a conversation, as one pure function: `decide(state, event) -> (state, actions)`.
 
-The rules of who speaks next, what waits, what a failure holds back and what pauses are here and in the files beside
-this one, and nowhere else: replay and resume use the same function, so a rule elsewhere would not hold for them. The
-coordinator performs the actions and stores the state. Nothing of it reads a clock, a file or a store: events carry the
-time.
+Who speaks next, what waits, what a failure holds and what pauses is decided here and in the modules beside this one,
+and nowhere else: replay and resume use the same function. The coordinator performs the actions and stores the state.
+Nothing of it reads a clock, a file or a store: events carry the time.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def go_on(draft: Draft) -> None:
 
 
 def _speak(draft: Draft, head: Route) -> None:
-    """The member at the head speaks, with its group; a group of which all have spoken is delivered."""
+    """Run the member at the head with its group. A group whose members have all spoken is delivered."""
     mates = draft.state.mates(head)
     waiting = tuple(route for route in mates if route.status is RouteStatus.WAITING)
     if not waiting:
@@ -83,9 +82,9 @@ def turn_ended(draft: Draft, event: TurnEnded) -> None:
 
 
 def group_ran(draft: Draft, failed: tuple[int, ...]) -> None:
-    """Members without a reply are held; the others' replies are delivered once nobody of the group waits any more.
+    """Hold the members without a reply. The other replies are delivered once nobody of the group waits any more.
 
-    Those of which no turn was started wait again.
+    Members whose turn was not started wait again.
     """
     for number in failed:
         draft.change(number, status=RouteStatus.HELD)
@@ -104,7 +103,7 @@ def group_delivered(draft: Draft, ends: tuple[TurnEnded, ...]) -> None:
     _said(draft, new=any(end.new for end in ends))
     for end in ends:
         _replied(draft, end)
-    if failed:  # told even if a mate's reply has dropped it
+    if failed:  # reported even if a reply of the group has dropped it
         draft.hold_all()
         draft.actions.append(GroupFailed(failed, all_of_it=False))
 
@@ -114,7 +113,7 @@ def _said(draft: Draft, *, new: bool) -> None:
 
 
 def _replied(draft: Draft, event: TurnEnded) -> None:
-    """A reply was stored: its route is done, and what it asks for is queued."""
+    """Finish the route of a stored reply, and queue what the reply asks for."""
     done = draft.state.route(event.route)
     speaker = event.speaker or done.target
     draft.remove(done)
@@ -125,7 +124,7 @@ def _replied(draft: Draft, event: TurnEnded) -> None:
 
 
 def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
-    """The state after `event`, and what is to be done now. The last action says how it goes on."""
+    """The state after `event`, and the actions to perform. The last action says how the conversation continues."""
     draft = Draft(replace(state, since=min(state.since, event.now)), event.now)  # a clock may have been set back
     fit_queue(draft)
     match event:
@@ -153,7 +152,7 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
 
 
 def default_target(state: State, speaker: str) -> str | None:
-    """Who answers a human message that names nobody: whoever asked, else the lead, the last AI, or the first."""
+    """Who answers a message that names nobody: the member that asked, else the lead, the last AI, the first."""
     answered = state.answered_by(speaker)
     asker = now_called(answered.by, state.rules) if answered else None
     candidates = (asker, state.rules.lead, state.last_ai, *state.rules.ai)
@@ -161,19 +160,19 @@ def default_target(state: State, speaker: str) -> str | None:
 
 
 def asker_gone(state: State, speaker: str) -> str | None:
-    """Who asked this person and has left the team since; None where nobody asked, or who did is still there."""
+    """The member that asked this person and has left the team since; None if nobody asked, or it is still there."""
     answered = state.answered_by(speaker)
     return answered.by if answered and now_called(answered.by, state.rules) is None else None
 
 
 def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered) -> None:
-    """What only has to be remembered: nothing follows from it yet."""
+    """Remember an event that needs no action."""
     state = draft.state
     match event:
         case TurnBegan(route=number, as_of=as_of):
             began = state.route(number)
             draft.change(number, attempt=began.attempt + 1)
-            for mate in state.mates(began):  # one that begins only after a pause answers the same message
+            for mate in state.mates(began):  # a member that begins after a pause answers the same message
                 draft.change(mate.number, as_of=mate.as_of or as_of)
         case Spent(tokens=tokens, cost_usd=cost):
             draft.state = replace(state, tokens=state.tokens + tokens, cost_usd=state.cost_usd + cost)
@@ -210,7 +209,7 @@ def _resumed(draft: Draft, mode: ResumeMode) -> None:
 
 
 def _recovered(draft: Draft) -> None:
-    """The process before this one died. While a person is asked, the queue behind the question is as it should be."""
+    """The last process died: hold the queue, unless a person is asked and nothing ran."""
     stopped_short = any(route.status in (RouteStatus.RUNNING, RouteStatus.ANSWERED) for route in draft.state.queue)
     if draft.state.asked is None or stopped_short:
         draft.hold_all()

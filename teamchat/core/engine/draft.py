@@ -1,4 +1,4 @@
-"""A state on its way to the next one: what every rule does to the queue, with the actions that come of it."""
+"""A draft of the next state: the changes that rules make to the queue, and the actions that follow from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_WAITING = 50
 
 @dataclass(slots=True)
 class Draft:
-    """A state being changed at the time `now`, and the actions on the way."""
+    """The state that is being changed at the time `now`, and the actions so far."""
 
     state: State
     now: float
@@ -32,9 +32,9 @@ class Draft:
         self.actions += [Dropped(route) for route in routes]
 
     def drop_named(self, names: tuple[str, ...] | None, agent: str | None = None) -> None:
-        """`None` is DROP: ALL. A route that runs right now, or has its reply already, is not taken out.
+        """Drop the routes to these names; None is DROP: ALL. A route that runs or has its reply stays.
 
-        An `agent` takes out only what agents have queued.
+        An `agent` drops only what agents have queued.
         """
         named = tuple(
             route
@@ -47,7 +47,7 @@ class Draft:
         self.actions += [NotDropped(route, agent or "") for route in kept]
 
     def hold_all(self) -> None:
-        """Nothing of what is queued runs by itself any more."""
+        """Hold the whole queue, except people who are asked: only a resume continues it."""
         self.put(
             replace(route, status=RouteStatus.HELD) if route.status is not RouteStatus.ASKED else route
             for route in self.state.queue
@@ -57,9 +57,9 @@ class Draft:
         self.put(replace(route, **changes) if route.number == number else route for route in self.state.queue)
 
     def enqueue(self, requests: tuple[RouteRequest, ...], like: Route, *, ahead: bool) -> None:
-        """Queue what a message asks for: ahead of what waits (a person's) or behind it (an agent's), per priority.
+        """Queue what a message asks for: `ahead` of what waits (a person's) or behind it (an agent's), by priority.
 
-        One that waits for the same message already is not queued again, and one that finds no room is refused.
+        A target that waits for the same message is not queued again. Above `MAX_WAITING` a route is refused.
         """
         number, queue = self.state.next_route, self.state.queue
         there = {route.target for route in queue if route.parent == like.parent}

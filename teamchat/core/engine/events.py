@@ -1,4 +1,4 @@
-"""What can happen to a conversation. Every event carries its time (seconds since the epoch)."""
+"""The events of a conversation. Every event carries its time in seconds since the epoch."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ResumeMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HumanSpoke:
-    """A person's message was stored. `drops` are names to take out of the queue; None is DROP: ALL.
+    """A person's message was stored. `drops` holds names to drop from the queue; None is DROP: ALL.
 
-    A `wordless` one, of markers only, is no answer to a question.
+    A `wordless` message, of markers only, does not answer a question.
     """
 
     now: float
@@ -31,7 +31,7 @@ class HumanSpoke:
 
 @dataclass(frozen=True, slots=True)
 class TurnBegan:
-    """The turn of a route starts; `as_of` is the message it answers."""
+    """The turn of a route begins. `as_of` is the message that it answers."""
 
     now: float
     route: int
@@ -42,7 +42,7 @@ class TurnBegan:
 class TurnEnded:
     """The turn of a route is over. `reply` is the stored message; None is a failure.
 
-    `speaker` answered in place of the route's target. `new` is False for a reply that says nothing new.
+    `speaker` is the member that answered: the target or a fallback. `new` is False for a reply that says nothing new.
     """
 
     now: float
@@ -56,7 +56,7 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a turn cost, whether it succeeded or not; what is not known counts nothing."""
+    """The cost of a turn, whether it succeeded or not. An unknown cost counts as 0."""
 
     now: float
     tokens: int = 0
@@ -65,7 +65,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class MemberAnswered:
-    """A member of a group has its reply, which the turn `answer` keeps until the group is over."""
+    """A member of a group has replied. The turn `answer` keeps the reply until the group is over."""
 
     now: float
     route: int
@@ -74,7 +74,7 @@ class MemberAnswered:
 
 @dataclass(frozen=True, slots=True)
 class GroupRan:
-    """Every turn that was started for a group is over; those of the routes `failed` have no reply."""
+    """All started turns of a group are over. Those of the routes `failed` have no reply."""
 
     now: float
     failed: tuple[int, ...] = ()
@@ -82,7 +82,7 @@ class GroupRan:
 
 @dataclass(frozen=True, slots=True)
 class GroupDelivered:
-    """The replies of a group were stored as messages: their ends, in the order in which the members were named."""
+    """The replies of a group were stored as messages. `ends` is in the order in which the members were named."""
 
     now: float
     ends: tuple[TurnEnded, ...]
@@ -90,7 +90,7 @@ class GroupDelivered:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The user lets go on what stopped: the same again, without the first turn or question, or nothing of it all."""
+    """A person resumes a stopped conversation: retry, skip the first turn or question, or drop the queue."""
 
     now: float
     mode: ResumeMode = ResumeMode.RETRY
@@ -105,7 +105,7 @@ class StopRequested:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The conversation was opened and nobody else runs it: whatever ran before is dead."""
+    """The conversation was opened, and no other process runs it: whatever ran before is dead."""
 
     now: float
 

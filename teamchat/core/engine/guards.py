@@ -1,4 +1,4 @@
-"""The guards: limits that pause a conversation with its queue intact, and what a resume grants anew."""
+"""The guards: limits that pause a conversation and keep its queue. A resume resets them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Limit = tuple[bool, PauseKind, str]
 
 
 def guard(state: State, now: float) -> Paused | None:
-    """The limit that is reached, if one is: no turn may begin."""
+    """The limit that is reached, if any: no turn may begin."""
     rules = state.rules
     return _first(
         (state.turns >= rules.max_turns, PauseKind.TURNS, f"{state.turns} turns since the last human message"),
@@ -31,7 +31,7 @@ def guard(state: State, now: float) -> Paused | None:
 
 
 def budget_guard(state: State) -> Paused | None:
-    """The budget that is used up, if one is: nor may a turn be tried again."""
+    """The budget that is used up, if any."""
     return _first(*_budgets(state))
 
 
@@ -48,7 +48,7 @@ def _first(*limits: Limit) -> Paused | None:
 
 
 def granted(state: State, now: float) -> State:
-    """A resume begins the counting anew; a budget that is used up is granted once more."""
+    """The state after a resume: turns and time count from zero, and a used-up budget is granted once more."""
     return replace(
         state,
         turns=0,

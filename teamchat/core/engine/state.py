@@ -1,7 +1,7 @@
-"""What the engine knows of a conversation between two events: the team's rules, the queue and the counters.
+"""The state of a conversation between two events: the team's rules, the queue and the counters.
 
-The queue is one tuple in the order of speaking, the route that runs at its head. A route that waits for a person stays
-at its place as ASKED; what a failure, a guard, Ctrl-C or a crash left behind is HELD and moves only by `Resumed`.
+The queue is one tuple in the order of speaking, with the running route at its head. A route that waits for a person
+keeps its place as ASKED. After a failure, a guard, Ctrl-C or a crash routes are HELD, and only `Resumed` moves them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from enum import StrEnum
 class RouteStatus(StrEnum):
     WAITING = "waiting"
     RUNNING = "running"
-    ANSWERED = "answered"  # its reply is kept until the others of its group have theirs
-    ASKED = "asked"  # a person is asked, and the queue waits for the answer
-    HELD = "held"  # left by a failure, a guard, Ctrl-C or a crash; only `resume` moves it
+    ANSWERED = "answered"  # its reply is kept until its group is over
+    ASKED = "asked"  # a person is asked, and the queue waits
+    HELD = "held"  # after a failure, a guard, Ctrl-C or a crash; only `resume` moves it
     DONE = "done"
     DROPPED = "dropped"
 
@@ -25,10 +25,10 @@ OPEN = (RouteStatus.WAITING, RouteStatus.ANSWERED, RouteStatus.ASKED)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`parent` is the message that asked for it, said by `by`; `request` the human message all this serves.
+    """A queued call. `parent` is the message that calls, said by `by`; `request` is the person's message behind it.
 
-    `as_of` is the message the turn answers, fixed when it first starts, so that a retry sees the same. `attempt`
-    counts the turns that began for it. `answer` is the turn whose reply is kept for a group that is not complete.
+    `as_of` is the message that the turn answers. It is fixed at the first start, so that a retry sees the same.
+    `attempt` counts the turns that began. `answer` is the turn that keeps a reply for a group that is not over.
     """
 
     parent: str
@@ -46,9 +46,9 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the team file says about speaking: the AI members in order, the lead, the people, the guards.
+    """What the team file says about speaking: the AI members in order, the people, the lead, the guards.
 
-    `max_stale` is how many replies in a row may say nothing new.
+    `max_stale` is the number of replies in a row that may say nothing new.
     """
 
     ai: tuple[str, ...]
@@ -65,9 +65,9 @@ class Rules:
 class State:
     """A conversation between two events.
 
-    `turns`, `since` and `stale` count from the last human message or resume, `tokens` and `cost_usd` from the session's
-    beginning or the last resume after a budget guard. `stale` is how many replies in a row said nothing new; those of a
-    group count as one.
+    `turns`, `since` and `stale` count from a person's last message or the last resume; `tokens` and `cost_usd` from the
+    session's beginning or the last resume after a budget guard. `stale` is the number of replies in a row that said
+    nothing new; the replies of a group count as one.
     """
 
     rules: Rules
@@ -90,20 +90,20 @@ class State:
 
     @property
     def asked(self) -> Route | None:
-        """The route of the person the queue waits for."""
+        """The route of the person that the queue waits for."""
         return next((route for route in self.queue if route.status is RouteStatus.ASKED), None)
 
     def route(self, number: int) -> Route:
-        """The route of that number, which is queued."""
+        """The queued route of that number."""
         return next(route for route in self.queue if route.number == number)
 
     def answered_by(self, speaker: str) -> Route | None:
-        """The question that this person answers by speaking; somebody else may have been asked since."""
+        """The question that this person answers by speaking. Another person may have been asked since."""
         asked = (route for route in self.queue if route.status is RouteStatus.ASKED)
         return next((route for route in asked if route.target == speaker), None)
 
     def mates(self, route: Route) -> tuple[Route, ...]:
-        """The routes of the same group that are still there, the route itself included; people are asked one by one."""
+        """The queued routes of the same group, the route itself included. People of a group are asked one by one."""
         return tuple(
             mate
             for mate in self.queue

@@ -1,7 +1,7 @@
-"""What becomes of queued routes when the team file changes while they wait.
+"""Fitting queued routes to a team file that changed while they waited.
 
-A route has the name of its member as it was when somebody called it. Meanwhile that member may have another spelling,
-may have left, or may have become a person or an agent.
+A route has the name of its member at the time of the call. The member may have another spelling now, may have left the
+team, or may have become a person or an agent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from teamchat.core.routing.names import fold
 
 
 def fitted(state: State) -> State:
-    """The state with its queue as `fit` leaves it."""
+    """The state with its queue as `fit_queue` leaves it."""
     draft = Draft(state, 0.0)
     fit_queue(draft)
     return draft.state
@@ -52,5 +52,5 @@ def _fitted(route: Route, rules: Rules) -> Route:
 
 
 def now_called(name: str, rules: Rules) -> str | None:
-    """How the member of that name is spelled now; None if it has left."""
+    """The current spelling of that member's name; None if it has left the team."""
     return next((now for now in (*rules.ai, *rules.humans) if now == name or fold(now) == fold(name)), None)

@@ -46,10 +46,10 @@ def files_that_run(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def may_write(member: Member, agent: AgentSpec) -> bool:
-    """Whether the member's turn can change files, as far as is known.
+    """True unless the member's turn is known to change no files.
 
-    It cannot where a vendor's CLI bounds it to reading. A program of the team's own bounds nothing. Servers,
-    settings of the project and arguments run or allow what the CLI does not bound.
+    A built-in CLI limits a member with access "read" to reading. A program of the team's own limits nothing, and MCP
+    servers, project settings and arguments can run what the CLI does not limit.
     """
     reads = member.access == "read" and agent in BUILTIN_AGENTS.values()
     return not reads or bool(member.mcp or member.project_settings or member.args)

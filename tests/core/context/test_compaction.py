@@ -198,7 +198,7 @@ class TestTheTurn:
         assert (turn.setup.access, turn.setup.memory, turn.setup.why) == (
             "read",
             "fresh",
-            "the conversation was to be summed up",
+            "the conversation needs a summary",
         )
         assert "--resume" not in turn.setup.argv
         assert turn.outcome is not None

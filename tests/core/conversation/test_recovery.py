@@ -175,7 +175,7 @@ def test_the_dead_turn_is_told_and_shown_with_what_it_had_said(stage: Stage) -> 
     assert partial_of(stage.db, turn) == "half a rep [NEXT: carol]"
     assert not turn.folder.exists()
     assert stage.warnings == [
-        "turn 1 (max) was running when teamchat was killed; what it had said is in: teamchat show 1"
+        "turn 1 (max) was running when teamchat was killed; its partial text: teamchat show 1"
     ]
     assert stage.queue == ["max held", "sarah held"]
     stage.events.clear()

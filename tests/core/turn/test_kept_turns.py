@@ -198,7 +198,7 @@ def test_what_was_said_aside_is_left_in_its_receipt_and_asked_for_again(stage: S
         compact()
     assert compact().text == "SUMMARY"
     assert stage.warnings == [
-        "turn 3 (sarah) was running when teamchat was killed; what it had said is in: teamchat show 3"
+        "turn 3 (sarah) was running when teamchat was killed; its partial text: teamchat show 3"
     ]
     told = [(turn.status, partial_of(stage.db, turn)) for turn in stage.turns[2:]]
     assert told == [("interrupted", "SUMMARY"), ("done", "")]
