@@ -174,9 +174,7 @@ def test_the_dead_turn_is_told_and_shown_with_what_it_had_said(stage: Stage) -> 
     assert turn.status == "interrupted"
     assert partial_of(stage.db, turn) == "half a rep [NEXT: carol]"
     assert not turn.folder.exists()
-    assert stage.warnings == [
-        "turn 1 (max) was running when teamchat was killed; its partial text: teamchat show 1"
-    ]
+    assert stage.warnings == ["turn 1 (max) was running when teamchat was killed; its partial text: teamchat show 1"]
     assert stage.queue == ["max held", "sarah held"]
     stage.events.clear()
     stage.open()

@@ -197,8 +197,6 @@ def test_what_was_said_aside_is_left_in_its_receipt_and_asked_for_again(stage: S
     with locked_when(stage, "sarah"), pytest.raises(StoreError, match="database is locked"):
         compact()
     assert compact().text == "SUMMARY"
-    assert stage.warnings == [
-        "turn 3 (sarah) was running when teamchat was killed; its partial text: teamchat show 3"
-    ]
+    assert stage.warnings == ["turn 3 (sarah) was running when teamchat was killed; its partial text: teamchat show 3"]
     told = [(turn.status, partial_of(stage.db, turn)) for turn in stage.turns[2:]]
     assert told == [("interrupted", "SUMMARY"), ("done", "")]
