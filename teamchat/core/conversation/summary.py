@@ -14,6 +14,7 @@ from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import Said, text_of
 from teamchat.core.context.layers.summary import summary_told, worth_telling
 from teamchat.core.context.quoting import Crossing
+from teamchat.core.context.tool_use import with_tool_calls
 from teamchat.core.errors import NoRecording, PromptTooLarge, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
 from teamchat.core.store.summaries import Summary, add_summary, summary_before
@@ -226,7 +227,8 @@ class Summariser:
         answers = run.manager.get_current_message(up_to=up_to)
         so_far = summary_before(run.db, run.session, answers.id) if answers else None
         member = for_side_turn(member)
-        prompt, fitting = build_summary_prompt(run.team, member, run.manager, said, run.host.exists, so_far)
+        done = with_tool_calls(run.db, said)
+        prompt, fitting = build_summary_prompt(run.team, member, run.manager, done, run.host.exists, so_far)
 
         def read(answer: str) -> Callable[[Turn], Summary]:
             before = so_far.kept if so_far else ()

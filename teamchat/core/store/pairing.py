@@ -38,10 +38,10 @@ def paired(events: Iterable[StoredEvent]) -> list[StoredEvent]:
     return whole
 
 
-def without_first(events: Sequence[StoredEvent]) -> list[StoredEvent]:
-    """The events without the oldest one and, where that is half of a pair, without its other half."""
-    partner = _partners(events).get(0)
-    return [event for place, event in enumerate(events) if place not in (0, partner)]
+def tool_calls(events: Sequence[StoredEvent]) -> list[tuple[StoredEvent, StoredEvent]]:
+    """Each call with its result, in the order of the calls. `events` are what `paired` returns."""
+    partners = _partners(events)
+    return [(event, events[partners[place]]) for place, event in enumerate(events) if event.type == CALL]
 
 
 def _partners(events: Sequence[StoredEvent]) -> dict[int, int]:

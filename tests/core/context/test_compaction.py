@@ -24,9 +24,11 @@ from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.message_log import MemoryLog
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.summaries import summary_before
+from teamchat.core.store.turns import dump
 from teamchat.core.team.team import KEPT_TOKENS, Team
 from teamchat.core.turn.events import Conclusion, SummaryStored, TurnFinished, TurnStarted
 from teamchat.core.turn.ready import ReadyTurn
+from teamchat.runners.events import ToolCall, ToolResult
 from teamchat.runners.process.running import Launch
 from tests.core.fake_conversation import Fails, Hangs, Reply, Stage, team_of
 
@@ -679,3 +681,16 @@ def test_a_history_is_what_a_summary_keeps_and_then_the_newest_in_order(
 def test_the_summary_is_asked_for_all_that_a_handoff_needs(stage: Stage, part: str) -> None:
     grow(stage, 5)
     assert part in asked(stage)[0]
+
+
+def test_who_summarises_is_told_what_was_done(stage: Stage) -> None:
+    grow(stage, 1)
+    call = ToolCall("1", "Bash", "make test")
+    for number, event in enumerate((call, ToolResult("1", "all green"))):
+        stage.db.execute(
+            "INSERT INTO turn_events VALUES (?, ?, 1.0, ?, ?)",
+            stage.turns[0].id, 100 + number, type(event).__name__, dump(event),
+        )  # fmt: skip
+    grow(stage, 4)
+    assert "\n\nTool calls of this turn:\n- Bash: make test (done)\n" in asked(stage)[0]
+    assert not any("make test" in prompt for prompt in of_max(stage))

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.store.pairing import StoredEvent, paired, without_first
+from teamchat.core.store.pairing import StoredEvent, paired, tool_calls
 
 
 def call(tool: str, at: float = 0.0) -> StoredEvent:
@@ -81,14 +81,12 @@ def test_what_is_whole_stays_as_it_is(events: list[StoredEvent]) -> None:
 
 
 @given(EVENTS)
-def test_what_goes_from_the_front_takes_its_other_half_along(events: list[StoredEvent]) -> None:
-    rest = paired(events)
-    while rest:
-        shorter = without_first(rest)
-        assert balanced(shorter)
-        assert len(rest) - len(shorter) == (2 if rest[0].type == "ToolCall" else 1)
-        rest = shorter
-    assert without_first([]) == []
+def test_calls_are_read_with_their_own_results(events: list[StoredEvent]) -> None:
+    whole = paired(events)
+    pairs = tool_calls(whole)
+    assert [call for call, _ in pairs] == [event for event in whole if event.type == "ToolCall"]
+    assert all(call.data["id"] == result.data["id"] for call, result in pairs)
+    assert sorted(id(result) for _, result in pairs) == sorted(id(one) for one in whole if one.type == "ToolResult")
 
 
 def test_a_call_that_was_cut_short_is_told_as_aborted() -> None:
@@ -99,7 +97,7 @@ def test_a_call_that_was_cut_short_is_told_as_aborted() -> None:
 def test_calls_at_the_same_time_keep_their_own_results() -> None:
     events = [call("a"), call("b"), result("b"), result("a")]
     assert paired(events) == events
-    assert without_first(events) == [call("b"), result("b")]
+    assert tool_calls(events) == [(events[0], events[3]), (events[1], events[2])]
 
 
 def test_a_result_without_a_call_goes() -> None:
