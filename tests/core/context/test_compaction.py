@@ -57,7 +57,7 @@ class TestWhatPeopleSaid:
 
     @pytest.mark.parametrize(("extra", "kept"), [(0, ("msg-1", "msg-2")), (1, ("msg-2",))])
     def test_the_limit_is_twenty_thousand_tokens_exactly(self, extra: int, kept: tuple[str, ...]) -> None:
-        half = KEPT_TOKENS * 4 // 2
+        half = 20_000 * 4 // 2
         talk = [said(1, "x" * (half + extra), human=True), said(2, "x" * half, human=True)]
         assert recent_people(talk, byte_length, Team("crew", (), Path("/work")).kept_tokens) == kept
 

@@ -33,6 +33,11 @@ def manager() -> ContextManager:
 
 
 class TestMessageManagement:
+    def test_only_what_was_said_later_is_after_a_message(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, "One", "Two")
+        ids = ("msg-1", "msg-2")
+        assert [manager.is_after(one, other) for one in ids for other in ids] == [False, False, True, False]
+
     def test_add_message_stores_and_returns_message_with_generated_id(self, manager: ContextManager) -> None:
         draft = NewMessage("[NEXT: max] Hi", KAILAI, Routing(("max",)))
 
