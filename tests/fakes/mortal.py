@@ -11,11 +11,10 @@ Python. This one is the subreaper of everything that outlives its teamchat, so t
 
 from __future__ import annotations
 
-import importlib
+import gc
 import json
 import mmap
 import os
-import pkgutil
 import signal
 import sqlite3
 import struct
@@ -31,12 +30,13 @@ from typing import Any
 import teamchat
 from teamchat.cli.app import main
 from teamchat.runners.process import guardian
+from tests.forks import preload
 
 CHANGES = ("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "sqlite3.connect", "subprocess.Popen")
 KEEPS = ("COMMIT", "INSERT", "UPDATE", "DELETE", "PRAGMA journal_mode")
 PACKAGE = str(Path(teamchat.__file__).parent)
-PROGRAMS = ("teamchat.__main__", "teamchat.core.team.templates.")  # that begin when they are imported
-POLLING = (f"{PACKAGE}/runners/process.py", f"{PACKAGE}/runners/turn.py")  # how often they look is not the same twice
+# how often they look is not the same twice
+POLLING = tuple(f"{PACKAGE}/runners/process/{name}.py" for name in ("process", "supervisor"))
 
 steps = mmap.mmap(-1, 8)  # shared with the process that is forked, so that it can be read when that one is dead
 last = 0
@@ -132,9 +132,8 @@ def settle(seconds: float) -> list[str]:
 
 def serve() -> None:
     guardian.become_subreaper()
-    for module in pkgutil.walk_packages(teamchat.__path__, "teamchat."):
-        if not module.name.startswith(PROGRAMS):
-            importlib.import_module(module.name)
+    preload()
+    gc.freeze()  # a collection in a process that is forked would copy every page
     for line in sys.stdin:
         request = json.loads(line)
         if "settle" in request:
