@@ -16,8 +16,7 @@ import pytest
 
 import teamchat
 from teamchat.cli.app import COMMANDS, LazyGroup
-from teamchat.cli.shared.retyped import TAKERS, placed
-from teamchat.cli.shared.typed import TYPED
+from teamchat.cli.shared.typed import TAKERS, TYPED, placed
 from teamchat.core import errors
 
 SOURCE = Path(teamchat.__file__).parent

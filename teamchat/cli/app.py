@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from teamchat.cli.shared.habits import meant
 from teamchat.cli.shared.interrupts import end_at_once
 from teamchat.cli.shared.report import prepare, report
 from teamchat.cli.shared.typed import TYPED
@@ -149,6 +148,20 @@ def look_up_programs_in_absolute_folders() -> None:
 @cache
 def program() -> Any:
     return typer.main.get_command(app)
+
+
+def meant(args: list[str]) -> list[str]:
+    """The arguments, or those of the command that does what people type because other programs have it."""
+    match args:
+        case ["version"] | ["-V"]:
+            return ["--version"]
+        case ["status", *options]:
+            return ["log", "-n", "1", *options]
+        case ["ls", *options] | ["sessions", "list" | "ls", *options]:
+            return ["sessions", *options]
+        case ["log", number, *options] if number.isdecimal():
+            return ["log", "-n", number, *options]
+    return args
 
 
 def run(args: list[str]) -> int:

@@ -40,12 +40,12 @@ def compact(
 
     Nothing is lost: the log keeps every message, and prompts still quote what people said last.
     """
-    from teamchat.cli.shared.conversation import Show, choose_output, converse
+    from teamchat.cli.shared.conversation import OutputOptions, choose_output, converse
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store
     from teamchat.core.conversation.summary import summariser_of
     from teamchat.core.store.sessions import need_session, touch_session
 
-    show = Show(as_json, stream, quiet)
+    show = OutputOptions(as_json, stream, quiet)
     found = find_team(team, timeout)
     summariser_of(found, member)  # before anything begins
     need_trust(found, give=trust)

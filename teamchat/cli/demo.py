@@ -17,13 +17,13 @@ def demo(
     """Play a recorded session: three members plan, write and review a piece of code, and ask a person."""
     from importlib.resources import files
 
-    from teamchat.cli.shared.conversation import Show
+    from teamchat.cli.shared.conversation import OutputOptions
     from teamchat.cli.shared.playback import play
     from teamchat.core.cassette.format import parse_cassette
     from teamchat.core.errors import ExitCode
 
     text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")
-    code = play(parse_cassette(text, "the demo"), Show(as_json), speed=speed)
+    code = play(parse_cassette(text, "the demo"), OutputOptions(as_json), speed=speed)
     if code != ExitCode.HUMAN_ASKED:  # how it ends
         return code
     if not as_json:

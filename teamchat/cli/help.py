@@ -29,7 +29,7 @@ def help(  # noqa: A001 (the command's name)
     elif page is None:
         raise UsageError(f"there is no command or page {name!r}{guess(name, (*COMMANDS, *found))}", "teamchat help")
     if page is not None:
-        show(page.read_text(encoding="utf-8"))
+        print_page(page.read_text(encoding="utf-8"))
     elif not words:
         list_pages(found)
     return ExitCode.DONE
@@ -57,7 +57,7 @@ def title(page: Traversable) -> str:
     return first.removeprefix("# ").replace("`", "") if first.startswith("# ") else "JSON Schema, for editors"
 
 
-def show(text: str) -> None:
+def print_page(text: str) -> None:
     """Print a page: formatted for a person at a terminal, else as it is."""
     import sys
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.output.lines import learned, note, plural
+from teamchat.cli.output.lines import confirmed, learned, note, plural
 from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.conversation import Show, choose_output, converse
+from teamchat.cli.shared.conversation import OutputOptions, choose_output, converse
 from teamchat.cli.shared.options import JsonOption, NoWaitOption, SessionOption, TeamOption, TimeoutOption, TrustOption
 from teamchat.cli.shared.workspace import find_team, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
@@ -50,23 +50,17 @@ def learn_from_session(
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         keep_as = chosen.name if yes else None
-        output = choose_output(found, chosen.name, Show(as_json))
+        output = choose_output(found, chosen.name, OutputOptions(as_json))
         code = converse(
             found, db, chosen, output, lambda coordinator: coordinator.learn(member, keep_as), wait=wait, listen=listen
         )
         if lessons and not yes and code is ExitCode.DONE:
-            if confirmed(len(lessons)):
+            if confirmed(f"Keep {plural(len(lessons), 'lesson')}?"):
                 for lesson in keep_lessons(db, lessons, chosen.name):
                     note(learned(lesson))
             else:
                 note("nothing is kept")
     return code
-
-
-def confirmed(count: int) -> bool:
-    """Whether the person at the terminal says so."""
-    print(f"Keep {plural(count, 'lesson')}? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 LIST = "teamchat learn"
@@ -96,11 +90,11 @@ def learn(
     no_wait: NoWaitOption = False,
 ) -> int:
     """Store a lesson of this workspace. Prompts include it where it fits."""
-    from teamchat.cli.shared.bare_words import text_of
+    from teamchat.cli.shared.bare_words import typed_text
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
 
-    text = text_of(words, "lesson", forgetting)
+    text = typed_text(words, "lesson", forgetting)
     if from_session:
         if text is not None or delete is not None:
             raise UsageError("--from-session takes neither a text nor --delete")
@@ -113,15 +107,15 @@ def learn(
         raise UsageError("--delete takes no text")
     with open_store(find_root(team)) as db:
         if delete is not None:
-            forget(db, delete)
+            remove_lesson(db, delete)
         elif text is not None:
-            keep(db, text, session)
+            store_lesson(db, text, session)
         else:
-            show_all(db, as_json=as_json)
+            print_lessons(db, as_json=as_json)
     return 0
 
 
-def forget(db: Database, number: int) -> None:
+def remove_lesson(db: Database, number: int) -> None:
     from teamchat.cli.output.lines import note
     from teamchat.core.errors import UnknownName
     from teamchat.core.store.lessons import delete_lesson
@@ -131,7 +125,7 @@ def forget(db: Database, number: int) -> None:
     note(f"lesson {number} is deleted")
 
 
-def keep(db: Database, text: str, session: str | None) -> None:
+def store_lesson(db: Database, text: str, session: str | None) -> None:
     """Keep a lesson of that session, or of the newest one."""
     from teamchat.cli.output.lines import learned, note
     from teamchat.core.store.lessons import add_lesson
@@ -142,7 +136,7 @@ def keep(db: Database, text: str, session: str | None) -> None:
     note(learned(lesson) if new else f"lesson {lesson.number} already exists")
 
 
-def show_all(db: Database, *, as_json: bool) -> None:
+def print_lessons(db: Database, *, as_json: bool) -> None:
     from teamchat.cli.output.lines import note
     from teamchat.core.store.lessons import newest_lessons
     from teamchat.core.text.commands import LEARN
@@ -151,7 +145,7 @@ def show_all(db: Database, *, as_json: bool) -> None:
     if not (known or as_json):
         note(f"there are no lessons yet; add one: {LEARN}")
     for lesson in known:
-        show(lesson, as_json=as_json)
+        print_lesson(lesson, as_json=as_json)
 
 
 def forgetting(numbers: Sequence[int]) -> str:
@@ -159,7 +153,7 @@ def forgetting(numbers: Sequence[int]) -> str:
     return "\n".join(f"{LIST} --delete {number}" for number in numbers) or LIST
 
 
-def show(lesson: Lesson, *, as_json: bool) -> None:
+def print_lesson(lesson: Lesson, *, as_json: bool) -> None:
     from teamchat.cli.output.jsonl import lesson_fields, write
     from teamchat.cli.output.lines import moment
     from teamchat.core.text.clean import printable

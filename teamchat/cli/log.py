@@ -29,8 +29,7 @@ def log(
     """Print the conversation, and what is waiting or paused."""
     from teamchat.cli.output.jsonl import message_fields, write
     from teamchat.cli.output.lines import note
-    from teamchat.cli.output.long import whole, write_block
-    from teamchat.cli.output.long import write as write_pieces
+    from teamchat.cli.output.long import whole, write_block, write_pieces
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
@@ -72,8 +71,8 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
     Of what was left by a teamchat that was killed, that and what to type.
     """
     from teamchat.cli.output.lines import called
-    from teamchat.cli.shared.abandoned import abandoned
     from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.shared.workspace import abandoned
     from teamchat.core.conversation.recovery import REASON
     from teamchat.core.engine.state import Route, RouteStatus
     from teamchat.core.store.routes import open_routes

@@ -23,11 +23,11 @@ def replay(
 
     A turn that was not recorded exits with 10 and shows the difference to the nearest recorded prompt.
     """
-    from teamchat.cli.shared.conversation import Show
+    from teamchat.cli.shared.conversation import OutputOptions
     from teamchat.cli.shared.playback import play
     from teamchat.cli.shared.workspace import find_team
     from teamchat.core.cassette.format import read_cassette
 
     cassette = read_cassette(file)
     other = find_team(team) if team is not None else None
-    return play(cassette, Show(as_json, stream, quiet), speed=speed, team=other, verify=verify)
+    return play(cassette, OutputOptions(as_json, stream, quiet), speed=speed, team=other, verify=verify)

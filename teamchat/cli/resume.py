@@ -43,7 +43,7 @@ def resume(
     from functools import partial
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import Show, choose_output, converse
+    from teamchat.cli.shared.conversation import OutputOptions, choose_output, converse
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import UsageError
@@ -52,7 +52,7 @@ def resume(
     if retry + skip + drop > 1:
         raise UsageError("--retry, --skip and --drop exclude each other")
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
-    show = Show(as_json, stream, quiet)
+    show = OutputOptions(as_json, stream, quiet)
     if record:
         from teamchat.cli.shared.recorder import check_recording, recorded
 

@@ -19,7 +19,7 @@ from teamchat.cli.shared.options import (
 
 if TYPE_CHECKING:
     from teamchat.cli.shared.conversation import Work
-    from teamchat.cli.shared.piped import Message
+    from teamchat.cli.shared.piped import PersonMessage
     from teamchat.core.conversation.coordinator import ConversationCoordinator
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
@@ -84,14 +84,14 @@ def send(
     from functools import partial
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import Show, choose_output, converse
+    from teamchat.cli.shared.conversation import OutputOptions, choose_output, converse
     from teamchat.cli.shared.piped import read_message
     from teamchat.cli.shared.typed import saying_what_to_type
     from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_trust, open_store
     from teamchat.core.conversation.entry import check_entry
     from teamchat.core.store.sessions import current_session
 
-    show = Show(as_json, stream, quiet)
+    show = OutputOptions(as_json, stream, quiet)
     found = find_team(team, timeout)
     if not dry_run:
         if record:
@@ -132,7 +132,7 @@ def send(
 
 
 def sending(
-    team: Team, db: Database, session: Session, message: Message, *, speaker: str | None, to: str | None
+    team: Team, db: Database, session: Session, message: PersonMessage, *, speaker: str | None, to: str | None
 ) -> Work:
     """Sends the message, and says before it what the conversation still holds."""
     from teamchat.cli.output.lines import note

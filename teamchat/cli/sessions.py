@@ -34,12 +34,12 @@ def delete(
     with open_store(root) as db:
         chosen = need_session(db, name)
         with held(root, db, chosen, wait=False):
-            if not (yes or confirmed(chosen)):
+            if not (yes or confirm_deletion(chosen)):
                 note(f"session {chosen.name} stays")
                 return
             kept = delete_session(db, chosen)
             problems = clean_turns(db, chosen.id, turns_dir(db))
-        note(f"session {chosen.name} is deleted: {size(chosen)}")
+        note(f"session {chosen.name} is deleted: {session_size(chosen)}")
         for problem in problems:
             note(printable(problem))
         for left in kept:
@@ -47,23 +47,24 @@ def delete(
             note(printable(f"what {left.agent} itself keeps stays in {left.folder}: {names}"))
 
 
-def confirmed(session: Session) -> bool:
+def confirm_deletion(session: Session) -> bool:
     """Whether the person at the terminal says so. Raises `UsageError` where there is none."""
     import shlex
     import sys
 
+    from teamchat.cli.output.lines import confirmed
     from teamchat.core.errors import UsageError
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            f"session {session.name} ({size(session)}) would be deleted for good, and there is no terminal to ask at",
+            f"session {session.name} ({session_size(session)}) would be deleted for good,"
+            " and there is no terminal to ask at",
             shlex.join(["teamchat", "sessions", "delete", "--yes", session.name]),
         )
-    print(f"Delete session {session.name} ({size(session)}) for good? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return confirmed(f"Delete session {session.name} ({session_size(session)}) for good?")
 
 
-def size(session: Session) -> str:
+def session_size(session: Session) -> str:
     from teamchat.cli.output.lines import plural
 
     return f"{plural(session.messages, 'message')}, {plural(session.turns, 'turn')}"
@@ -76,12 +77,12 @@ sessions.command()(delete)
 
 
 @sessions.callback()
-def listed(ctx: typer.Context, team: TeamOption = None, as_json: JsonOption = False) -> None:
+def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOption = False) -> None:
     """List this workspace's conversations, the current one first, or delete one."""
     import dataclasses
 
     from teamchat.cli.output.jsonl import write
-    from teamchat.cli.output.lines import moment, note, plural
+    from teamchat.cli.output.lines import moment, note
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import all_sessions
@@ -100,7 +101,7 @@ def listed(ctx: typer.Context, team: TeamOption = None, as_json: JsonOption = Fa
             if as_json:
                 write("session", **dataclasses.asdict(found))
             else:
-                counts = f"{plural(found.messages, 'message')}, {plural(found.turns, 'turn')}"
+                counts = session_size(found)
                 print(
                     f"{found.name}  {moment(found.used_at)}  {counts}  {printable(found.team)}"
                     + (f"  {one_line(found.task, LONGEST_TASK)}" if found.task else "")

@@ -1,15 +1,10 @@
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
-from teamchat.core.store.database import Database
-from teamchat.core.store.turns import Turn, previous_turn, prompt_of, system_of
-from teamchat.core.text.clean import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +15,11 @@ if TYPE_CHECKING:
 
 def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:
     """A unified diff of system text and prompt, against the member's previous turn; all is new in a first one."""
+    import difflib
+
+    from teamchat.core.store.turns import previous_turn
+    from teamchat.core.text.clean import visible
+
     before = previous_turn(db, turn)
     name = f"turn {before.number}" if before else "nothing before"
     old = _given(db, before) if before else []
@@ -32,6 +32,8 @@ def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:
 
 
 def _given(db: Database, turn: Turn) -> list[str]:
+    from teamchat.core.store.turns import prompt_of, system_of
+
     return f"{system_of(db, turn) or ''}\n{prompt_of(db, turn).decode(errors='replace')}".split("\n")
 
 
@@ -57,12 +59,10 @@ def show(
 ) -> None:
     """Show the receipt of a turn: its input, its permissions and its result."""
     from teamchat.cli.output.jsonl import write
-    from teamchat.cli.output.long import whole
-    from teamchat.cli.output.long import write as write_pieces
+    from teamchat.cli.output.long import whole, write_pieces
     from teamchat.cli.output.receipt import receipt_fields
-    from teamchat.cli.shared.abandoned import abandoned
     from teamchat.cli.shared.turn_called import check_name, turn_called
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.shared.workspace import abandoned, find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.summaries import summary_of
@@ -111,7 +111,7 @@ def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
 def print_receipt(db: Database, turn: Turn, *, abandoned: bool) -> None:
     from itertools import chain
 
-    from teamchat.cli.output.long import quoted, write
+    from teamchat.cli.output.long import in_margin, write_pieces
     from teamchat.cli.output.receipt import receipt_lines
     from teamchat.cli.shared.typed import placed_here
     from teamchat.core.store.turns import events_of
@@ -120,7 +120,7 @@ def print_receipt(db: Database, turn: Turn, *, abandoned: bool) -> None:
     for line in receipt_lines(turn, events_of(db, turn), resume):
         print(line)
     for head, key in left_by(db, turn):
-        write(chain((f"{head}\n",), quoted(left_text(db, turn, key))))
+        write_pieces(chain((f"{head}\n",), in_margin(left_text(db, turn, key))))
 
 
 def left_text(db: Database, turn: Turn, key: str) -> Iterator[str]:

@@ -13,9 +13,7 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     import time
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.abandoned import abandoned
-    from teamchat.cli.shared.conversation import lock_file
-    from teamchat.cli.shared.workspace import find_root, open_store, session_typed
+    from teamchat.cli.shared.workspace import abandoned, find_root, lock_file, open_store, session_typed
     from teamchat.core.conversation.recovery import REASON
     from teamchat.core.errors import TeamchatError
     from teamchat.core.files.session_lock import holder_of

@@ -22,7 +22,7 @@ def task(
 ) -> None:
     """Show or set the task that every member is told."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.bare_words import text_of
+    from teamchat.cli.shared.bare_words import typed_text
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.context.context_manager import TASK_CUT, ContextManager
     from teamchat.core.errors import UsageError
@@ -30,7 +30,7 @@ def task(
     from teamchat.core.store.sessions import check_there, need_session
     from teamchat.core.text.clean import visible
 
-    text = text_of(words, "task", lambda _: CLEAR)
+    text = typed_text(words, "task", lambda _: CLEAR)
     if text is not None and clear:
         raise UsageError("--clear takes no text")
     if text is not None and not text.strip():

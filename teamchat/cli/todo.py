@@ -73,7 +73,7 @@ def todo(
     with open_store(found.root if found else find_root(team)) as db:
         chosen = need_session(db, session)
         if found is None:
-            show(db, chosen, everything=everything, history=history, as_json=as_json)
+            print_todos(db, chosen, everything=everything, history=history, as_json=as_json)
             return
         by = person(found, as_).name
         if action is Action.CLEAR:
@@ -87,7 +87,7 @@ def action_of(word: str, words: list[str]) -> Action:
     from difflib import get_close_matches
 
     from teamchat.cli.shared.bare_words import READS, numbers_of
-    from teamchat.cli.shared.retyped import line_of
+    from teamchat.cli.shared.typed import line_of
     from teamchat.core.errors import UsageError
     from teamchat.core.routing.requests import quoted
 
@@ -171,7 +171,7 @@ def clear(db: Database, session: Session, by: str, *, as_json: bool) -> None:
         note(f"{plural(len(gone), 'todo')} cleared from session {session.name}")
 
 
-def show(db: Database, session: Session, *, everything: bool, history: bool, as_json: bool) -> None:
+def print_todos(db: Database, session: Session, *, everything: bool, history: bool, as_json: bool) -> None:
     from teamchat.cli.output.jsonl import write
     from teamchat.cli.output.lines import note
     from teamchat.core.routing.todos import read
@@ -189,7 +189,7 @@ def show(db: Database, session: Session, *, everything: bool, history: bool, as_
     for item in todos.items.values():
         if everything or item.done is None:
             if as_json:
-                write("todo", **fields(item))
+                write("todo", **item_fields(item))
             else:
                 print(item_line(item))
     if not (todos.items or as_json):
@@ -213,7 +213,7 @@ def change_line(made: Change) -> str:
     return f"{moment(made.at)}  {todo_line(made, f'{where}{back}')}"
 
 
-def fields(item: Todo) -> dict[str, object]:
+def item_fields(item: Todo) -> dict[str, object]:
     added, done = item.added, item.done
     return {
         "number": item.number,

@@ -54,8 +54,10 @@ def usage(
     where = chosen.name if chosen else None
     if as_json:
         for row in rows:
-            write("usage", session=where, member=row.member, model=row.model, memory=row.memory, **fields(row.used))
-        write("total", session=where, **fields(total(rows)))
+            write(
+                "usage", session=where, member=row.member, model=row.model, memory=row.memory, **usage_fields(row.used)
+            )
+        write("total", session=where, **usage_fields(total(rows)))
         return
     named = [[row.member, row.model or "unknown", row.memory, *cells(row.used)] for row in rows]
     for line in layout([*named, ["in all", "", "", *cells(total(rows))]], shutil.get_terminal_size().columns):
@@ -94,7 +96,7 @@ def cells(used: Used) -> list[str]:
     return [f"{used.turns}", *tokens, cost, size(used.sent_bytes), size(used.fresh_bytes), f"{used.saving:.0%}"]
 
 
-def fields(used: Used) -> dict[str, object]:
+def usage_fields(used: Used) -> dict[str, object]:
     from teamchat.core.store.usage import QUANTITIES
 
     sums: dict[str, Sum] = {name: getattr(used, name) for name in QUANTITIES}

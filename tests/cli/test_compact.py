@@ -131,10 +131,10 @@ def test_receipts_show_the_summary_and_where_it_was_told() -> None:
 
 def test_a_dry_run_says_that_it_is_due(world: Path, made: Crew) -> None:
     ran = run_here("send", "--dry-run", "Question 3.", "--to", "max")
-    assert "before that, sarah would sum up 4 messages (about 70 tokens);\n" in ran.out
+    assert "before that, sarah would summarise 4 messages (about 70 tokens);\n" in ran.out
     assert made.prompts("sarah") == []
     talk(3)
-    assert "would sum up" not in run_here("send", "--dry-run", "Question 4.", "--to", "max").out
+    assert "would summarise" not in run_here("send", "--dry-run", "Question 4.", "--to", "max").out
     assert world.is_dir()
 
 

@@ -50,7 +50,7 @@ def test_a_terminal_is_shown_it_formatted(capsys: pytest.CaptureFixture[str], mo
     from teamchat.cli import help as module
 
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    module.show("# JSON\n\nOne `object` a line.\n")
+    module.print_page("# JSON\n\nOne `object` a line.\n")
     shown = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
     assert [line.strip() for line in shown.splitlines()] == ["JSON", "", "One object a line."]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.cli.output import jsonl
-from teamchat.cli.output.long import LONGEST, as_shown, quoted, stripped
+from teamchat.cli.output.long import LONGEST, as_shown, in_margin, stripped
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import SLICE, pack, put_text, size_of
 from teamchat.core.store.texts import pieces_of as stored_pieces
@@ -36,7 +36,7 @@ def test_a_text_in_pieces_is_shown_as_the_whole(words: list[str], cuts: list[int
     pieces = [text[begin:end] for begin, end in pairwise([0, *sorted(cuts), len(text)])]
     shown = visible("".join(pieces))
     assert "".join(stripped(as_shown(pieces, lambda: 0, ""))) == shown.strip()
-    assert "".join(quoted(as_shown(pieces, lambda: 0, ""))) == (
+    assert "".join(in_margin(as_shown(pieces, lambda: 0, ""))) == (
         "".join(f"  | {line}\n" for line in shown.splitlines()) or "\n"
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.conversation import lock_file
+from teamchat.cli.shared.workspace import lock_file
 from teamchat.core.files.session_lock import session_lock
 from tests.cli.helpers import objects, refused
 from tests.program import cli, ended, run_here, start

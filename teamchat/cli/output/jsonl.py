@@ -9,8 +9,7 @@ from itertools import chain
 from typing import Any
 
 from teamchat.assemblers.parts import Trimmed
-from teamchat.cli.output.long import PIECE, pieces_of
-from teamchat.cli.output.long import write as write_pieces
+from teamchat.cli.output.long import PIECE, text_pieces, write_pieces
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
@@ -143,7 +142,7 @@ def write(kind: str, /, **fields: Any) -> None:
         sys.stdout.write(f"{before}{json.dumps(name)}: ")
         before = ", "
         if isinstance(value, str):
-            write_pieces(chain('"', (json.dumps(piece, ensure_ascii=False)[1:-1] for piece in pieces_of(value)), '"'))
+            write_pieces(chain('"', (json.dumps(piece, ensure_ascii=False)[1:-1] for piece in text_pieces(value)), '"'))
         else:
             sys.stdout.write(json.dumps(value, ensure_ascii=False))
     print("}", flush=True)

@@ -24,6 +24,12 @@ def note(text: str) -> None:
     print(f"· {text}", file=sys.stderr, flush=True)
 
 
+def confirmed(question: str) -> bool:
+    """Whether the person at the terminal answers yes."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def duration(seconds: float) -> str:
     if seconds < 10:
         return f"{seconds:.1f}s"

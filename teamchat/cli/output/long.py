@@ -15,11 +15,11 @@ LONGEST = 64 * 1024  # characters of one text that a terminal is given; a person
 _LINE_END = re.compile("[\n\u2028\u2029]")
 
 
-def pieces_of(text: str) -> Iterator[str]:
+def text_pieces(text: str) -> Iterator[str]:
     return (text[at : at + PIECE] for at in range(0, len(text), PIECE))
 
 
-def write(pieces: Iterable[str]) -> None:
+def write_pieces(pieces: Iterable[str]) -> None:
     for piece in pieces:
         sys.stdout.write(piece)
     sys.stdout.flush()
@@ -27,8 +27,8 @@ def write(pieces: Iterable[str]) -> None:
 
 def write_block(head: str, text: str, whole: str = "") -> None:
     """A finished message: who, then the text, then a blank line. `whole` is as for `as_shown`."""
-    pieces = as_shown(pieces_of(text), lambda: byte_length(text), whole)
-    write(chain((f"{head}:\n",), stripped(pieces), ("\n\n",)))
+    pieces = as_shown(text_pieces(text), lambda: byte_length(text), whole)
+    write_pieces(chain((f"{head}:\n",), stripped(pieces), ("\n\n",)))
 
 
 def as_shown(pieces: Iterable[str], size: Callable[[], int], whole: str) -> Iterator[str]:
@@ -77,7 +77,7 @@ def stripped(pieces: Iterable[str]) -> Iterator[str]:
             held.append(piece)
 
 
-def quoted(pieces: Iterable[str]) -> Iterator[str]:
+def in_margin(pieces: Iterable[str]) -> Iterator[str]:
     """The lines of the text of the pieces, each behind `  | `."""
     before, held = "  | ", ""
     for piece in pieces:

@@ -17,7 +17,7 @@ from teamchat.cli.output.lines import (
     todo_line,
     turn_line,
 )
-from teamchat.cli.output.long import all_shown, pieces_of, write, write_block
+from teamchat.cli.output.long import all_shown, text_pieces, write_block, write_pieces
 from teamchat.core.messages import name_of
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.text.clean import printable, visible
@@ -108,6 +108,6 @@ class QuietOutput:
     def finish(self, conclusion: Conclusion) -> None:
         if conclusion.text:
             text = strip_markers(conclusion.text, author="ai")
-            write(chain(all_shown(pieces_of(text)), "\n"))
+            write_pieces(chain(all_shown(text_pieces(text)), "\n"))
         for line in ending(conclusion):
             note(visible(line))

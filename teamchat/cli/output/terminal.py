@@ -47,7 +47,7 @@ COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_c
 
 
 @dataclass(slots=True)
-class Voice:
+class MemberStream:
     """What one turn has shown: `block` since its last line of another kind, `last` the block before that."""
 
     member: str
@@ -96,7 +96,7 @@ class TerminalOutput:
     def __init__(self, members: tuple[str, ...], console: Console | None = None) -> None:
         self.console = console or Console(highlight=False, soft_wrap=True)
         self.colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(members)}
-        self.voices: dict[int, Voice] = {}
+        self.voices: dict[int, MemberStream] = {}
         self.speaking: set[int] = set()
         self.queued: list[Route] = []
         self.together = False
@@ -129,8 +129,8 @@ class TerminalOutput:
             case _:
                 pass
 
-    def _voice(self, number: int, member: str) -> Voice:
-        self.voices[number] = Voice(member, self.colours.get(member, "white"))
+    def _voice(self, number: int, member: str) -> MemberStream:
+        self.voices[number] = MemberStream(member, self.colours.get(member, "white"))
         return self.voices[number]
 
     def _queue(self, event: RouteQueued | RouteDropped | RouteRefused) -> None:
@@ -162,7 +162,7 @@ class TerminalOutput:
         self.speaking.discard(number)
         self.together = self.together and bool(self.speaking)
 
-    def _agent(self, voice: Voice, event: AgentEvent) -> None:
+    def _agent(self, voice: MemberStream, event: AgentEvent) -> None:
         match event:
             case TextDelta(text=text):
                 voice.said.append(text)
@@ -181,7 +181,7 @@ class TerminalOutput:
             case _:
                 pass
 
-    def _text(self, voice: Voice, text: str) -> None:
+    def _text(self, voice: MemberStream, text: str) -> None:
         """Show `text`, which is made visible already."""
         if not text:
             return
@@ -194,10 +194,10 @@ class TerminalOutput:
             self.console.file.write(text)  # it has no style; to print it would take a hundred times as long
             self.console.file.flush()
 
-    def _prefixed(self, voice: Voice, line: str) -> None:
+    def _prefixed(self, voice: MemberStream, line: str) -> None:
         self.console.print(RichText.assemble((f"{voice.member} │ ", voice.colour), line))
 
-    def _whole(self, voice: Voice, text: str) -> None:
+    def _whole(self, voice: MemberStream, text: str) -> None:
         """Show a finished text unless it is what was shown; a different one replaces what was streamed."""
         self._text(voice, voice.cleaner.flush())
         if voice.has_said(text):
@@ -212,19 +212,19 @@ class TerminalOutput:
         voice.said[:] = [text]
         self._end_block(voice)
 
-    def _end_block(self, voice: Voice) -> None:
+    def _end_block(self, voice: MemberStream) -> None:
         self._text(voice, voice.cleaner.flush())
         if pending := "".join(voice.pending):
             self._prefixed(voice, pending)
         voice.end_block()
         self._end_line()
 
-    def _aside(self, voice: Voice, text: str, style: str) -> None:
+    def _aside(self, voice: MemberStream, text: str, style: str) -> None:
         self._end_block(voice)
         who = f"{voice.member} │ " if self.together else "  "
         self._line(visible(who + text), style)
 
-    def _made(self, voice: Voice, event: SummaryStored | LessonsFound) -> None:
+    def _made(self, voice: MemberStream, event: SummaryStored | LessonsFound) -> None:
         """What a turn has made of the conversation."""
         if isinstance(event, SummaryStored):
             self._whole(voice, event.summary.text)

@@ -17,7 +17,7 @@ ADDS = ("add", "set")
 REMOVES = ("rm", "remove", "delete", "del", "forget", "clear")
 
 
-def text_of(words: Sequence[str] | None, what: str, removal: Callable[[Sequence[int]], str]) -> str | None:
+def typed_text(words: Sequence[str] | None, what: str, removal: Callable[[Sequence[int]], str]) -> str | None:
     """The text of the words, as they were typed; None without any, and for one that asks for what is kept.
 
     Raises `UsageError` where they ask to remove it: they are no `what`, and `removal` gives the commands.

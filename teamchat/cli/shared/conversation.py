@@ -19,9 +19,9 @@ from pathlib import Path
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import ending, note
 from teamchat.cli.shared.report import output_lost, silence
-from teamchat.cli.shared.retyped import placed
 from teamchat.cli.shared.second_signal import ends_at_second
-from teamchat.cli.shared.workspace import session_typed, store_file, trust_store
+from teamchat.cli.shared.typed import placed
+from teamchat.cli.shared.workspace import lock_file, session_typed, store_file, trust_store
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.recovery import TURNS
 from teamchat.core.errors import ExitCode, UsageError
@@ -51,7 +51,7 @@ NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
+class OutputOptions:
     """How a run is to be shown, by the options of a command. Raises `UsageError` for those that do not go together."""
 
     as_json: bool = False
@@ -70,7 +70,7 @@ class Show:
         return not (self.as_json or self.quiet)
 
 
-def choose_output(team: Team, session: str, show: Show) -> Output:
+def choose_output(team: Team, session: str, show: OutputOptions) -> Output:
     """JSON or quiet when asked for, the terminal's when stdout is one, else plain blocks."""
     if show.as_json:
         from teamchat.cli.output.jsonl import JsonOutput
@@ -131,10 +131,6 @@ def held(root: Path, db: Database, session: Session, *, wait: bool) -> Iterator[
     with session_lock(lock_file(root, session.id), command, waits):
         check_there(db, session)
         yield
-
-
-def lock_file(root: Path, session: int) -> Path:
-    return store_file(root).parent / f"session-{session}.lock"
 
 
 def run_conversation(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.lines import called, exact, group_of, plural, refusal, todo_line
 from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words, short
-from teamchat.cli.shared.piped import Message
+from teamchat.cli.shared.piped import PersonMessage
 from teamchat.cli.shared.workspace import choose_session
 from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.conversation.addressing import Addressed
@@ -32,7 +32,7 @@ def explain(
     team: Team,
     db: Database,
     session: str | None,
-    message: Message,
+    message: PersonMessage,
     *,
     new: bool,
     speaker: str | None,
@@ -80,7 +80,7 @@ def _explain(
     coordinator: ConversationCoordinator,
     addressed: Addressed,
     told: Sequence[ConversationEvent],
-    message: Message,
+    message: PersonMessage,
     *,
     cut: bool,
 ) -> Iterator[str | bytes]:
@@ -89,9 +89,9 @@ def _explain(
     yield from (f"problem: {problem}" for problem in addressed.problems)
     yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
     yield from (todo_line(event.change) for event in told if isinstance(event, TodoChanged))
-    yield from changes(actions)
+    yield from queue_changes(actions)
     queue = [route for route in coordinator.state.queue if route.status is not RouteStatus.HELD]
-    yield "speaking: " + (", then ".join(in_words(queue)) or "nobody")
+    yield "speaking: " + (", then ".join(speaking_order(queue)) or "nobody")
     if coordinator.state.held:
         yield "held, only resume moves them: " + ", ".join(route.target for route in coordinator.state.held)
     yield from guards(team, coordinator)
@@ -104,7 +104,7 @@ def _explain(
         yield from _first_turn(team, coordinator, queue[0])
 
 
-def in_words(queue: list[Route]) -> list[str]:
+def speaking_order(queue: list[Route]) -> list[str]:
     """The queue, members of a group that speak together joined by a plus."""
     groups: dict[object, list[Route]] = {}
     for route in queue:
@@ -115,7 +115,7 @@ def in_words(queue: list[Route]) -> list[str]:
     ]
 
 
-def changes(actions: tuple[Action, ...]) -> Iterator[str]:
+def queue_changes(actions: tuple[Action, ...]) -> Iterator[str]:
     """What the message takes out of the queue, what finds no room in it, and the guard that lets nobody speak."""
     for action in actions:
         match action:
@@ -139,11 +139,11 @@ def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
 
 
 def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[str]:
-    """Whether the conversation has grown so long that it is summed up first."""
+    """Whether the conversation has grown so long that it is summarised first."""
     if member := coordinator.summariser.due(route.as_of):
         said = coordinator.summariser.pending(route.as_of)
         size = approx_tokens(sum(coordinator.manager.quoted_bytes(one.text) for one in said))
-        yield f"before that, {member.name} would sum up {plural(len(said), 'message')} (about {size:,} tokens);"
+        yield f"before that, {member.name} would summarise {plural(len(said), 'message')} (about {size:,} tokens);"
         yield "the prompt below is the one without that summary"
 
 

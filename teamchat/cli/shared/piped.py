@@ -23,7 +23,7 @@ EMPTY = "standard input was empty"
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PersonMessage:
     """A person's message, and how many characters at its beginning were `typed` on the command line."""
 
     text: str
@@ -31,7 +31,7 @@ class Message:
     images: tuple[Image, ...] = ()
 
 
-def read_message(words: Sequence[str], max_bytes: int | None = None, files: Sequence[str] = ()) -> Message:
+def read_message(words: Sequence[str], max_bytes: int | None = None, files: Sequence[str] = ()) -> PersonMessage:
     """The message: the words, with piped text appended as a fenced block; without words, or for `-`, the piped text.
 
     `files` come behind it.
@@ -42,12 +42,12 @@ def read_message(words: Sequence[str], max_bytes: int | None = None, files: Sequ
     return attached(message, files, max_bytes) if files else message
 
 
-def _without_files(words: Sequence[str], max_bytes: int | None, *, needed: bool) -> Message:
+def _without_files(words: Sequence[str], max_bytes: int | None, *, needed: bool) -> PersonMessage:
     text = " ".join(words)
     if words and text != "-":
-        return _with_input(text, max_bytes) if _is_piped() else Message(text, len(text))
+        return _with_input(text, max_bytes) if _is_piped() else PersonMessage(text, len(text))
     if not (words or needed):
-        return _with_input("", max_bytes) if _is_piped() else Message("", 0)
+        return _with_input("", max_bytes) if _is_piped() else PersonMessage("", 0)
     if not (words or _is_piped()):
         raise UsageError("there is nothing to send", "teamchat send 'Your message'")
     if sys.stdin.isatty():
@@ -55,18 +55,18 @@ def _without_files(words: Sequence[str], max_bytes: int | None, *, needed: bool)
     piped = _read(max_bytes)
     if not piped.strip():
         raise UsageError(EMPTY)
-    return Message(piped, 0)
+    return PersonMessage(piped, 0)
 
 
-def _with_input(text: str, max_bytes: int | None) -> Message:
+def _with_input(text: str, max_bytes: int | None) -> PersonMessage:
     piped = _read(max_bytes)
     if not piped.strip():
         note(EMPTY)
-        return Message(text, len(text))
-    return Message(with_block(text, fenced(piped)), len(text))
+        return PersonMessage(text, len(text))
+    return PersonMessage(with_block(text, fenced(piped)), len(text))
 
 
-def attached(message: Message, files: Sequence[str], max_bytes: int | None) -> Message:
+def attached(message: PersonMessage, files: Sequence[str], max_bytes: int | None) -> PersonMessage:
     """The message with these files behind it: text as a fenced block under its name, of an image only the name there.
 
     Raises `UsageError` for what is neither, and for one that is not there; `PromptTooLarge` for what is too large.

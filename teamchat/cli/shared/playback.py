@@ -14,7 +14,7 @@ from typing import Any
 from teamchat.cli.output import Output, Silent
 from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
-from teamchat.cli.shared.conversation import Show, choose_output, run_conversation
+from teamchat.cli.shared.conversation import OutputOptions, choose_output, run_conversation
 from teamchat.cli.shared.interrupts import raise_again
 from teamchat.core.cassette.account import account, mark
 from teamchat.core.cassette.compare import differences
@@ -39,7 +39,9 @@ DIFFERS = ExitCode.MEMBER_FAILED  # something is not as it was recorded
 Plays = Callable[[Iterable[RecordedTurn]], Player]
 
 
-def play(cassette: Cassette, show: Show, *, speed: float = 1.0, team: Team | None = None, verify: bool = False) -> int:
+def play(
+    cassette: Cassette, show: OutputOptions, *, speed: float = 1.0, team: Team | None = None, verify: bool = False
+) -> int:
     """Replay every input in order, in a temporary store; `team` takes the recorded one's place.
 
     The exit code is that of the last input; with `verify` 0, or 1 where something is not as it was recorded. Raises
@@ -83,7 +85,7 @@ class Played:
 
 
 @contextmanager
-def open_stage(cassette: Cassette, plays: Plays, show: Show | None, team: Team | None) -> Iterator[Stage]:
+def open_stage(cassette: Cassette, plays: Plays, show: OutputOptions | None, team: Team | None) -> Iterator[Stage]:
     """A place to replay in, of which nothing is left; `plays` makes a run's player, and `show` None shows nothing."""
     raise_again()
     with tempfile.TemporaryDirectory(prefix="teamchat-replay-") as folder:
@@ -120,7 +122,7 @@ class Stage:
     session: Session
     folder: Path
     plays: Plays
-    show: Show | None
+    show: OutputOptions | None
     heard: Callable[[Host], Host] = lambda host: host
 
     def play(self, run: Run) -> Played:
@@ -137,7 +139,7 @@ class Stage:
             return replace(done, hint=None) if played.stopped else done
 
         if self.show and self.show.talks:
-            print(f"$ {visible(shlex.join(command(run.input)))}\n", flush=True)
+            print(f"$ {visible(shlex.join(typed_command(run.input)))}\n", flush=True)
         played.code = run_conversation(
             self.team,
             self.db,
@@ -190,7 +192,7 @@ def _problems(end: EndLine, run: Played) -> Iterator[str]:
         yield from differences(then["printed"], run.transcript.printed, "printed")
 
 
-def command(line: HumanLine | ResumeLine) -> list[str]:
+def typed_command(line: HumanLine | ResumeLine) -> list[str]:
     """What the person had typed."""
     if isinstance(line, ResumeLine):
         return ["teamchat", "resume", *([f"--{line.mode.value}"] if line.mode is not ResumeMode.RETRY else [])]

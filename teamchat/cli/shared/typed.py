@@ -1,18 +1,28 @@
-"""The command line as it was typed, for hints that say what to type instead."""
+"""The command line as a person typed it, and the commands that hints give to be typed next."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Collection, Iterator, Sequence
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from teamchat.cli.shared.retyped import has, line_of, placed
 from teamchat.core.errors import NearMiss, NoRoom
+from teamchat.core.text.commands import EXAMPLE
 
 if TYPE_CHECKING:
-    from teamchat.cli.shared.piped import Message
+    from teamchat.cli.shared.piped import PersonMessage
 
+LONGEST = 1000  # characters of a command that anybody would paste
+LONGEST_TEXT = 200  # characters of a text that is repeated
+IN_SESSION = ("compact", "learn", "log", "open", "resume", "send", "show", "stop", "task", "todo", "usage")
+TAKERS = {"--team": (*IN_SESSION, "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
+"""Which commands take the options that say where they work."""
+CONVERSATION = ("--new", "--session")
+ELSEWHERE = (*CONVERSATION, "--record", "--to")
+"""What a message that is refused as it is typed is sent with to another place, or to another member."""
 TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
 
 
@@ -23,7 +33,7 @@ def typed_with(*options: str) -> str | None:
 
 
 @contextlib.contextmanager
-def saying_what_to_type(message: Message) -> Iterator[None]:
+def saying_what_to_type(message: PersonMessage) -> Iterator[None]:
     """Give a refusal the command that would have been taken; of a piped text it cannot be had again."""
     try:
         yield
@@ -43,3 +53,106 @@ def was_typed(option: str) -> bool:
 def placed_here(command: str) -> str:
     """The command for the team and the session that were typed."""
     return placed(command, TYPED.get())
+
+
+def placed(hint: str, args: Sequence[str]) -> str:
+    """The commands of a hint for the team and the session that the typed `args` name."""
+    lines = (" && ".join(_placed(command, args) for command in commands(line, " && ")) for line in commands(hint))
+    return "\n".join(filter(None, lines))
+
+
+def commands(text: str, between: str = "\n") -> Iterator[str]:
+    """The commands of a text that stand with that `between` them, which in a quotation is a part of a command."""
+    begun = ""
+    for part in text.split(between):
+        begun = f"{begun}{between}{part}" if begun else part
+        with contextlib.suppress(ValueError):  # a quotation that is not closed yet
+            shlex.split(begun)
+            yield begun
+            begun = ""
+
+
+def _placed(command: str, args: Sequence[str]) -> str:
+    program, *words = shlex.split(command)
+    if program != "teamchat":
+        return command
+    if words[-1] == EXAMPLE and args[:1] == words[:1] == ["send"] and _leads_elsewhere(words[1:-1]):
+        return _sent_again(words[1:-1], args[1:])
+    wanted = [option for option, takers in TAKERS.items() if words[0] in takers and not has(option, words)]
+    if "--new" in words and "--session" in wanted:
+        wanted.remove("--session")  # another one is to begin
+    if "--offline" in words:
+        wanted.remove("--team")  # it looks at no team
+    given = [(option, _value(option, args)) for option in wanted]
+    begins = words[0] == "send" and "--new" in args and not (has("--new", words) or has("--session", words))
+    options = [f"{option} {shlex.quote(value)}" for option, value in given if value is not None]
+    return " ".join([command, *(["--new"] if begins else []), *options])
+
+
+def _leads_elsewhere(options: Sequence[str]) -> bool:
+    """Whether the options say where a message goes, and nothing else."""
+    return bool(options) and not list(_without(ELSEWHERE, options))
+
+
+def _sent_again(options: Sequence[str], typed: Sequence[str]) -> str:
+    """What was typed for `send`, with these options in place of its own; nothing where that is too long for a line."""
+    replaced = {option for option in ELSEWHERE if has(option, options)}
+    if replaced & {*CONVERSATION}:
+        replaced |= {*CONVERSATION}
+    return line_of("send", *options, *_without(replaced, typed)) or ""
+
+
+def _without(options: Collection[str], words: Sequence[str]) -> Iterator[str]:
+    """The words without these options and their values. What follows `--` is text."""
+    left = iter(words)
+    for word in left:
+        if word == "--":
+            yield from (word, *left)
+        elif word in options:
+            if word != "--new":  # it alone has no value
+                next(left, None)
+        elif word.partition("=")[0] not in options:
+            yield word
+
+
+def line_of(*words: str) -> str | None:
+    """The command of teamchat with these words; None for one that is too long or has control characters.
+
+    A shell takes the line breaks of a quoted text as they are.
+    """
+    line = shlex.join(["teamchat", *words])
+    return line if len(line) <= LONGEST and line.replace("\n", "").isprintable() else None
+
+
+def has(option: str, words: Sequence[str]) -> bool:
+    """Whether the option stands in a command."""
+    return any(word == option or word.startswith(f"{option}=") for word in words)
+
+
+def _value(option: str, args: Sequence[str]) -> str | None:
+    """What was typed for an option."""
+    for word, following in pairwise([*args, ""]):
+        if word == option:
+            return following
+        if word.startswith(f"{option}="):
+            return word.removeprefix(f"{option}=")
+    return None
+
+
+def retyped(option: str, value: str, args: Sequence[str]) -> str | None:
+    """What was typed, with this value of `option`; None where it was not typed, or for one that is too long a line."""
+    words = list(args)
+    for place, word in enumerate(args):
+        if word == option:
+            words[place + 1 : place + 2] = [value]
+        elif word.startswith(f"{option}="):
+            words[place] = f"{option}={value}"
+    return line_of(*words) if has(option, args) else None
+
+
+def behind_dashes(args: Sequence[str]) -> str:
+    """What was typed, with the text that was read as an option behind `--`; one that is no short line by an example."""
+    texts = [word for word in args if word.startswith("-") and " " in word]
+    others = [word for word in args if word not in texts]
+    fits = all(len(text) <= LONGEST_TEXT and text.isprintable() for text in texts)
+    return shlex.join(["teamchat", *others, "--", *(texts if fits else ["- Your message"])])

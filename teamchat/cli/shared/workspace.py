@@ -6,13 +6,15 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from teamchat.cli.shared.typed import typed_with, was_typed
 from teamchat.core.errors import StoreError, TeamchatError, UnknownName, UsageError
 from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
+from teamchat.core.files.session_lock import holder_of
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.sessions import (
     Session,
@@ -27,6 +29,8 @@ from teamchat.core.team.find import find_team_file, resolve_team
 from teamchat.core.team.team import Team
 from teamchat.core.team.trust import Standing, TrustStore, needs, not_trusted
 from teamchat.core.text.commands import saying
+
+T = TypeVar("T")
 
 
 def find_team(option: str | None, timeout: str | None = None) -> Team:
@@ -74,6 +78,24 @@ def open_store(root: Path) -> Iterator[Database]:
 
 def store_file(root: Path) -> Path:
     return workspace_dir(root) / STORE_NAME
+
+
+def lock_file(root: Path, session: int) -> Path:
+    return store_file(root).parent / f"session-{session}.lock"
+
+
+def abandoned(root: Path, session: int, running: Callable[[], Sequence[T]]) -> list[T]:
+    """What a killed teamchat left `running` in the session: nobody holds its lock. Nothing if that cannot be opened.
+
+    `running` is read before and after the lock: what begins or ends meanwhile is not abandoned.
+    """
+    if not (before := running()):
+        return []
+    try:
+        held = holder_of(lock_file(root, session))
+    except StoreError:
+        return []
+    return [] if held else [found for found in running() if found in before]
 
 
 def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> tuple[Session, bool]:
@@ -135,6 +157,7 @@ def _trusts(team: Team, standing: Standing) -> bool:
     """Whether a person at the terminal trusts the team after reading what changed, or everything it asks for."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
+    from teamchat.cli.output.lines import confirmed
     from teamchat.core.text.clean import printable
 
     told = [standing.text] if standing.before else []
@@ -142,5 +165,4 @@ def _trusts(team: Team, standing: Standing) -> bool:
     print(f"{printable(str(team.path))} {' and '.join(told)}:", file=sys.stderr)
     for line in standing.changes or [need.line for need in needs(team)]:
         print(f"  {line}", file=sys.stderr)
-    print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return confirmed("Trust it?")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from teamchat.core.agents import AGENT_TYPES, CLIS, normalize_agent_type
 from teamchat.core.routing.names import fold
-from teamchat.core.team.problems import Mistake, nearest
+from teamchat.core.team.problems import TeamFileProblem, nearest
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
 from teamchat.runners.base import Terminal
 from teamchat.runners.regular_files import LARGEST, read_regular
@@ -28,7 +28,7 @@ _OF_A_TERMINAL = {"prompt_pattern", "submit", "exit"}
 
 
 def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
-    """The team of the file at `path`, whose members work in `root`. Raises `Mistake`.
+    """The team of the file at `path`, whose members work in `root`. Raises `TeamFileProblem`.
 
     A file without a human gets one (`default_human`), behind its own members.
     """
@@ -37,7 +37,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
     known = _knowledge(file.knowledge.paths, path.parent, "knowledge: paths")
     members = [_member(table, agents, path.parent, root, known) for table in file.members]
     if all(member.type == "human" for member in members):
-        raise Mistake("members: expected at least one AI member")
+        raise TeamFileProblem("members: expected at least one AI member")
     if all(member.type == "ai" for member in members):
         members.append(default_human(login, members, root))
     settings = file.team
@@ -66,24 +66,24 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
 
 
 def read_text(path: Path, largest: int = LARGEST) -> str:
-    """The file's text, a byte order mark put aside, of up to `largest` bytes. Raises `Mistake`: the reason alone."""
+    """The file's text, a byte order mark put aside, of up to `largest` bytes. Raises `TeamFileProblem` (the reason)."""
     try:
         return _content(path, largest).decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
-        raise Mistake("no such file") from None
+        raise TeamFileProblem("no such file") from None
     except UnicodeDecodeError as error:
-        raise Mistake(f"not UTF-8 (byte {error.start})") from None
+        raise TeamFileProblem(f"not UTF-8 (byte {error.start})") from None
     except OSError as error:
-        raise Mistake(f"cannot be read: {error.strerror}") from None
+        raise TeamFileProblem(f"cannot be read: {error.strerror}") from None
 
 
 def _content(path: Path, largest: int) -> bytes:
     if not stat.S_ISREG(path.stat().st_mode):
-        raise Mistake("not a file")
+        raise TeamFileProblem("not a file")
     try:
         return read_regular(path, largest)
     except ValueError:
-        raise Mistake(f"has {path.stat().st_size:,} bytes, and {largest:,} are the most") from None
+        raise TeamFileProblem(f"has {path.stat().st_size:,} bytes, and {largest:,} are the most") from None
 
 
 def _agents(tables: Mapping[str, AgentTable], folder: Path) -> Mapping[str, AgentSpec]:
@@ -91,7 +91,7 @@ def _agents(tables: Mapping[str, AgentTable], folder: Path) -> Mapping[str, Agen
     for name, table in tables.items():
         key = normalize_agent_type(name)
         if key in own:
-            raise Mistake(f"agents {name!r}: the same agent as agents {own[key].name!r}")
+            raise TeamFileProblem(f"agents {name!r}: the same agent as agents {own[key].name!r}")
         own[key] = _agent(name, table, folder)
     return MappingProxyType({**BUILTIN_AGENTS, **own})
 
@@ -113,12 +113,14 @@ def _terminal(table: AgentTable, where: str) -> Terminal | None:
     """How the agent's terminal is talked to, if that is how."""
     if table.transport == "pipe":
         if unfit := sorted(table.model_fields_set & _OF_A_TERMINAL):
-            raise Mistake(f'{where}: {unfit[0]}: expected only with transport = "pty"')
+            raise TeamFileProblem(f'{where}: {unfit[0]}: expected only with transport = "pty"')
         return None
     if table.prompt_pattern is None:
-        raise Mistake(f'{where}: prompt_pattern: missing, expected with transport = "pty" what its prompt looks like')
+        raise TeamFileProblem(
+            f'{where}: prompt_pattern: missing, expected with transport = "pty" what its prompt looks like'
+        )
     if table.like not in {None, "plain"}:
-        raise Mistake(f"{where}: like: expected 'plain' with transport = \"pty\", got {table.like!r}")
+        raise TeamFileProblem(f"{where}: like: expected 'plain' with transport = \"pty\", got {table.like!r}")
     return Terminal(table.prompt_pattern, table.submit or "\r", table.exit)
 
 
@@ -128,7 +130,7 @@ def _check_names(members: Iterable[MemberTable]) -> None:
         key = fold(member.name)
         if key in seen:
             taken = f"two members are named {seen[key]!r} (case, - and _ are ignored)"
-            raise Mistake(f"members {member.name!r}: name: {taken}")
+            raise TeamFileProblem(f"members {member.name!r}: name: {taken}")
         seen[key] = member.name
 
 
@@ -138,7 +140,7 @@ def _member(
     where = f"members {table.name!r}"
     if table.type == "human":
         if unfit := sorted(table.model_fields_set - _OF_A_HUMAN):
-            raise Mistake(f"{where}: {unfit[0]}: expected only name, type and title of a human")
+            raise TeamFileProblem(f"{where}: {unfit[0]}: expected only name, type and title of a human")
         return Member(table.name, "human", root, table.title)
     _check_agent(table.agent, agents, where)
     _check_tools(table, agents[normalize_agent_type(table.agent or "")], where)
@@ -179,26 +181,26 @@ def _memory(table: MemberTable, agent: AgentSpec, where: str) -> Memory:
     if table.memory is None:
         return "fresh" if sessions is None or table.access == "read" else "resume"
     if table.memory != "fresh" and sessions is None:
-        raise Mistake(f'{where}: memory: agent {agent.name!r} has no sessions to go on with, expected "fresh"')
+        raise TeamFileProblem(f'{where}: memory: agent {agent.name!r} has no sessions to go on with, expected "fresh"')
     if table.memory == "live" and sessions and not sessions.live:
         live = listed(*(row.name for row in CLIS if row.runner.sessions and row.runner.sessions.live))
-        raise Mistake(f'{where}: memory: "live" is only for {live}, expected "fresh" or "resume"')
+        raise TeamFileProblem(f'{where}: memory: "live" is only for {live}, expected "fresh" or "resume"')
     return table.memory
 
 
 def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str) -> None:
     known = [spec.name for spec in agents.values()]
     if agent is None:
-        raise Mistake(f"{where}: agent: missing, expected one of {', '.join(known)}")
+        raise TeamFileProblem(f"{where}: agent: missing, expected one of {', '.join(known)}")
     if normalize_agent_type(agent) not in agents:
-        raise Mistake(f"{where}: agent: unknown agent {agent!r}, {nearest(agent, known)}")
+        raise TeamFileProblem(f"{where}: agent: unknown agent {agent!r}, {nearest(agent, known)}")
 
 
 def _check_tools(table: MemberTable, agent: AgentSpec, where: str) -> None:
     """Only to an agent CLI can tools be given."""
     if AGENT_TYPES[agent.like] not in CLIS and (asked := [key for key in _TOOLS if getattr(table, key)]):
         clis = listed(*(row.name for row in CLIS))
-        raise Mistake(f"{where}: {asked[0]}: expected only for {clis}, not for {agent.name}")
+        raise TeamFileProblem(f"{where}: {asked[0]}: expected only for {clis}, not for {agent.name}")
 
 
 def _instruction(written: str | None, folder: Path, where: str) -> tuple[Path | None, str | None]:
@@ -207,8 +209,8 @@ def _instruction(written: str | None, folder: Path, where: str) -> tuple[Path | 
     path = _path(folder, written, f"{where}: instruction_file")
     try:
         return path, read_text(path)
-    except Mistake as mistake:
-        raise Mistake(f"{where}: instruction_file: {path}: {mistake}") from None
+    except TeamFileProblem as mistake:
+        raise TeamFileProblem(f"{where}: instruction_file: {path}: {mistake}") from None
 
 
 def _knowledge(written: Iterable[str], folder: Path, where: str) -> dict[str, Path]:
@@ -220,13 +222,13 @@ def _knowledge(written: Iterable[str], folder: Path, where: str) -> dict[str, Pa
             mode = path.stat().st_mode
             readable = os.access(path, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0))
         except (FileNotFoundError, NotADirectoryError):
-            raise Mistake(f"{where}: no file or folder {path}") from None
+            raise TeamFileProblem(f"{where}: no file or folder {path}") from None
         except OSError as error:
-            raise Mistake(f"{where}: {path}: cannot be read: {error.strerror}") from None
+            raise TeamFileProblem(f"{where}: {path}: cannot be read: {error.strerror}") from None
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise Mistake(f"{where}: {path}: not a file or folder")
+            raise TeamFileProblem(f"{where}: {path}: not a file or folder")
         if not readable:
-            raise Mistake(f"{where}: {path}: cannot be read: Permission denied")
+            raise TeamFileProblem(f"{where}: {path}: cannot be read: Permission denied")
         found[name] = path.resolve()  # trust is given to this place: a link made later leads nowhere else
     return found
 
@@ -235,7 +237,7 @@ def _path(folder: Path, written: str, where: str) -> Path:
     try:
         return folder / Path(written).expanduser()
     except RuntimeError:
-        raise Mistake(f"{where}: no home folder for {written!r}") from None
+        raise TeamFileProblem(f"{where}: no home folder for {written!r}") from None
 
 
 def _speaker(key: str, written: str | None, members: Iterable[Member]) -> str | None:
@@ -245,12 +247,12 @@ def _speaker(key: str, written: str | None, members: Iterable[Member]) -> str | 
     for name in names:
         if fold(name) == fold(written):
             return name
-    raise Mistake(f"team: {key}: no AI member {written!r}, {nearest(written, names)}")
+    raise TeamFileProblem(f"team: {key}: no AI member {written!r}, {nearest(written, names)}")
 
 
 def _compactor(settings: TeamTable, members: Iterable[Member]) -> str | None:
     if settings.compactor is None and "compact_at_tokens" in settings.model_fields_set:
-        raise Mistake("team: compact_at_tokens: expected only with compactor, which names who sums up")
+        raise TeamFileProblem("team: compact_at_tokens: expected only with compactor, which names who sums up")
     return _speaker("compactor", settings.compactor, members)
 
 
@@ -260,7 +262,7 @@ def _check_fallbacks(members: Iterable[Member]) -> None:
         for written in member.fallback:
             if written not in names or written == member.name:
                 others = [name for name in names if name != member.name]
-                raise Mistake(
+                raise TeamFileProblem(
                     f"members {member.name!r}: fallback: no other AI member {written!r}, {nearest(written, others)}"
                 )
 
@@ -272,5 +274,7 @@ def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, 
             agent = agents[normalize_agent_type(member.agent)] if member.agent is not None else None
             if agent and not AGENT_TYPES[agent.like].reports_cost:
                 silent = f"member {member.name!r} ({member.agent}) reports none"
-                raise Mistake(f"team.limits: cost_usd: expected only where every member reports its cost; {silent}")
+                raise TeamFileProblem(
+                    f"team.limits: cost_usd: expected only where every member reports its cost; {silent}"
+                )
     return Limits(table.turns, table.minutes, table.tokens, table.cost_usd, table.similarity, table.rounds)

@@ -62,7 +62,7 @@ def load(path: Path, root: Path | None = None, login: str | None = None) -> Team
     import tomllib
 
     from teamchat.core.team.build import build_team, read_text
-    from teamchat.core.team.problems import Mistake
+    from teamchat.core.team.problems import TeamFileProblem
     from teamchat.core.team.schema import parse
     from teamchat.runners.toml import TooDeep, loads
 
@@ -72,13 +72,13 @@ def load(path: Path, root: Path | None = None, login: str | None = None) -> Team
         try:
             raw = loads(text, DEEPEST)
         except tomllib.TOMLDecodeError as error:
-            raise Mistake(f"not TOML: {error}") from None
+            raise TeamFileProblem(f"not TOML: {error}") from None
         except TooDeep as error:
-            raise Mistake(f"not TOML: {error}") from None
+            raise TeamFileProblem(f"not TOML: {error}") from None
         except ValueError:  # what Python says of it is for programmers
-            raise Mistake("not TOML: a number of too many digits") from None
+            raise TeamFileProblem("not TOML: a number of too many digits") from None
         team = build_team(parse(raw), path, root or path.parent, login or login_name())
-    except Mistake as mistake:
+    except TeamFileProblem as mistake:
         raise TeamFileError(f"{printable(str(path))}: {mistake}") from None
     return replace(team, digest=hashlib.sha256(text.encode()).hexdigest())
 

@@ -29,7 +29,7 @@ _MISSING = {
 }
 
 
-class Mistake(ValueError):
+class TeamFileProblem(ValueError):
     """A sentence about one key, without the file's name, safe to show on one line."""
 
     def __init__(self, sentence: str) -> None:

@@ -16,7 +16,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.routing.names import LONGEST_NAME, fold, valid_name
-from teamchat.core.team.problems import Mistake, explain
+from teamchat.core.team.problems import TeamFileProblem, explain
 from teamchat.core.team.team import MOST
 from teamchat.core.text.durations import parse_duration
 from teamchat.runners.base import Access, Memory
@@ -290,9 +290,9 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 def parse(raw: Mapping[str, object]) -> TeamFile:
-    """The team file's content, checked key by key. Raises `Mistake` for the first key that is wrong."""
+    """The team file's content, checked key by key. Raises `TeamFileProblem` for the first key that is wrong."""
     try:
         return TeamFile.model_validate(raw)
     except ValidationError as error:
         found = error.errors(include_url=False)[0]
-        raise Mistake(explain(found, raw, _KEYS)) from None
+        raise TeamFileProblem(explain(found, raw, _KEYS)) from None

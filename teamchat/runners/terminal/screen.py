@@ -23,7 +23,7 @@ _BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z"
 _BRACKETED_PASTE = "?2004"
 
 
-class Paper:
+class Screen:
     """`row` and `column` are where the cursor stands; `rows` are the lines so far, the cursor's among them.
 
     `pastes`: the program has asked that pasted text come in brackets. `answers` are what a terminal owes the program

@@ -1,4 +1,4 @@
-"""A program on a terminal of its own: what it shows goes on paper, and keys are pressed for it.
+"""A program on a terminal of its own: what it shows goes on screen, and keys are pressed for it.
 
 pexpect starts it, and the terminal is its controlling one. Reading and typing go on at the same time: a program that
 echoes would else wait for us, and we for it. Used by the typist's process alone.
@@ -20,7 +20,7 @@ from typing import Any
 import pexpect
 
 from teamchat.runners.failures import ending
-from teamchat.runners.terminal.screen import COLUMNS, ROWS, Paper
+from teamchat.runners.terminal.screen import COLUMNS, ROWS, Screen
 
 TICK_S = 0.1
 CLOSED_S = 2.0  # for a program to end that has closed its terminal
@@ -42,14 +42,14 @@ class Stopped(Exception):
 
 
 class Tty:
-    """The program of `argv`, shown on `paper`; `on_life` is called when it writes, and when it takes what is typed.
+    """The program of `argv`, shown on `screen`; `on_life` is called when it writes, and when it takes what is typed.
 
     Raises `Failed` when it cannot be started, and from everything that waits for it when it has ended. `stopped`
     makes the next wait raise `Stopped`.
     """
 
     def __init__(self, argv: list[str], on_life: Callable[[], None]) -> None:
-        self.paper = Paper()
+        self.screen = Screen()
         self.stopped = False
         self._on_life = on_life
         self._typing = b""
@@ -87,11 +87,11 @@ class Tty:
         if not data:
             self._await_end(CLOSED_S)
             raise self._over()
-        self.paper.feed(data)
-        self._typing += b"".join(self.paper.answers)
-        self.paper.answers.clear()
+        self.screen.feed(data)
+        self._typing += b"".join(self.screen.answers)
+        self.screen.answers.clear()
         self._on_life()
-        if self.paper.size > MAX_TEXT:
+        if self.screen.size > MAX_TEXT:
             raise Failed("agent", f"wrote more than {MAX_TEXT >> 20} MiB to its terminal")
 
     def _write(self) -> None:
@@ -110,7 +110,7 @@ class Tty:
 
     def last_line(self) -> str:
         """The end of the last line that is not blank."""
-        return next((line.strip()[-200:] for line in reversed(self.paper.rows) if line.strip()), "")
+        return next((line.strip()[-200:] for line in reversed(self.screen.rows) if line.strip()), "")
 
     def send(self, keys: bytes) -> None:
         """Press these keys; returns when the program's terminal has them all."""

@@ -43,7 +43,7 @@ class Typist:
         self.has_told = False
         self.seen_at = 0.0
         self.tty = Tty(argv, self.seen)
-        self.paper = self.tty.paper
+        self.screen = self.tty.screen
 
     def run(self, prompt: str) -> None:
         self._await_first_prompt()
@@ -76,9 +76,9 @@ class Typist:
     def _line(self) -> str:
         """What stands before the cursor in its line, as far as it came after the mark."""
         row, column = self.mark
-        if (self.paper.row, self.paper.column) < self.mark:
+        if (self.screen.row, self.screen.column) < self.mark:
             return ""
-        return self.paper.line[column if self.paper.row == row else 0 :]
+        return self.screen.line[column if self.screen.row == row else 0 :]
 
     def _prompt(self) -> re.Match[str] | None:
         """The prompt, if it is what stands in the cursor's line."""
@@ -93,8 +93,8 @@ class Typist:
 
     def _type(self, prompt: str) -> None:
         lines = prompt.strip("\n").split("\n")
-        begin = (self.paper.row, self.paper.column)
-        if self.paper.pastes:
+        begin = (self.screen.row, self.screen.column)
+        if self.screen.pastes:
             self.tty.send(b"\x1b[200~" + "\r".join(lines).encode() + b"\x1b[201~")
         else:
             if len(lines) > 1:
@@ -102,9 +102,9 @@ class Typist:
             # a tab is no text where the program itself edits the line: it completes words
             self.tty.send(" ".join(lines).replace("\t", " ").encode())
         self._await_echo(prompt, begin)
-        if (self.paper.row, self.paper.column) == begin:
-            self.paper.feed(b"\r\n")  # nothing is echoed, so Enter is not; what a person would see begins a new line
-        self.mark = self.told = (self.paper.row, self.paper.column)
+        if (self.screen.row, self.screen.column) == begin:
+            self.screen.feed(b"\r\n")  # nothing is echoed, so Enter is not; what a person would see begins a new line
+        self.mark = self.told = (self.screen.row, self.screen.column)
         self.tty.send(self.submit)
 
     def _await_echo(self, prompt: str, begin: tuple[int, int]) -> None:
@@ -114,14 +114,14 @@ class Typist:
         while time.monotonic() < until:
             if self.tty.listen(ECHO_S):
                 continue
-            shown = "".join("".join(self.paper.since(begin)).split())
-            awaited = not shown.endswith(typed) if shown else self.paper.pastes or self.tty.edits_itself
+            shown = "".join("".join(self.screen.since(begin)).split())
+            awaited = not shown.endswith(typed) if shown else self.screen.pastes or self.tty.edits_itself
             if not awaited or not self.tty.listen(SLOW_ECHO_S):
                 return
 
     def _text(self) -> str:
         """The answer so far: without the prompt, and without spaces at the ends of lines, which no terminal shows."""
-        *lines, last = self.paper.since(self.mark)
+        *lines, last = self.screen.since(self.mark)
         found = self._prompt()
         lines.append(last if found is None else self._before_prompt(last, found))
         return "\n".join(line.rstrip() for line in lines).strip("\n")
@@ -156,12 +156,12 @@ class Typist:
         """Tell what is new of the answer; of the line that is still being written only when it rests."""
         row, column = self.told
         pieces = []
-        while row < self.paper.row:
-            pieces.append(self.paper.rows[row][column:].rstrip() + "\n")
+        while row < self.screen.row:
+            pieces.append(self.screen.rows[row][column:].rstrip() + "\n")
             row, column = row + 1, 0
-        if open_line and row == self.paper.row and self.paper.column > column:
-            pieces.append(self.paper.line[column:])
-            column = self.paper.column
+        if open_line and row == self.screen.row and self.screen.column > column:
+            pieces.append(self.screen.line[column:])
+            column = self.screen.column
         self.told = (row, column)
         text = "".join(pieces)
         if not self.has_told:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.runners.terminal.screen import COLUMNS, LONGEST_SEQUENCE, ROWS, Paper
+from teamchat.runners.terminal.screen import COLUMNS, LONGEST_SEQUENCE, ROWS, Screen
 
 SHOWN = (
     ("one\r\ntwo", ["one", "two"]),
@@ -43,12 +43,12 @@ def test_what_is_shown_is_what_a_terminal_shows(text: str, rows: list[str]) -> N
 @given(st.sampled_from(SHOWN), st.data())
 def test_it_does_not_matter_in_which_pieces_it_comes(case: tuple[str, list[str]], data: st.DataObject) -> None:
     whole = ("ä🎉" + case[0]).encode()
-    paper, at = Paper(), 0
+    screen, at = Screen(), 0
     while at < len(whole):
         size = data.draw(st.integers(1, 5))
-        paper.feed(whole[at : at + size])
+        screen.feed(whole[at : at + size])
         at += size
-    assert paper.rows == shown(whole).rows
+    assert screen.rows == shown(whole).rows
 
 
 _PIECES = st.sampled_from(
@@ -58,29 +58,29 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES | st.text(max_size=3), max_size=60).map("".join))
 def test_nothing_makes_it_raise_or_leaves_the_cursor_outside(text: str) -> None:
-    paper = shown(text.encode(errors="replace"))
-    assert 0 <= paper.row < len(paper.rows)
-    assert paper.column >= 0
-    assert not any(character in row for row in paper.rows for character in "\r\n\x1b")
-    paper.since((0, 0))
+    screen = shown(text.encode(errors="replace"))
+    assert 0 <= screen.row < len(screen.rows)
+    assert screen.column >= 0
+    assert not any(character in row for row in screen.rows for character in "\r\n\x1b")
+    screen.since((0, 0))
 
 
 def test_lines_are_never_wrapped_and_never_scroll_away() -> None:
-    paper = shown(("x" * (3 * COLUMNS) + "\r\n").encode() * (2 * ROWS))
-    assert len(paper.rows) == 2 * ROWS + 1
-    assert {len(row) for row in paper.rows} == {0, 3 * COLUMNS}
+    screen = shown(("x" * (3 * COLUMNS) + "\r\n").encode() * (2 * ROWS))
+    assert len(screen.rows) == 2 * ROWS + 1
+    assert {len(row) for row in screen.rows} == {0, 3 * COLUMNS}
 
 
 def test_the_cursor_moves_on_the_screen_only() -> None:
-    paper = shown(b"\r\n" * (3 * ROWS) + b"\x1b[9999A")
-    assert paper.row == 2 * ROWS + 1
-    paper.feed(b"\x1b[9999B")
-    assert paper.row == 3 * ROWS
+    screen = shown(b"\r\n" * (3 * ROWS) + b"\x1b[9999A")
+    assert screen.row == 2 * ROWS + 1
+    screen.feed(b"\x1b[9999B")
+    assert screen.row == 3 * ROWS
 
 
 def test_a_program_that_asks_the_terminal_is_answered() -> None:
-    paper = shown(b"one\r\ntw\x1b[6n\x1b[c\x1b[5n")
-    assert paper.answers == [b"\x1b[2;3R", b"\x1b[?6c"]
+    screen = shown(b"one\r\ntw\x1b[6n\x1b[c\x1b[5n")
+    assert screen.answers == [b"\x1b[2;3R", b"\x1b[?6c"]
 
 
 def test_a_program_may_ask_for_pasted_text_in_brackets() -> None:
@@ -90,12 +90,12 @@ def test_a_program_may_ask_for_pasted_text_in_brackets() -> None:
 
 
 def test_the_lines_since_a_place_end_at_the_cursor() -> None:
-    paper = shown(b"one\r\ntwo\r\nthree")
-    assert paper.since((0, 1)) == ["ne", "two", "three"]
-    assert paper.since((2, 5)) == [""]
-    paper.feed(b"\x1b[2A\r")
-    assert paper.since((1, 0)) == [""]
-    assert paper.line == ""
+    screen = shown(b"one\r\ntwo\r\nthree")
+    assert screen.since((0, 1)) == ["ne", "two", "three"]
+    assert screen.since((2, 5)) == [""]
+    screen.feed(b"\x1b[2A\r")
+    assert screen.since((1, 0)) == [""]
+    assert screen.line == ""
     assert shown(b"you>\x1b[2C").line == "you>  "
 
 
@@ -106,18 +106,18 @@ def test_a_sequence_without_an_end_hides_no_more_than_it_may() -> None:
 
 def test_its_size_is_what_it_holds_or_more() -> None:
     for sequence in (b"\x1b[10000Gx\r", b"\n", b"x", b"y\x1b[10D\x1b[100@"):
-        paper = shown(sequence * 200)
-        assert paper.size >= sum(map(len, paper.rows)) + len(paper.rows) - 1
+        screen = shown(sequence * 200)
+        assert screen.size >= sum(map(len, screen.rows)) + len(screen.rows) - 1
 
 
 def test_a_long_line_in_small_pieces_costs_linear_time() -> None:
-    paper = Paper()
+    screen = Screen()
     for _ in range(50_000):
-        paper.feed(b"x" * 200)
-    assert (len(paper.line), paper.size) == (10_000_000, 10_000_000)
+        screen.feed(b"x" * 200)
+    assert (len(screen.line), screen.size) == (10_000_000, 10_000_000)
 
 
-def shown(data: bytes) -> Paper:
-    paper = Paper()
-    paper.feed(data)
-    return paper
+def shown(data: bytes) -> Screen:
+    screen = Screen()
+    screen.feed(data)
+    return screen
