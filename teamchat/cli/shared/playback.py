@@ -18,7 +18,7 @@ from teamchat.cli.shared.conversation import OutputOptions, choose_output, run_c
 from teamchat.cli.shared.interrupts import raise_again
 from teamchat.core.cassette.account import account, mark
 from teamchat.core.cassette.compare import differences
-from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, ResumeLine, Run
+from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, RecordedRun, ResumeLine
 from teamchat.core.cassette.player import Player, RecordedTurn
 from teamchat.core.cassette.replay import recorded_host, recorded_team, recorded_turn
 from teamchat.core.cassette.team import in_folder
@@ -125,7 +125,7 @@ class Stage:
     show: OutputOptions | None
     heard: Callable[[Host], Host] = lambda host: host
 
-    def play(self, run: Run) -> Played:
+    def play(self, run: RecordedRun) -> Played:
         """One input and all the turns that follow from it."""
         player = self.plays(map(recorded_turn, run.turns))
         played = Played(player.waiting)
@@ -159,7 +159,7 @@ class Stage:
         output = choose_output(self.team, self.session.name, self.show)
         return output if self.show.as_json else _WithoutReceipts(output)
 
-    def _cooldowns(self, run: Run, player: Player) -> Cooldowns:
+    def _cooldowns(self, run: RecordedRun, player: Player) -> Cooldowns:
         """Who cooled down when the input was recorded, by the clock of the recording."""
         file = self.folder / "cooldowns.json"
         file.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from teamchat.cli.shared.playback import Played, Stage, open_stage
 from teamchat.cli.shared.recorder import listening
 from teamchat.core.cassette.account import standing_of
 from teamchat.core.cassette.compare import text_difference
-from teamchat.core.cassette.format import Cassette, HumanLine, ResumeLine, Run, read_cassette
+from teamchat.core.cassette.format import Cassette, HumanLine, RecordedRun, ResumeLine, read_cassette
 from teamchat.core.cassette.player import LenientPlayer, RecordedTurn
 from teamchat.core.cassette.writer import CassetteWriter
 from teamchat.core.errors import Interrupted, NoRecording, TeamchatError, UsageError
@@ -101,7 +101,7 @@ def _play(cassette: Cassette, team: Team | None, checked: Checked) -> None:
         raise NoRecording(f"recorded turns that nobody asks for now: {', '.join(dict.fromkeys(left))}")
 
 
-def _all_runs(stage: Stage, begin: Callable[[Run], None] = lambda _: None) -> Iterator[Played]:
+def _all_runs(stage: Stage, begin: Callable[[RecordedRun], None] = lambda _: None) -> Iterator[Played]:
     for run in stage.cassette.runs:
         begin(run)
         played = stage.play(run)

@@ -262,7 +262,7 @@ class Entry(Line):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecordedRun:
     """An input, the turns that it led to, and how it ended (None: the recording broke off)."""
 
     input: HumanLine | ResumeLine
@@ -273,7 +273,7 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class Cassette:
     header: Header
-    runs: tuple[Run, ...]
+    runs: tuple[RecordedRun, ...]
 
     @property
     def turns(self) -> tuple[TurnLine, ...]:
@@ -305,7 +305,7 @@ def parse_cassette(text: str, name: str) -> Cassette:
     try:
         first, *rest = text.removesuffix("\n").split("\n")
         header = Header.model_validate_json(first)
-        runs: list[Run] = []
+        runs: list[RecordedRun] = []
         for number, line in enumerate(rest, 2):  # noqa: B007 (named in the error below)
             _add(runs, Entry.model_validate_json(line))
     except ValueError as error:
@@ -314,10 +314,10 @@ def parse_cassette(text: str, name: str) -> Cassette:
     return Cassette(header, tuple(runs))
 
 
-def _add(runs: list[Run], entry: Entry) -> None:
+def _add(runs: list[RecordedRun], entry: Entry) -> None:
     """Raises ValueError for what belongs to no input that has not ended."""
     if begins := entry.human or entry.resume:
-        runs.append(Run(begins))
+        runs.append(RecordedRun(begins))
     elif not runs or runs[-1].end:
         raise ValueError(f"{'a turn' if entry.turn else 'an end'} without an input before it")
     elif entry.turn:

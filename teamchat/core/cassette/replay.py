@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from teamchat.core.cassette.compare import text_difference
-from teamchat.core.cassette.format import Cassette, Run, TurnLine
+from teamchat.core.cassette.format import Cassette, RecordedRun, TurnLine
 from teamchat.core.cassette.player import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn, nameless
 from teamchat.core.cassette.team import team_from_json
 from teamchat.core.context.layers.recorded import Telling
@@ -81,7 +81,7 @@ def recorded_team(cassette: Cassette, root: Path) -> Team:
     return team_from_json(cassette.header.team, root)
 
 
-def recorded_host(cassette: Cassette, run: Run, player: Player, root: Path) -> Host:
+def recorded_host(cassette: Cassette, run: RecordedRun, player: Player, root: Path) -> Host:
     """The machine as the recording has it in that run: processes, `@paths` that existed. It writes below `root`.
 
     Once all that was recorded of the run is played, the time is over or a person stops it, if that is how it ended.

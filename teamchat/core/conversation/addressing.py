@@ -66,12 +66,16 @@ def address(
     opens: bool = False,
     typed: int = 0,
 ) -> Addressed:
-    """What a person's message asks for; `speaker` is `--as`, `to` is `--to`, and before one that `opens` nobody spoke.
+    """What a person's message asks for.
 
-    Raises `UsageError` for a message without anything in it or anything to answer, or that calls its speaker alone, and
-    `UnknownPerson` for a speaker that is no human, `UnknownName` for an ambiguous title or when nobody it names is
-    known: then nothing is stored. `NearMiss` is raised where it calls nobody and the first `typed` characters have what
-    was meant to, also by a misspelt name, or where any is typed and answers an agent that has left the team.
+    `speaker` is `--as`, `to` is `--to`. Nobody spoke before a message that `opens` the session. The person typed the
+    first `typed` characters. Nothing is stored when it raises one of these:
+
+    - `UsageError`: the message is empty, has nothing to answer, or calls only its speaker.
+    - `UnknownPerson`: the speaker is no person of the team.
+    - `UnknownName`: a title is ambiguous, or nobody that it names is known.
+    - `NearMiss`: it calls nobody and typed text looks like a call or a misspelt name, or a typed message answers an
+      agent that has left the team.
     """
     text = well_formed(text)
     if not text.strip():

@@ -19,7 +19,7 @@ from teamchat.core.errors import NoRecording, PromptTooLarge, StoreError, Teamch
 from teamchat.core.messages import well_formed
 from teamchat.core.store.summaries import Summary, add_summary, summary_before
 from teamchat.core.store.texts import pack_text
-from teamchat.core.store.turns import Turn, last_compaction
+from teamchat.core.store.turns import Turn, last_summary_turn
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import SummaryStored, Warned
 from teamchat.core.turn.ready import TurnReason
@@ -179,7 +179,7 @@ class Summariser:
         team = self._run.team
         if team.compactor is None or not team.share_context or not self._reaches(team.due_tokens, up_to):
             return None
-        last = last_compaction(self._run.db, self._run.session)
+        last = last_summary_turn(self._run.db, self._run.session)
         failed = last.shown_through if last and last.status != "done" else self._failed_at
         if failed is not None and not self._reaches(team.due_tokens // AGAIN, up_to, after=failed):
             return None

@@ -26,7 +26,7 @@ def fit_queue(draft: Draft) -> None:
     """Fit the queue to the team as it is now.
 
     A question to a person who has left goes to the only person there is; with several people it is dropped.
-    A call of an agent that has left stays: its turn fails with the reason, and `resume --skip` goes on without it.
+    A call of an agent that has left stays: its turn fails with the reason, and `resume --skip` continues without it.
     """
     queue, rules = draft.state.queue, draft.state.rules
     gone = frozenset(_gone(draft, rules))

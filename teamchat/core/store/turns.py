@@ -237,8 +237,8 @@ def turns_of_member(db: Database, session: int, member: str) -> Iterator[Turn]:
     return db.each(a_turn, sql, session, member)
 
 
-def last_compaction(db: Database, session: int) -> Turn | None:
-    """The newest turn that was to sum up the conversation, whatever came of it."""
+def last_summary_turn(db: Database, session: int) -> Turn | None:
+    """The newest turn that was to write a summary, whether it did or not."""
     return db.value(
         a_turn,
         "SELECT * FROM turns WHERE session = ? AND route IS NULL AND json_extract(setup, '$.purpose') = 'summary'"
