@@ -1,4 +1,4 @@
-"""An answer for one route: tries again, others in its place, cool-downs, stops, and a receipt for each attempt."""
+"""An answer for one route: retries, fallbacks, cool-downs, stops, and a receipt for each attempt."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def test_a_turn_that_is_stopped_is_neither_tried_again_nor_replaced(scene: Scene
     assert (scene.spoke, scene.warnings) == (["max"], [])
 
 
-# --- others in its place
+# --- fallbacks
 
 
 @pytest.mark.parametrize("failure", [RATE_LIMIT, OVERLOADED, LOGIN], ids=["rate limit", "overloaded", "login"])
@@ -371,7 +371,7 @@ def test_they_are_asked_in_their_order_and_the_last_ones_failure_is_the_answer(s
     assert [turn.setup.attempt for turn in scene.turns] == [1, 2, 3, 4]
 
 
-def test_a_stand_in_has_its_own_retries_and_not_the_others(scene: Scene) -> None:
+def test_a_fallback_has_its_own_retries_and_not_the_others(scene: Scene) -> None:
     scene.member("max", fallback=("sarah",))
     scene.member("sarah", retries=1)
     scene.says = {"max": [OVERLOADED], "sarah": [OVERLOADED, "Here."]}
@@ -379,7 +379,7 @@ def test_a_stand_in_has_its_own_retries_and_not_the_others(scene: Scene) -> None
     assert scene.spoke == ["max", "sarah", "sarah"]
 
 
-def test_a_stand_ins_own_stand_ins_are_not_asked(scene: Scene) -> None:
+def test_a_fallbacks_own_fallbacks_are_not_asked(scene: Scene) -> None:
     scene.member("max", fallback=("sarah",))
     scene.member("sarah", fallback=("carol",))
     scene.says = {"max": [LOGIN], "sarah": [LOGIN]}
@@ -387,7 +387,7 @@ def test_a_stand_ins_own_stand_ins_are_not_asked(scene: Scene) -> None:
     assert scene.spoke == ["max", "sarah"]
 
 
-def test_a_stand_in_is_told_and_its_receipt_says_why(scene: Scene) -> None:
+def test_a_fallback_is_told_and_its_receipt_says_why(scene: Scene) -> None:
     scene.member("max", fallback=("sarah",))
     scene.says = {"max": [LOGIN], "sarah": ["Here."]}
     scene.answer()
@@ -441,7 +441,7 @@ def test_a_vendor_that_cools_down_is_asked_all_the_same_when_nobody_else_is_ther
     assert scene.warnings == []
 
 
-def test_a_stand_in_of_the_vendor_that_cools_down_comes_last(scene: Scene) -> None:
+def test_a_fallback_of_the_vendor_that_cools_down_comes_last(scene: Scene) -> None:
     """The rate limit of one key is that of all who use it."""
     scene.member("max", fallback=("carol", "sarah"))
     scene.member("carol", agent="max-agent")
@@ -535,7 +535,7 @@ def test_the_budget_is_handed_to_the_cli_of_each_attempt(claudes: Scene) -> None
     ("kind", "code"),
     [(PauseKind.TOKENS, ExitCode.BUDGET), (PauseKind.COST, ExitCode.BUDGET), (PauseKind.TIME, ExitCode.GUARD)],
 )
-def test_where_a_guard_stands_nothing_is_tried_again_and_nobody_stands_in(
+def test_where_a_guard_stands_nothing_is_tried_again_and_no_fallback_is_asked(
     scene: Scene, member: dict[str, object], kind: PauseKind, code: ExitCode
 ) -> None:
     scene.member("max", **member)

@@ -1,4 +1,4 @@
-"""A member that stays: one process for its turns, ended with the run, and nothing believed that it forgot."""
+"""A member with the memory "live": one process for its turns of a run, and no claim that it remembers what it lost."""
 
 from __future__ import annotations
 
