@@ -32,7 +32,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 pytest_plugins = ["tests.leftovers"]
-AGENTS = ("claude", "codex", "gemini")
+AGENTS = ("claude", "codex", "gemini", "opencode")
 USERS_OWN = ("TEAMCHAT_SESSION", "TEAMCHAT_HOME", "CLAUDECODE", "GOOGLE_GEMINI_BASE_URL", "FORCE_COLOR")
 IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 XDG = ("CONFIG_HOME", "STATE_HOME", "DATA_HOME", "CACHE_HOME", "RUNTIME_DIR")

@@ -24,7 +24,21 @@ ERRORS = [name for name, value in vars(errors).items() if isinstance(value, type
 # which argument is a hint, of what has one
 PLACE = {**dict.fromkeys([*ERRORS, "complain"], 1), **dict.fromkeys(["Failed", "Failure", "NotStarted", "Login"], 2)}
 KEYWORDS = {"hint", "login"}  # the login of a CLI's `Voice`
-PROGRAMS = {"teamchat", "npm", "claude", "codex", "gemini", "printenv", "cd", "chmod", "kill", "mkdir", "mv", "rm"}
+PROGRAMS = {
+    "teamchat",
+    "npm",
+    "claude",
+    "codex",
+    "gemini",
+    "opencode",
+    "printenv",
+    "cd",
+    "chmod",
+    "kill",
+    "mkdir",
+    "mv",
+    "rm",
+}
 PLACEHOLDERS = re.compile(r"\.\.\.|…|<\w+>|\b(?:FILE|NAMES?|TEXT|TURN|MEMBER|N)\b")
 
 

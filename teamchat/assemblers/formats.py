@@ -71,5 +71,6 @@ GEMINI = ContextAssembler(
         message="User message:",
     ),
 )
+OPENCODE = ContextAssembler("opencode", CLAUDE.format)  # a file of instructions takes the system text
 PLAIN_TEXT = ContextAssembler("plain", PromptFormat(line=_bare, layers=PLAIN))
 """Any other program: the same parts, the task among them, without headings."""

@@ -13,7 +13,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, PLAIN_TEXT
+from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, OPENCODE, PLAIN_TEXT
 from teamchat.assemblers.parts import Assembler
 from teamchat.runners.base import Runner, Vendor
 
@@ -37,6 +37,12 @@ def _gemini() -> Runner:
     from teamchat.runners.gemini.runner import GeminiRunner
 
     return GeminiRunner()
+
+
+def _opencode() -> Runner:
+    from teamchat.runners.opencode.runner import OpencodeRunner
+
+    return OpencodeRunner()
 
 
 def _pipe() -> Runner:
@@ -145,6 +151,20 @@ _ROWS = (
         files_that_run=(
             *(".gemini/settings.json", ".gemini/.env", ".gemini/commands/*", ".gemini/policies/*"),
             ".gemini/extensions/*/*",
+        ),
+    ),
+    AgentType(
+        "opencode",
+        OPENCODE,
+        _opencode,
+        package="opencode-ai",
+        tested_version="1.18.33",
+        keys=frozenset({"OPENCODE_API_KEY", "OPENCODE_AUTH_CONTENT"}),
+        help=("run", "--help"),
+        files_that_run=(
+            *("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
+            *(f".opencode/{name}/*" for name in ("agent", "agents", "command", "commands", "mode", "modes")),
+            *(f".opencode/{name}/*" for name in ("plugin", "plugins", "tool", "tools")),
         ),
     ),
     AgentType("terminal", PLAIN_TEXT, _terminal),

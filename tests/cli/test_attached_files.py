@@ -52,7 +52,7 @@ def test_files_may_be_all_of_a_message_and_come_behind_the_pipe() -> None:
          "big has 800,000 bytes, and a prompt holds 786,432 (max_bytes in the team file; --cut sends a part)"),
         ("big.png", png() + bytes(LARGEST_IMAGE), 12,
          f"big.png has {len(png()) + LARGEST_IMAGE:,} bytes, and an image may have {LARGEST_IMAGE:,}"),
-        ("shot.png", png(), 2, "max's CLI takes no images (shot.png): only claude, codex and gemini do"),
+        ("shot.png", png(), 2, "max's CLI takes no images (shot.png): only claude, codex, gemini and opencode do"),
     ],
 )  # fmt: skip
 def test_what_can_not_be_sent_is_one_line_and_nothing_begins(

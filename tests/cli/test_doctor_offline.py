@@ -16,7 +16,7 @@ from typing import Any
 import pexpect
 import pytest
 
-from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.ledger import newest_proven
 from teamchat.core.doctor.scripted.server import ModelServer
@@ -89,8 +89,9 @@ def test_a_person_gets_one_line_a_row_in_the_order_of_the_clis(put: Put) -> None
         ["claude", "program"],
         *(["codex", what] for what in ROWS),
         ["gemini", "program"],
+        ["opencode", "program"],
     ]
-    told = ["· claude program not installed", "  try: npm install -g @anthropic-ai/claude-code"]
+    told = ["· claude   program not installed", "  try: npm install -g @anthropic-ai/claude-code"]
     assert ran.out.splitlines()[:2] == told
     assert ran.err == ""
 
@@ -98,7 +99,7 @@ def test_a_person_gets_one_line_a_row_in_the_order_of_the_clis(put: Put) -> None
 def test_no_cli_at_all_is_exit_11() -> None:
     ran, rows = proved()
     assert ran.code == ExitCode.AGENT_UNAVAILABLE
-    assert {key: row["state"] for key, row in rows.items()} == {(name, "program"): "failed" for name in VENDORS}
+    assert {key: row["state"] for key, row in rows.items()} == {(row.name, "program"): "failed" for row in CLIS}
 
 
 def test_a_program_that_can_not_be_started_is_exit_11(put: Put, world: Path) -> None:
@@ -429,7 +430,7 @@ def test_a_terminal_shows_what_is_going_on_and_then_the_rows(put: Put, monkeypat
         sys.executable, argv("doctor", "--offline")[1:], encoding="utf-8", timeout=TIMEOUT_S
     ) as terminal:
         terminal.expect("codex: a large prompt")
-        terminal.expect("✓ codex  stdin   prompts arrive")
+        terminal.expect("✓ codex    stdin   prompts arrive")
         terminal.expect(pexpect.EOF)
         terminal.wait()
     assert terminal.exitstatus == 0

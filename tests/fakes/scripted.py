@@ -3,7 +3,7 @@
 `FOLDER/MEMBER.replies` has its replies in `marshal`'s format, one a turn. A reply is the text alone, or an object of
 `say`, `err` (for stderr), `exit`, `hang` (seconds, after speaking), and before speaking `touch` (a file) and `wait`
 (until that file is there). The nth prompt that it got is `FOLDER/MEMBER.n`; `FOLDER/MEMBER.hangs` is there once it
-hangs. LIKE (plain, claude, codex, gemini) says whose events it speaks in.
+hangs. LIKE (plain, claude, codex, gemini, opencode) says whose events it speaks in.
 
 The tests start it thousands of times: `json` and `pathlib` would take half of its time.
 """
@@ -56,6 +56,20 @@ def spoken(
             {"type": "init", "session_id": session, "model": "scripted"},
             {"type": "message", "role": "assistant", "content": text, "delta": True},
             {"type": "result", "status": "success", "stats": {"total_tokens": 120, **usage}},
+        ],
+        "opencode": [
+            {"type": "step_start", "sessionID": session, "part": {"messageID": "m1"}},
+            {"type": "text", "sessionID": session, "part": {"messageID": "m1", "text": text}},
+            {
+                "type": "step_finish",
+                "sessionID": session,
+                "part": {
+                    "messageID": "m1",
+                    "reason": "stop",
+                    "tokens": {"input": usage["input_tokens"], "output": usage["output_tokens"], "cache": {}},
+                    "cost": 0.25,
+                },
+            },
         ],
     }
     return "".join(json.dumps(event) + "\n" for event in events[like])

@@ -20,13 +20,14 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.parity import ROWS, Held, Mode, parity
 from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import ModelServer, tool_results
+from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Vendor
 from teamchat.runners.scripted import Reply, Request, ToolUse
 from tests.leftovers import marked
 from tests.program import ROOT
 from tests.real import clis
 from tests.real.parity_page import page
-from tests.real.parity_world import RULE, Place, give, plant
+from tests.real.parity_world import RULE, Place, give, give_settings, plant
 from tests.real.world import World
 
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -35,17 +36,18 @@ PLAIN: Mapping[Vendor, tuple[str, ...]] = {
     "claude": ("claude", "-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"),
     "codex": ("codex", "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "--image=shot.png", "-"),
     "gemini": ("gemini", "--output-format", "stream-json", "--approval-mode", "yolo"),
+    "opencode": ("opencode", "run", "--format", "json", "--auto", "--title", "x", "--file=shot.png"),
 }
 TOOLS: Mapping[str, tuple[str, ...]] = {
-    "shell": ("Bash", "exec_command", "run_shell_command"),
-    "web-search": ("WebSearch", "web_search", "google_web_search"),
-    "web-fetch": ("WebFetch", "web_fetch"),
-    "subagents": ("Agent", "Task", "spawn_agent", "multi_agent_v1", "invoke_agent"),
-    "skills": ("Skill", "activate_skill"),
-    "todo": ("TodoWrite", "TaskCreate", "update_plan", "write_todos"),
+    "shell": ("Bash", "exec_command", "run_shell_command", "bash"),
+    "web-search": ("WebSearch", "web_search", "google_web_search", "websearch"),
+    "web-fetch": ("WebFetch", "web_fetch", "webfetch"),
+    "subagents": ("Agent", "Task", "spawn_agent", "multi_agent_v1", "invoke_agent", "task"),
+    "skills": ("Skill", "activate_skill", "skill"),
+    "todo": ("TodoWrite", "TaskCreate", "update_plan", "write_todos", "todowrite"),
     "plan": ("EnterPlanMode", "enter_plan_mode"),
     "notebook": ("NotebookEdit",),
-    "question": ("AskUserQuestion", "request_user_input", "ask_user"),
+    "question": ("AskUserQuestion", "request_user_input", "ask_user", "question"),
     "background": ("TaskStop", "TaskOutput", "BashOutput", "list_background_processes", "write_stdin"),
     "later": ("CronCreate", "ScheduleWakeup"),
 }
@@ -102,16 +104,25 @@ MODEL = (b'"model":"claude-sonnet-5"', b'"model":"gpt-5.5"', b'"model": "gpt-5.5
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """What is typed, in which setup, and whether the model then tries everything; `rows` are read off it."""
+    """What is typed, in which setup, and whether the model then tries everything; `rows` are read off it.
+
+    `settings`: of a project that makes the CLI run something, where a member gets no turn for it.
+    """
 
     words: str
     rows: frozenset[str]
     hooks: bool = False
     everything: bool = False
+    settings: bool = False
 
 
 TYPED = frozenset({"command-user", "command-project"})
-APART = {"claude": TYPED | {"hooks-user", "mcp-plugin"}, "codex": frozenset[str](), "gemini": TYPED | {"hooks-user"}}
+APART = {
+    "claude": TYPED | {"hooks-user", "mcp-plugin"},
+    "codex": frozenset[str](),
+    "gemini": TYPED | {"hooks-user"},
+    "opencode": frozenset({"mcp-project"}),
+}
 
 
 def tries(vendor: Vendor) -> list[Try]:
@@ -119,6 +130,8 @@ def tries(vendor: Vendor) -> list[Try]:
     first = Try("Look @note.txt @shot.png", frozenset(ROWS) - APART[vendor], everything=True)
     if vendor == "codex":
         return [first]
+    if vendor == "opencode":
+        return [first, Try("Look", APART[vendor], settings=True)]
     return [
         first,
         Try("/mine now", APART[vendor] - {"command-project"}, hooks=True),
@@ -148,15 +161,17 @@ def _run(vendor: Vendor, mode: Mode, one: Try, folder: Path, server: ModelServer
     for words in (("init", "-q"), (*AUTHOR, "commit", "-qm", "SAYS-committed", "--allow-empty")):
         subprocess.run(["git", *words], cwd=place.root, check=True)
     give(vendor, place, hooks=one.hooks)
+    if one.settings:
+        give_settings(place)
     server.script(vendor, [*(_everything(vendor, place, server.url) if one.everything else ()), Reply("Done.")])
     if mode == "plain":
         clis.run(PLAIN[vendor], one.words.encode(), place.cwd, env)
     else:
         user = World(server, env, place.cwd)
         user.team(TEAM.format(vendor=vendor, access=mode))
-        image = ("--file", "shot.png") if vendor == "codex" else ()
+        image = ("--file", "shot.png") if vendor in ("codex", "opencode") and one.everything else ()
         ran = user("send", "--trust", *image, one.words)
-        assert ran.code == 0, ran.err
+        assert ran.code == (ExitCode.NOT_TRUSTED if one.settings else 0), ran.err
     return _seen(server, vendor, place)
 
 
@@ -171,6 +186,7 @@ def _everything(vendor: Vendor, place: Place, url: str) -> Iterator[Reply]:
             "claude": ToolUse("Read", {"file_path": str(file)}),
             "codex": ToolUse("exec_command", {"cmd": f"cat {file}"}),
             "gemini": ToolUse("read_file", {"file_path": str(file)}),
+            "opencode": ToolUse("read", {"filePath": str(file)}),
         }
         yield Reply(tools=(read[vendor],))
 

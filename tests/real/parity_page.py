@@ -11,7 +11,7 @@ from teamchat.runners.base import Access, Vendor
 BEGIN, END = "<!-- made by `make parity` -->\n", "<!-- end of what is made -->\n"
 ACCESSES: tuple[Access, ...] = ("read", "edit", "full")
 MODES: tuple[Mode, ...] = ("plain", *ACCESSES)
-VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
+VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini", "opencode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ EXPLANATIONS: tuple[Explained, ...] = (
         ("write", "shell", "run", "rules-user", "variables", "plan", "notebook", "background"),
     ),
     Explained(
-        "Git is a command of the shell, which `read` has not, and which `edit` of Gemini has for what `allow` names.",
+        "Git is a command of the shell, which `read` has not, and which `edit` of Gemini and opencode has for what"
+        " `allow` names.",
         "`git = true`, teamchat's own git that only reads; `allow`",
         ("git",),
         ("read", "edit"),
@@ -47,6 +48,20 @@ EXPLANATIONS: tuple[Explained, ...] = (
         ("run", "network"),
         ("edit",),
         ("claude", "gemini"),
+    ),
+    Explained(
+        "`edit` of opencode runs what `allow` names, whatever your own rules allow.",
+        "`allow`",
+        ("shell", "run", "rules-user", "variables", "network"),
+        ("edit",),
+        ("opencode",),
+    ),
+    Explained(
+        "Under `read` and `edit` opencode stays in the workspace, and where the links in it lead.",
+        '`access = "full"`',
+        ("directories",),
+        ("read", "edit"),
+        ("opencode",),
     ),
     Explained(
         "`read` reaches no network, and neither does the sandbox of Codex.",
@@ -75,6 +90,20 @@ EXPLANATIONS: tuple[Explained, ...] = (
         "`read` has no tool that calls them: they bring tools of their own.",
         '`access = "edit"`',
         ("subagents", "subagents-user", "subagents-project", "skills", "skills-user", "skills-project"),
+    ),
+    Explained(
+        "Subagents of opencode have permissions of their own.",
+        '`access = "full"`',
+        ("subagents", "subagents-user", "subagents-project"),
+        ("edit",),
+        ("opencode",),
+    ),
+    Explained(
+        "opencode takes them of a project with the rest of its configuration, or not at all.",
+        "`project_settings = true`",
+        ("subagents-project", "skills-project"),
+        ("edit", "full"),
+        ("opencode",),
     ),
     Explained(
         "Gemini offers it in its yolo mode alone.",

@@ -74,11 +74,18 @@ def of_project(place: Place) -> None:
     wrote(cwd / ".claude" / "settings.json", {"hooks": hook, "permissions": rules})
     wrote(cwd / ".mcp.json", {"mcpServers": {"theirs": server(place, "mcp-project")}})
     wrote(cwd / ".gemini" / "settings.json", {"hooks": hook, "mcpServers": {"theirs": server(place, "mcp-project")}})
+    wrote(cwd / ".opencode" / "agent" / "p.md", agent("agent-of-project"))
+    wrote(cwd / ".opencode" / "skills" / "of-project" / "SKILL.md", skill("of-project"))
     wrote(cwd / ".codex" / "config.toml", toml_server("theirs", server(place, "mcp-project")))
 
 
 def skill(name: str) -> str:
     return f"---\nname: {name}\ndescription: SAYS-{name}\n---\nDo it.\n"
+
+
+def agent(name: str) -> str:
+    """A subagent of opencode."""
+    return f"---\ndescription: SAYS-{name}\nmode: subagent\n---\nDo it.\n"
 
 
 def server(place: Place, name: str) -> dict[str, Any]:
@@ -96,7 +103,9 @@ def toml(values: Mapping[str, object]) -> str:
 
 def give(vendor: Vendor, place: Place, *, hooks: bool) -> None:
     """The user's own setup of that CLI, who trusts the repository in it; with `hooks`, for Claude also plugins."""
-    {"claude": give_claude, "codex": give_codex, "gemini": give_gemini}[vendor](place, hooks=hooks)
+    {"claude": give_claude, "codex": give_codex, "gemini": give_gemini, "opencode": give_opencode}[vendor](
+        place, hooks=hooks
+    )
 
 
 def hook_of_user(place: Place) -> dict[str, Any]:
@@ -148,3 +157,26 @@ def give_gemini(place: Place, *, hooks: bool) -> None:
     settings |= {"context": {"includeDirectories": [str(place.outside)]}, "hooks": hook_of_user(place) if hooks else {}}
     wrote(folder / "settings.json", settings)
     wrote(folder / "trustedFolders.json", {str(place.root): "TRUST_FOLDER"})
+
+
+def give_opencode(place: Place, *, hooks: bool) -> None:
+    del hooks
+    folder = place.home / ".config" / "opencode"
+    wrote(folder / "AGENTS.md", "SAYS-instructions-user")
+    wrote(folder / "skills" / "of-user" / "SKILL.md", skill("of-user"))
+    wrote(folder / "agent" / "u.md", agent("agent-of-user"))
+    settings = json.loads((folder / "opencode.json").read_text())
+    rules = {"bash": {"*": "ask", RULE: "allow"}, "external_directory": {f"{place.outside}/**": "allow"}}
+    settings |= {"mcp": local_server("mine", place, "mcp-user"), "permission": rules}
+    wrote(folder / "opencode.json", {**settings, "model": "anthropic/claude-sonnet-5"})
+
+
+def give_settings(place: Place) -> None:
+    """The file of a project for which opencode gives a member no turn."""
+    wrote(place.cwd / "opencode.json", {"mcp": local_server("theirs", place, "mcp-project")})
+
+
+def local_server(name: str, place: Place, makes: str) -> dict[str, Any]:
+    """The same server, as opencode's settings have it."""
+    own = server(place, makes)
+    return {name: {"type": "local", "command": [own["command"], *own["args"]]}}

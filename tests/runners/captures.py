@@ -14,11 +14,17 @@ from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.events import AgentEvent
 from teamchat.runners.gemini.runner import GeminiRunner
+from teamchat.runners.opencode.runner import OpencodeRunner
 from teamchat.runners.process.running import LineFramer
 
-Cli = Literal["claude", "codex", "gemini"]
+Cli = Literal["claude", "codex", "gemini", "opencode"]
 FOLDER = Path(__file__).parent.parent / "captures"
-RUNNERS: dict[Cli, Runner] = {"claude": ClaudeRunner(), "codex": CodexRunner(), "gemini": GeminiRunner()}
+RUNNERS: dict[Cli, Runner] = {
+    "claude": ClaudeRunner(),
+    "codex": CodexRunner(),
+    "gemini": GeminiRunner(),
+    "opencode": OpencodeRunner(),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 Lines = list[bytes]
 Mutation = Callable[[Lines, Lines, int, int], None]
 
-CLIS: tuple[Cli, ...] = ("claude", "codex", "gemini")
+CLIS: tuple[Cli, ...] = ("claude", "codex", "gemini", "opencode")
 LONGEST = 20_000  # bytes: the few longer recordings have more of the same lines
 JUNK = (
     *(b"", b" ", b"null", b"{}", b'{"type":null}', b'"success"', b"[1,", b"}{", b"\r", b"\\ud83d", b"\\u0000"),

@@ -13,6 +13,7 @@ from teamchat.runners.blank import NO_ANSWER, is_blank
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.codex.events import CodexEvents
 from teamchat.runners.gemini.events import GeminiEvents
+from teamchat.runners.opencode.events import OpencodeEvents
 from teamchat.runners.pipe import PipeOutput
 from teamchat.runners.terminal.runner import TerminalEvents
 from tests.core.routing.marker_texts import grows_linearly
@@ -42,6 +43,7 @@ PARSERS: dict[str, type[EventParser]] = {
     "claude": ClaudeEvents,
     "codex": CodexEvents,
     "gemini": GeminiEvents,
+    "opencode": OpencodeEvents,
     "terminal": TerminalEvents,
 }
 

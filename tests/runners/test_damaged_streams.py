@@ -92,6 +92,9 @@ def says_success(cli: Cli, event: dict[str, object]) -> bool:
             return event.get("type") == "turn.completed"
         case "gemini":
             return event.get("type") == "result" and event.get("status") == "success"
+        case "opencode":
+            part = event.get("part")
+            return event.get("type") == "step_finish" and isinstance(part, dict) and part.get("reason") == "stop"
 
 
 def spoken(cli: Cli, event: dict[str, object]) -> Iterator[str]:
@@ -104,6 +107,8 @@ def spoken(cli: Cli, event: dict[str, object]) -> Iterator[str]:
         case {"type": "item.completed", "item": {"type": "agent_message", "text": str(text)}} if cli == "codex":
             yield text
         case {"type": "message", "role": "assistant", "content": str(text)} if cli == "gemini":
+            yield text
+        case {"type": "text", "part": {"text": str(text)}} if cli == "opencode":
             yield text
 
 

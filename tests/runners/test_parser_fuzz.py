@@ -16,11 +16,16 @@ from teamchat.runners.events import AgentEvent, ToolResult
 from tests.core.routing.marker_texts import grows_linearly
 from tests.runners.captures import RUNNERS, Cli, captures, lines, play
 
-CLIS: tuple[Cli, ...] = ("claude", "codex", "gemini")
+CLIS: tuple[Cli, ...] = ("claude", "codex", "gemini", "opencode")
 SUCCESSES: list[tuple[Cli, str]] = [
     (cli, name) for cli in CLIS for name in ("recommended", "markers", "unicode", "tool_default")
 ]
-TERMINAL = {"claude": b'{"type":"result"', "codex": b'{"type":"turn.completed"', "gemini": b'{"type":"result"'}
+TERMINAL = {
+    "claude": b'{"type":"result"',
+    "codex": b'{"type":"turn.completed"',
+    "gemini": b'{"type":"result"',
+    "opencode": b'{"type":"step_finish"',
+}
 
 # the words of the three protocols, so that random objects come near to real events
 KEYS = """
@@ -70,6 +75,8 @@ def may_succeed(cli: Cli, stdout: list[bytes]) -> bool:
             case {"type": "turn.completed"} if cli == "codex":
                 return True
             case {"type": "result", "status": "success"} if cli == "gemini":
+                return True
+            case {"type": "step_finish", "part": {"reason": "stop"}} if cli == "opencode":
                 return True
     return False
 
@@ -135,6 +142,7 @@ def test_a_megabyte_in_one_event_is_one_event(cli: Cli) -> None:
         "claude": {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}},
         "codex": {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": text}},
         "gemini": {"type": "message", "role": "assistant", "content": text},
+        "opencode": {"type": "text", "part": {"messageID": "m", "text": text}},
     }[cli]
     events = list(RUNNERS[cli].parser().feed(json.dumps(line).encode()))
     assert [getattr(event, "text", "") for event in events] == [text]

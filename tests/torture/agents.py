@@ -394,6 +394,7 @@ for like, whole in (
     ("claude", '{"type": "result", "subtype": "success", "is_error": false, "result": "the answer"}'),
     ("codex", '{"type": "item.completed", "item": {"id": "1", "type": "agent_message", "text": "the answer"}}'),
     ("gemini", '{"type": "message", "role": "assistant", "content": "the answer", "delta": true}'),
+    ("opencode", '{"type": "text", "sessionID": "s", "part": {"messageID": "m", "text": "the answer"}}'),
 ):
     AGENTS[f"writes_half_an_event_of_{like}"] = Agent(
         f"writes_half_an_event_of_{like}", half_of(whole), "fails", like, quick=like == "claude"

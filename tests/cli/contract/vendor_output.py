@@ -89,6 +89,12 @@ VOICES = (
          ({"type": "result", "status": "error", "error": {"type": "Error", "message": GONE}},),
          ({"type": "error", "severity": "error", "message": GONE},)),
     ),
+    Voice(
+        "opencode",
+        ({"type": "step_start", "sessionID": "v-1", "part": {"messageID": "m1"}},),
+        ({"type": "text", "sessionID": "v-1", "part": {"messageID": "m1", "text": HALF}},),
+        (({"type": "error", "sessionID": "v-1", "error": {"name": "APIError", "data": {"message": GONE}}},),),
+    ),
 )  # fmt: skip
 EVENTFUL = VOICES[1:]
 LIVE = replace(VOICES[1], stays=True)

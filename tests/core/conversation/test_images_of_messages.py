@@ -128,7 +128,7 @@ def test_an_image_to_a_cli_that_takes_none_is_refused(tmp_path: Path) -> None:
     for name in ("sarah", "carol"):
         with pytest.raises(UsageError) as refusal:
             check_entry(made.stage.team, made.stage.db, None, "Hi", speaker=None, to=f"max, {name}", images=[SHOT])
-        told = f"{name}'s CLI takes no images (shot.png): only claude, codex and gemini do"
+        told = f"{name}'s CLI takes no images (shot.png): only claude, codex, gemini and opencode do"
         assert str(refusal.value) == told
     check_entry(made.stage.team, made.stage.db, None, "Hi", speaker=None, to="max", images=[SHOT])
 

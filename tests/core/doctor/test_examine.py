@@ -12,7 +12,7 @@ from types import MappingProxyType
 import pytest
 
 from teamchat.cli.shared.workspace import open_store, trust_store
-from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.doctor.checks import Check, exit_code
 from teamchat.core.doctor.examine import examine
 from teamchat.core.errors import ExitCode, UnknownName
@@ -344,7 +344,7 @@ class TestWithoutATeamFile:
 
     def test_none_installed_is_a_failure(self) -> None:
         checks = found()
-        assert [check.state for check in checks if check.what == "program"] == ["failed"] * 3
+        assert [check.state for check in checks if check.what == "program"] == ["failed"] * len(CLIS)
         assert exit_code(checks) == ExitCode.AGENT_UNAVAILABLE
         assert one(checks, "store").state == "ok"
 

@@ -174,7 +174,7 @@ def test_a_members_keys(line: str, said: str, tmp_path: Path) -> None:
             '[[members]]\nname = "kai"\ntype = "human"\nagent = "claude"',
             "members 'kai': agent: expected only name, type and title of a human",
         ),
-        ('[[members]]\nname = "max"', "members 'max': agent: missing, expected one of claude, codex, gemini"),
+        ('[[members]]\nname = "max"', "members 'max': agent: missing, expected one of claude, codex, gemini, opencode"),
         (
             '[[members]]\nname = "max"\nagent = "cladue"',
             "members 'max': agent: unknown agent 'cladue', did you mean 'claude'?",
@@ -185,11 +185,11 @@ def test_a_members_keys(line: str, said: str, tmp_path: Path) -> None:
         ),
         (
             '[[members]]\nname = "max"\nagent = "local"\ngit = true\n[agents.local]\ncommand = ["x"]',
-            "members 'max': git: expected only for claude, codex and gemini, not for local",
+            "members 'max': git: expected only for claude, codex, gemini and opencode, not for local",
         ),
         (
             '[[members]]\nname = "max"\nagent = "zzz"\n[agents.local]\ncommand = ["x"]',
-            "members 'max': agent: unknown agent 'zzz', expected one of claude, codex, gemini, local",
+            "members 'max': agent: unknown agent 'zzz', expected one of claude, codex, gemini, opencode, local",
         ),
         (
             '[team]\nlead = "kai"\n' + MAX + '[[members]]\nname = "kai"\ntype = "human"',
@@ -217,7 +217,7 @@ def test_the_members_together(text: str, said: str, tmp_path: Path) -> None:
         ('command = "ollama run"', "command: expected a list, got 'ollama run'"),
         ('command = ["a", 1]', "command[1]: expected a string, got 1"),
         ('command = ["~nobody-here/x"]', "command[0]: no home folder for '~nobody-here/x'"),
-        ('command = ["a"]\nlike = "x"', "like: expected 'plain', 'claude', 'codex' or 'gemini', got 'x'"),
+        ('command = ["a"]\nlike = "x"', "like: expected 'plain', 'claude', 'codex', 'gemini' or 'opencode', got 'x'"),
         ('command = ["a"]\nlik = "x"', "lik: unknown key, did you mean 'like'?"),
         ('command = ["a"]\ntransport = "tty"', "transport: expected 'pipe' or 'pty', got 'tty'"),
         (

@@ -287,6 +287,7 @@ def test_with_nothing_installed_the_error_says_how_to_install(tmp_path: Path) ->
         "npm install -g @anthropic-ai/claude-code\n"
         "npm install -g @openai/codex\n"
         "npm install -g @google/gemini-cli\n"
+        "npm install -g opencode-ai\n"
         "teamchat init --template offline"
     )
     assert missing.value.code is ExitCode.AGENT_UNAVAILABLE

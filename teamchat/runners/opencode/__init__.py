@@ -1,0 +1,3 @@
+"""opencode (npm `opencode-ai`): how its turns are run, what its events say, and what bounds it."""
+
+from __future__ import annotations

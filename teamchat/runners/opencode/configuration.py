@@ -1,0 +1,121 @@
+"""The configuration of one turn of opencode, and what the user's own says that bears on it (observed at 1.18.33).
+
+It goes by OPENCODE_CONFIG_CONTENT, which rules over every file but those of the machine's administrator. Of rules for
+a permission the last one that fits counts, and those of the agent come after the user's. So a member's agent begins
+with a rule that denies everything, and what the user's own rules deny is said once more at the end.
+
+MCP servers are switched off by name, so every file of the user's that may name one has to be understood.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from teamchat.runners import git_server
+from teamchat.runners.base import Job
+from teamchat.runners.commented_json import broken, table_in, table_of
+from teamchat.runners.homes import user_home
+
+AGENT = "teamchat"
+MACHINES = (Path("/etc/opencode"), Path("/Library/Application Support/opencode"))
+READ: Mapping[str, object] = {
+    "*": "deny",
+    "read": {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"},  # as its own default asks
+    **dict.fromkeys(("glob", "grep", "skill", "todowrite"), "allow"),
+}
+_SUBSTITUTED = re.compile(r"\{(?=env:|file:)")  # before the text is read as JSON
+_TOOL_NAME = re.compile(r"[^\w-]", re.ASCII)
+
+
+def content(job: Job, system: Path | None) -> str:
+    """The configuration of a turn; `system` is the file with its system text."""
+    own = {
+        "share": "disabled",
+        "autoupdate": False,
+        "snapshot": False,  # a second repository of the workspace, written in every step
+        "compaction": {"auto": False},  # its summary comes as an answer does
+        "instructions": [*_instructions(job), *([str(system)] if system else [])],
+        "mcp": _servers_of(job),
+        **({} if job.access == "full" else {"agent": {AGENT: {"mode": "primary", "permission": _permission(job)}}}),
+        **({} if job.project_settings else {"lsp": False, "formatter": False}),  # programs of the project's own
+    }
+    return _SUBSTITUTED.sub(r"\\u007b", json.dumps(own, ensure_ascii=False))
+
+
+def _instructions(job: Job) -> list[str]:
+    """The AGENTS.md of the folder and of those above it in the repository, which the switch in `project.py` hides."""
+    if job.project_settings:
+        return []
+    folders = [job.cwd, *job.cwd.parents]
+    root = next((at for at, folder in enumerate(folders) if os.path.lexists(folder / ".git")), 0)
+    return [str(folder / "AGENTS.md") for folder in folders[root::-1]]
+
+
+def _permission(job: Job) -> dict[str, object]:
+    rules = dict(READ)
+    if job.access == "edit":
+        rules["edit"] = "allow"
+        rules["bash"] = {"*": "deny", **{f"{command} *": "allow" for command in job.allow}}
+    if job.web:
+        rules |= {"webfetch": "allow", "websearch": "allow"}
+    for name in (*_users_servers_of(job), *((git_server.NAME,) if job.git else ())):
+        rules[f"{_TOOL_NAME.sub('_', name)}_*"] = "allow"
+    for name, denied in _denied(job.env):
+        rule = rules.pop(name, "deny")
+        rules[name] = {**(rule if isinstance(rule, dict) else {"*": rule}), **denied}
+    return rules
+
+
+def _denied(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """What the user's own rules deny, by the permission."""
+    for file in user_files(env):
+        for name, rule in table_of(table_in(file), "permission").items():
+            patterns = rule if isinstance(rule, dict) else {"*": rule}
+            if denied := {pattern: "deny" for pattern, action in patterns.items() if action == "deny"}:
+                yield name, denied
+
+
+def _servers_of(job: Job) -> dict[str, object]:
+    """What is said of MCP servers: those of the user that are not for the member are off, teamchat's own is on."""
+    off = set() if job.servers is None else set(servers(job.env)) - set(job.servers)
+    said: dict[str, object] = {name: {"enabled": False} for name in sorted(off)}
+    if job.git:
+        command = git_server.command(job.cwd, job.git, job.env)
+        waits = git_server.STARTS_IN_S * 1_000
+        said[git_server.NAME] = {"type": "local", "command": command, "enabled": True, "timeout": waits}
+    return said
+
+
+def _users_servers_of(job: Job) -> tuple[str, ...]:
+    return tuple(sorted(servers(job.env))) if job.servers is None else job.servers
+
+
+def servers(env: Mapping[str, str]) -> set[str]:
+    """The names of the MCP servers that the user has set up."""
+    return {name for file in user_files(env) for name in table_of(table_in(file), "mcp")}
+
+
+def misunderstood(env: Mapping[str, str]) -> str | None:
+    """Which of the files is beyond understanding, and why; None where all are understood."""
+    found = ((file, broken(file)) for file in user_files(env))
+    return next((f"{file} cannot be read: {why}" for file, why in found if why), None)
+
+
+def user_files(env: Mapping[str, str]) -> Iterator[Path]:
+    """The machine's files and the user's, in the order in which they rule."""
+    config = Path(env.get("XDG_CONFIG_HOME") or user_home(env) / ".config") / "opencode"
+    moved = [Path(env["OPENCODE_CONFIG_DIR"])] if env.get("OPENCODE_CONFIG_DIR") else []
+    yield config / "config.json"
+    yield from _both(config)
+    if env.get("OPENCODE_CONFIG"):
+        yield Path(env["OPENCODE_CONFIG"])
+    for folder in (user_home(env) / ".opencode", *moved, *MACHINES):
+        yield from _both(folder)
+
+
+def _both(folder: Path) -> tuple[Path, Path]:
+    return folder / "opencode.json", folder / "opencode.jsonc"

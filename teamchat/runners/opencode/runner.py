@@ -1,0 +1,114 @@
+"""opencode (observed at 1.18.33): the prompt on stdin, the system text in an instruction file; whole blocks, no deltas.
+
+opencode has no sandbox. What a member may do is a list of permissions of an agent that teamchat defines for the turn,
+in a configuration that goes by a variable and rules over every file. `--auto` stands for full access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from teamchat.runners.base import (
+    Access,
+    Command,
+    EventParser,
+    Images,
+    Job,
+    Limit,
+    Login,
+    Prepared,
+    Sessions,
+    SlashRule,
+    StopRule,
+    Vendor,
+)
+from teamchat.runners.opencode.configuration import AGENT, content, misunderstood, user_files
+from teamchat.runners.opencode.configuration import servers as users_servers
+from teamchat.runners.opencode.events import OpencodeEvents
+from teamchat.runners.opencode.login import opencode_login
+from teamchat.runners.opencode.project import OFF, config_of_project
+from teamchat.runners.untrusted_json import listed, scalar
+
+ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
+    {"read": ("--agent", AGENT), "edit": ("--agent", AGENT), "full": ("--auto",)}
+)
+ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
+    {
+        "read": "reads files of the workspace and what its links lead to; may not write or run anything (permissions)",
+        "edit": "edits the workspace and what its links lead to, runs what `allow` names, without a sandbox",
+        "full": "may do everything that your own permissions do not deny (--auto)",
+    }
+)
+READS = "AGENTS.md of its folder and of the user, the user's "
+
+
+class OpencodeRunner:
+    vendor: Vendor | None = "opencode"
+    limit: Limit | None = Limit(10_000_000)  # the largest that was tried
+    stop = StopRule()
+    stall_s: float = 900.0  # nothing is streamed, and a tool is told of when it has ended
+    reports_denials: bool = True
+    images: Images | None = Images()
+    slash: SlashRule | None = None
+    sessions: Sessions | None = Sessions(
+        system_each_time=True,
+        live=False,
+        open=lambda session: ("--session", session),
+        stays_in="~/.local/share/opencode",
+        keeps_all=True,
+    )
+
+    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
+        """The prompt as it is: `run` expands no `@file`, no `/command` and no shell line of what comes on stdin."""
+        return Prepared(scalar(prompt).encode())
+
+    def command(self, job: Job) -> Command:
+        argv = [*job.program, "run", "--format", "json", "--thinking", *ACCESS[job.access]]
+        # a title of its own keeps it from asking a model for one; its log is the only place that tells of retries
+        argv += ("--title", "teamchat", "--print-logs", "--log-level", "ERROR")
+        if job.model:
+            argv += ("--model", job.model)
+        if job.resumes:
+            argv += ("--session", job.resumes)
+        argv += (f"--file={path}" for path in job.images)
+        system = job.scratch / "system.md"
+        files = {system: scalar(job.system_text).encode()} if job.system_text else {}
+        env = {
+            "OPENCODE_CONFIG_CONTENT": content(job, system if files else None),
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            **({} if job.project_settings else OFF),
+        }
+        return Command((*argv, *job.args), env, files)
+
+    def parser(self) -> EventParser:
+        return OpencodeEvents()
+
+    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
+        """Where the project's plugins would run, or an MCP server might be named that could not be switched off."""
+        if there := config_of_project(env):
+            return f"opencode runs the plugins that {there} names, whatever it is told; set project_settings = true"
+        wrong = misunderstood(env) if access == "read" else None
+        return f"{wrong}; what it says of MCP servers is not known" if wrong else None
+
+    def access_note(self, access: Access) -> str:
+        return ACCESS_NOTES[access]
+
+    def reads_note(self, job: Job) -> str:
+        users = listed("configuration", "plugins", *(("MCP servers",) if job.servers is None else ()), "skills")
+        if job.project_settings:
+            return f"{READS}{users}, and of the project the same"
+        return f"{READS}{users}; not the project's opencode.json and .opencode"
+
+    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (a project with anything to lack has no turn)
+        return ()
+
+    def settings_files(self, job: Job) -> tuple[Path, ...]:
+        return tuple(user_files(job.env))
+
+    def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)
+        return users_servers(env)
+
+    def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:  # noqa: ARG002 (it is the same everywhere)
+        return opencode_login(env)

@@ -1,0 +1,173 @@
+"""opencode in turns of each access: what it may do, that it goes on and is stopped, and what a project cannot do."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.doctor.scripted.server import messages, tool_results
+from teamchat.core.errors import ExitCode
+from teamchat.runners.base import Access
+from teamchat.runners.opencode.project import NAMES
+from teamchat.runners.scripted import Reply, ToolUse
+from tests.images import png
+from tests.real.hostile_repository import plant
+from tests.real.world import TIMEOUT_S, World, alive, kill, tree, wait_until
+
+pytestmark = pytest.mark.real
+TEAM = """[team]
+
+[[members]]
+name = "kailai"
+type = "human"
+
+[[members]]
+name = "max"
+agent = "opencode"
+model = "anthropic/claude-opus-4-8"
+system_instruction = "You are Max, {{env:HOME}}"
+{extra}
+"""
+WAITS = "tail -f waits.txt"
+
+
+@pytest.fixture
+def opencode(user: World) -> World:
+    """A user with a member of opencode that reads."""
+    give(user)
+    return user
+
+
+def give(user: World, extra: str = "") -> None:
+    user.team(TEAM.format(extra=extra))
+
+
+def run(command: str) -> ToolUse:
+    return ToolUse("bash", {"command": command, "description": "Run it"})
+
+
+def write(path: Path) -> ToolUse:
+    return ToolUse("write", {"filePath": str(path), "content": "written"})
+
+
+@pytest.mark.core
+def test_a_member_that_reads_reads_and_goes_on_and_writes_nothing(opencode: World, tmp_path: Path) -> None:
+    """What the user's own settings allow, and a `.env`, change nothing."""
+    cwd, outside = opencode.cwd, tmp_path / "outside"
+    outside.mkdir()
+    (cwd / "note.txt").write_text("XYLOPHONE\n")
+    (cwd / "AGENTS.md").write_text("Say MARIMBA.\n")
+    (cwd / "shot.png").write_bytes(png())
+    settings = Path(opencode.env["HOME"]) / ".config" / "opencode" / "opencode.json"
+    allowed = {"permission": {"*": "allow", "edit": "allow", "bash": "allow", "read": {"*.key": "deny"}}}
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), **allowed}))
+    (cwd / "own.key").write_text("SECRET")
+    tries = (
+        *(write(cwd / "made"), run("touch made.sh"), write(outside / "made")),
+        *(ToolUse("read", {"filePath": str(cwd / name)}) for name in ("own.key", "note.txt")),
+        ToolUse("task", {"description": "x", "prompt": "x", "subagent_type": "general"}),
+        ToolUse("webfetch", {"url": f"{opencode.server.url}/fetched", "format": "text"}),
+    )
+    opencode.server.script("opencode", [Reply("Let me.", "Hm.", tries), Reply("I looked.")])
+    give(opencode, 'memory = "resume"')
+    ran = opencode.json("send", "--file", "shot.png", "Look @note.txt")
+    assert (ran.code, ran.result["text"]) == (0, "I looked."), ran.err
+    assert sorted(path.name for path in cwd.iterdir()) == [
+        "AGENTS.md",
+        "note.txt",
+        "own.key",
+        "shot.png",
+        "teamchat.toml",
+    ]
+    assert list(outside.iterdir()) == []
+    results = tool_results(opencode.last("opencode"))
+    assert sum("XYLOPHONE" in result for result in results) == 1
+    assert not any("SECRET" in result for result in results)
+    assert not any("fetched" in request.path for request in opencode.server.requests)
+    assert b"image/png" in opencode.last("opencode").raw
+    assert "Say MARIMBA." in opencode.system("opencode")
+    assert "You are Max, {env:HOME}" in opencode.system("opencode")
+    outcome = opencode.receipt(1)["outcome"]
+    tools = sorted(one["tool"] for one in outcome["denied"])  # it runs them side by side
+    assert tools == ["bash", "read", "task", "webfetch", "write", "write"]
+    assert (outcome["usage"]["input_tokens"], outcome["usage"]["output_tokens"]) == (22, 14)
+    assert outcome["usage"]["cost_usd"] > 0
+    opencode.server.script("opencode", [Reply("I remember.")])
+    assert opencode.json("send", "And now?").result["text"] == "I remember."
+    said = [message.text for message in messages(opencode.last("opencode"))]
+    assert sum("Look @note.txt" in text for text in said) == 1
+    assert opencode.receipt(2)["setup"]["resumes"]
+
+
+@pytest.mark.core
+def test_a_member_that_edits_runs_what_is_allowed_and_kill_9_leaves_no_process(opencode: World) -> None:
+    cwd = opencode.cwd
+    (cwd / "waits.txt").touch()
+    give(opencode, 'access = "edit"\nallow = ["tail", "echo"]')
+    denied = ("touch made.sh", "echo a; touch made.sh", "echo $(touch made.sh)", "X=1 touch made.sh", "echo a | sh")
+    tries = (write(cwd / "made"), run("echo allowed"), *map(run, denied), write(cwd.parent / "outside"))
+    opencode.server.script("opencode", [Reply("Let me.", tools=tries), Reply("Wait.", tools=(run(WAITS),))])
+    with opencode.start("send", "--trust", "Go") as process:
+        wait_until(lambda: any(command(pid) == WAITS for pid in tree(process.pid)))
+        seen = tree(process.pid)
+        kill(process)
+    wait_until(lambda: not any(alive(pid) for pid in seen))
+    assert (cwd / "made").read_text() == "written"
+    assert not (cwd / "made.sh").exists()
+    assert not (cwd.parent / "outside").exists()
+    assert [result.strip() for result in tool_results(opencode.last("opencode"))][1] == "allowed"
+    opencode.server.script("opencode", [Reply("Whole again.")])
+    ran = opencode.json("resume")
+    assert (ran.code, ran.result["text"]) == (0, "Whole again."), ran.err
+
+
+def command(pid: int) -> str:
+    """The command line of a process; nothing once it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def test_a_signal_stops_a_turn_and_a_failure_is_told(opencode: World) -> None:
+    opencode.server.script("opencode", [Reply("Half", ending="stall")])
+    with opencode.start("send", "Go") as process:
+        wait_until(lambda: opencode.server.turns("opencode"))
+        seen = tree(process.pid)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+    assert [pid for pid in seen if alive(pid)] == []
+    opencode.server.script("opencode", [Reply(status=401, message="invalid x-api-key")])
+    began = time.monotonic()
+    ran = opencode("resume")
+    assert ran.code == ExitCode.AGENT_UNAVAILABLE, ran.err
+    assert "is not logged in, or the login was refused: invalid x-api-key" in ran.err
+    assert time.monotonic() - began < TIMEOUT_S
+
+
+@pytest.mark.parametrize("access", ["read", "edit", "full"])
+def test_a_hostile_repository_gets_no_turn_and_without_its_configuration_nothing_of_it_runs(
+    user: World, access: Access
+) -> None:
+    planted = plant(user.cwd)
+    give(user, f'access = "{access}"')
+    user.server.script(
+        "opencode", [Reply("Looking.", tools=(ToolUse("read", {"filePath": "notes.txt"}),)), Reply("Hi.")]
+    )
+    ran = user("send", "--trust", "Hi")
+    assert ran.code == ExitCode.NOT_TRUSTED
+    assert "opencode runs the plugins that" in ran.err
+    assert user.server.turns("opencode") == []
+    for name in NAMES:
+        if (user.cwd / name).exists():
+            (user.cwd / name).rename(user.cwd.parent / f"away-{Path(name).name}")
+    ran = user("send", "--trust", "Hi")
+    assert ran.code == 0, ran.err
+    assert planted.sprung == []
+    raw = b"".join(request.raw + str(request.headers).encode() for request in user.server.requests)
+    assert not any(secret.encode() in raw for secret in planted.secrets)
