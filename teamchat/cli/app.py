@@ -61,7 +61,7 @@ def command(name: str) -> Any:
 
 
 def guess(typed: str, known: Iterable[str]) -> str:
-    """How an error about an unknown name ends."""
+    """The suggestion at the end of an error about an unknown name."""
     return "".join(f": did you mean {name}?" for name in get_close_matches(typed[:100], known, n=1))
 
 
@@ -139,7 +139,7 @@ def teamchat(
 
 
 def look_up_programs_in_absolute_folders() -> None:
-    """Take relative folders out of PATH, for agents too: each of them is another one in every member's folder."""
+    """Remove relative folders from PATH, for agents too: each would be another folder in every member's."""
     if path := os.environ.get("PATH"):
         absolute = (folder for folder in path.split(os.pathsep) if os.path.isabs(folder))  # noqa: PTH117 (also of "")
         os.environ["PATH"] = os.pathsep.join(absolute) or os.defpath

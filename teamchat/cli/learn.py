@@ -33,7 +33,7 @@ def learn_from_session(
     trust: bool,
     wait: bool,
 ) -> ExitCode:
-    """The exit code of the turn. Raises `UsageError`, before anybody is asked, where nobody could say yes."""
+    """Returns the turn's exit code. Raises `UsageError` before the turn if there is no terminal to confirm at."""
     if not yes and (as_json or not (sys.stdin.isatty() and sys.stderr.isatty())):
         raise UsageError(
             "lessons are kept after a yes, and there is no terminal to ask at", "teamchat learn --from-session --yes"
@@ -126,7 +126,7 @@ def remove_lesson(db: Database, number: int) -> None:
 
 
 def store_lesson(db: Database, text: str, session: str | None) -> None:
-    """Keep a lesson of that session, or of the newest one."""
+    """Store a lesson of that session, by default of the newest one."""
     from teamchat.cli.output.lines import learned, note
     from teamchat.core.store.lessons import add_lesson
     from teamchat.core.store.sessions import last_session, need_session
@@ -149,7 +149,7 @@ def print_lessons(db: Database, *, as_json: bool) -> None:
 
 
 def forgetting(numbers: Sequence[int]) -> str:
-    """The commands that forget these lessons; without any, the one that lists them."""
+    """The commands that delete these lessons; without numbers, the one that lists them."""
     return "\n".join(f"{LIST} --delete {number}" for number in numbers) or LIST
 
 

@@ -66,9 +66,9 @@ def log(
 
 
 def queue_lines(root: Path, db: Database, session: Session, team: str | None) -> Iterator[str]:
-    """Who runs and who waits, and whether who called them has left the `team`.
+    """Lines on who is running and who is waiting, with callers that have left the `team`.
 
-    Of what was left by a teamchat that was killed, that and what to type.
+    For what a killed teamchat left behind, the command that continues it.
     """
     from teamchat.cli.output.lines import called
     from teamchat.cli.shared.typed import placed_here

@@ -48,7 +48,7 @@ def delete(
 
 
 def confirm_deletion(session: Session) -> bool:
-    """Whether the person at the terminal says so. Raises `UsageError` where there is none."""
+    """True if the person at the terminal confirms it. Raises `UsageError` if there is no terminal."""
     import shlex
     import sys
 

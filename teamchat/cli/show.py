@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:
-    """A unified diff of system text and prompt, against the member's previous turn; all is new in a first one."""
+    """A unified diff of system text and prompt against the member's previous turn. In a first turn, all is new."""
     import difflib
 
     from teamchat.core.store.turns import previous_turn
@@ -92,7 +92,7 @@ def show(
 
 
 def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
-    """The exact prompt, with what its parts are on stderr, or the exact system text."""
+    """Print the exact prompt, with its parts listed on stderr, or the exact system text."""
     import sys
 
     from teamchat.cli.output.lines import exact, note
@@ -138,7 +138,7 @@ def left_text(db: Database, turn: Turn, key: str) -> Iterator[str]:
 
 
 def left_by(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
-    """The heads and keys of the texts that a turn has left and that are no messages."""
+    """The headings and keys of a turn's texts that are not messages."""
     from teamchat.cli.output.receipt import SUMMARY_HEAD, partial_head
     from teamchat.core.store.summaries import summary_key
     from teamchat.core.store.texts import pieces_of
@@ -150,7 +150,7 @@ def left_by(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
 
 
 def reply_of(db: Database, session: int, turn: Turn) -> Iterator[str]:
-    """All that a turn has said, in pieces. Raises `UsageError` where that is nothing."""
+    """The whole reply of a turn, in pieces. Raises `UsageError` if there is none."""
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.texts import pieces_of

@@ -32,7 +32,7 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
 
 
 def describe(team: Team, member: Member) -> dict[str, Any]:
-    """A member as `--json` shows it; a person has a name and a title only."""
+    """A member as `--json` shows it. A person has only a name and a title."""
     row: dict[str, Any] = {"name": member.name, "title": member.title, "type": member.type}
     if member.type == "human":
         return row

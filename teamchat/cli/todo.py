@@ -83,7 +83,7 @@ def todo(
 
 
 def action_of(word: str, words: list[str]) -> Action:
-    """The action of that name. Raises `UsageError` with the command for what was probably meant."""
+    """The action of that name. Raises `UsageError` with a hint of the command that was probably meant."""
     from difflib import get_close_matches
 
     from teamchat.cli.shared.bare_words import READS, numbers_of
@@ -105,7 +105,7 @@ def action_of(word: str, words: list[str]) -> Action:
 
 
 def change(db: Database, session: Session, action: Action, words: list[str], by: str, *, as_json: bool) -> None:
-    """What can be done of it. Raises `UnknownName` for a number that is not there, and `UsageError` for nothing."""
+    """Apply what is possible. Raises `UnknownName` for an unknown number, `UsageError` if nothing changed."""
     from teamchat.cli.output.jsonl import todo_fields, write
     from teamchat.cli.output.lines import note, todo_line
     from teamchat.core.errors import UnknownName, UsageError

@@ -20,7 +20,7 @@ from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.ledger import newest_proven
 from teamchat.core.doctor.scripted.server import ModelServer
-from teamchat.core.doctor.selftest.bench import Stand, furnished
+from teamchat.core.doctor.selftest.bench import Bench, make_home
 from teamchat.core.doctor.selftest.findings import stays
 from teamchat.core.doctor.selftest.prove import prove
 from teamchat.core.errors import ExitCode
@@ -185,10 +185,10 @@ def kept_running(world: Path) -> Check:
     """What is found of the installed Claude as a process that stays."""
     with ModelServer() as server:
         folder = world / "tmp"
-        stand = Stand(
-            AGENT_TYPES["claude"].runner, server, furnished(folder, server, os.environ["PATH"], "claude"), folder
+        bench = Bench(
+            AGENT_TYPES["claude"].runner, server, make_home(folder, server, os.environ["PATH"], "claude"), folder
         )
-        return stays(*asyncio.run(stand.turns_of_one_process()))
+        return stays(*asyncio.run(bench.turns_of_one_process()))
 
 
 def test_a_process_that_stays_and_does_not_ask_its_model_is_no_failure(put: Put, world: Path) -> None:

@@ -1,4 +1,4 @@
-"""What of the team file would allow what a member was denied."""
+"""Finds the keys of the team file that would allow what a member was denied."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def _key_of_server(tool: str, there: set[str], servers: Collection[str]) -> str:
 
 
 def _beginnings(server: str) -> tuple[str, str]:
-    """Of the names of its tools, in Claude and in Gemini."""
+    """The tool names of Claude and Gemini that a key allows."""
     name = _ODD.sub("_", server)
     return f"mcp__{name}__", f"mcp_{name}_"

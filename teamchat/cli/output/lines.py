@@ -1,4 +1,4 @@
-"""The short texts that several outputs share: the line at a turn's end, and how a run ended."""
+"""Short texts that several outputs share, such as the line at a turn's end and how a run ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from teamchat.runners.events import Usage
 
 
 def note(text: str) -> None:
-    """One line of progress or warning, on stderr."""
+    """Print one line of progress or warning on stderr."""
     print(f"· {text}", file=sys.stderr, flush=True)
 
 
@@ -45,7 +45,7 @@ def tokens(usage: Usage | None) -> str:
 
 
 def amount(number: float) -> str:
-    """In full up to four digits, else in thousands or millions."""
+    """The number in full up to four digits, else in thousands or millions."""
     if number < 10_000:
         return f"{round(number)}"
     return f"{round(number / 1000)}k" if number < 10_000_000 else f"{round(number / 1_000_000)}M"
@@ -105,7 +105,7 @@ def turn_line(member: str, setup: Setup, outcome: Outcome) -> str:
 
 
 def compacted(turn: Turn, summary: Summary) -> str:
-    """What is not quoted any more, and where its summary is to be read."""
+    """How far the summary reaches, and the command that prints it."""
     return f"summarised up to {summary.through}: teamchat show {turn.number}"
 
 
@@ -113,7 +113,7 @@ BEGINS = {"reply": "begins", "summary": "summarises the conversation", "lessons"
 
 
 def found_lessons(found: LessonsFound) -> str:
-    """How many there are, and where the whole answer is to be read."""
+    """How many lessons were found, and the command that prints the whole answer."""
     number = plural(len(found.found), "new lesson") if found.found else "no new lesson"
     return f"found {number}: teamchat show {found.turn.number}"
 
@@ -127,7 +127,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def ending(conclusion: Conclusion) -> list[str]:
-    """How the run ended, then the commands that go on; nothing when all is done."""
+    """How the run ended, then the commands that continue it; empty if everything is done."""
     if conclusion.code is ExitCode.DONE:
         return []
     lines = [f"{_what(conclusion)}: {conclusion.reason}{_left(conclusion)}"]
@@ -152,7 +152,7 @@ def exact(prompt: bytes) -> bytes:
 
 
 def called(route: Route) -> str:
-    """Whose turn it is that waits or is dropped, and why it was there."""
+    """Whose turn is waiting or dropped, and who called it."""
     return f"{route.target}, called by {route.by} in {route.parent}"
 
 
@@ -162,12 +162,12 @@ def group_of(route: Route) -> object:
 
 
 def refusal(route: Route, limit: int) -> str:
-    """Whose turn finds no room in the queue."""
+    """Says that the queue has no room for a member."""
     return f"{route.target} was not queued: {limit} are waiting already"
 
 
 def todo_line(change: Change, where: str = "") -> str:
-    """What happened to an item of the todo list, and where."""
+    """What happened to a todo, and where."""
     return f"todo {change.number} {change.what} by {change.by}{where}: {printable(change.text)}"
 
 

@@ -1,4 +1,4 @@
-"""Texts of any length on standard output: in pieces, which take no memory, and cut where a person reads them."""
+"""Prints texts of any length in pieces, which take little memory, and cuts them for a person at a terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_block(head: str, text: str, whole: str = "") -> None:
 
 
 def as_shown(pieces: Iterable[str], size: Callable[[], int], whole: str) -> Iterator[str]:
-    """The pieces of a text, visible. A terminal is given the beginning of a long one and its `size` in bytes.
+    """The pieces of a text, made visible. A terminal gets the beginning of a long text and its `size` in bytes.
 
     `whole` is the command that prints all of it.
     """
@@ -78,7 +78,7 @@ def stripped(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def in_margin(pieces: Iterable[str]) -> Iterator[str]:
-    """The lines of the text of the pieces, each behind `  | `."""
+    """The lines of a text, each indented by `  | `."""
     before, held = "  | ", ""
     for piece in pieces:
         text = held + _LINE_END.sub("\n", piece)

@@ -94,7 +94,7 @@ class PlainOutput:
 
 
 class QuietOutput:
-    """The bare last reply, its markers removed; why it stopped, and what was dropped, goes to stderr."""
+    """Prints only the last reply, without its markers. stderr says why the run stopped and what was dropped."""
 
     def __call__(self, event: ConversationEvent) -> None:
         match event:

@@ -1,4 +1,4 @@
-"""What is going on meanwhile: one line on stderr that is gone at the end, and nothing where that is no terminal."""
+"""Progress on one line of stderr, which is removed at the end. Prints nothing if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 
 class Progress:
-    """Shows the step of everyone who is at work."""
+    """Shows what each member is doing."""
 
     def __init__(self) -> None:
         self.steps: dict[str, str] = {}
@@ -30,7 +30,7 @@ class Progress:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """While something else is printed."""
+        """Clear the line while something else is printed."""
         if self.status:
             self.status.stop()
         yield

@@ -57,7 +57,7 @@ def receipt_fields(
 
 
 def receipt_lines(turn: Turn, events: Sequence[StoredEvent], resume: str | None = None) -> Iterator[str]:
-    """`resume` is what to type about a turn that teamchat was killed in; None for all others."""
+    """`resume` is the command that continues a turn in which teamchat was killed; None for other turns."""
     yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {REASON if resume else turn.status}"
     if resume:
         yield f"  {'try':<9} {resume}"
@@ -77,7 +77,7 @@ def receipt_lines(turn: Turn, events: Sequence[StoredEvent], resume: str | None 
 
 
 def partial_head(turn: Turn) -> str:
-    """What stands above the text that a turn has left."""
+    """The heading of a turn's unfinished text."""
     whole = turn.status == "done"  # of a turn that looked for lessons
     return f"  {'the answer' if whole else 'partial text'} (never a message, never in a prompt):"
 
@@ -131,14 +131,14 @@ WHY = {
 
 
 def block_lines(setup: Setup) -> Iterator[str]:
-    """Each part of what was sent, its size and why it is there."""
+    """The parts of the prompt, each with its size and reason."""
     for block in setup.blocks:
         why = plural(block.messages, "message") if block.name == "history" else WHY[block.name]
         yield f"{part_name(block.name):<11} {block.bytes:>9,} bytes {approx_tokens(block.bytes):>8,} tokens  {why}"
 
 
 def cut_lines(cut: Trimmed) -> Iterator[str]:
-    """What is not there, or not whole, and why."""
+    """The parts that were left out or cut, and why."""
     if cut.layers:
         yield f"without {', '.join(map(part_name, cut.layers))} (the budget)"
     if cut.history_messages:
@@ -155,7 +155,7 @@ def short(word: str) -> str:
 
 
 def _shown(setup: Setup) -> Iterator[tuple[str, str]]:
-    """What its prompt is made of beside the messages, and what was left or taken out."""
+    """The parts of the prompt beside the messages, and what was left out or removed."""
     shown = {"images": setup.images} if setup.images else {}
     for layer, names in (shown | setup.sources).items():
         yield layer.removesuffix("__context"), ", ".join(names)

@@ -60,14 +60,14 @@ class MemberStream:
     last_said: str = ""  # and `last`
 
     def has_said(self, text: str) -> bool:
-        """Whether that was said word for word, which is known without making it visible again."""
+        """True if exactly this text was shown."""
         return text.strip() in ("".join(self.said).strip(), self.last_said)
 
     def has_shown(self, text: str) -> bool:
         return text.strip() in ("".join(self.block).strip(), self.last)
 
     def end_block(self) -> None:
-        """What follows is another text; this one may still come again as the reply."""
+        """Start another text. This one may still come again as the reply."""
         self.last = "".join(self.block).strip() or self.last
         self.last_said = "".join(self.said).strip() or self.last_said
         self.block.clear()
@@ -75,7 +75,7 @@ class MemberStream:
         self.pending.clear()
 
     def whole_lines(self, text: str) -> list[str]:
-        """The lines that are whole with this piece of text."""
+        """The lines that this piece of text completes."""
         *lines, rest = text.split("\n")
         if lines:
             lines[0] = "".join((*self.pending, lines[0]))
@@ -84,14 +84,14 @@ class MemberStream:
         return lines
 
     def more_of(self, text: str) -> str:
-        """What `text` has beyond what was shown, if it begins with that."""
+        """The rest of `text` after what was shown, if it starts with that."""
         shown = "".join(self.block).strip() or self.last
         first, whole = f"{shown}\n", text.strip()
         return whole.removeprefix(first).strip() if shown and whole.startswith(first) else ""
 
 
 class TerminalOutput:
-    """Colours go by the order in the team, so that a member keeps its own."""
+    """A member's colour follows its place in the team, so it stays the same."""
 
     def __init__(self, members: tuple[str, ...], console: Console | None = None) -> None:
         self.console = console or Console(highlight=False, soft_wrap=True)

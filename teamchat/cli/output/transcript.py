@@ -32,7 +32,7 @@ CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one event printed; `route` is whose turn it is of, if it is of one."""
+    """What one event printed; `route` is the turn's route, if the event belongs to a turn."""
 
     route: int | None
     shown: list[dict[str, Any]]
@@ -40,7 +40,7 @@ class _Part:
 
 
 class Transcript:
-    """Listens to a run. `shown` are the objects that `--json --stream` prints, `printed` the lines of a piped run."""
+    """Records what a run shows: `shown` the objects of `--json --stream`, `printed` the lines of a piped run."""
 
     def __init__(self) -> None:
         self._json, self._plain = JsonOutput("", stream=True), PlainOutput()

@@ -52,7 +52,7 @@ NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """How a run is to be shown, by the options of a command. Raises `UsageError` for those that do not go together."""
+    """How a run is shown, by the options of a command. Raises `UsageError` for options that exclude each other."""
 
     as_json: bool = False
     stream: bool = False
@@ -66,12 +66,12 @@ class OutputOptions:
 
     @property
     def talks(self) -> bool:
-        """Whether a person reads along."""
+        """True if a person is reading along."""
         return not (self.as_json or self.quiet)
 
 
 def choose_output(team: Team, session: str, show: OutputOptions) -> Output:
-    """JSON or quiet when asked for, the terminal's when stdout is one, else plain blocks."""
+    """JSON or quiet output if asked for, the terminal's if stdout is a terminal, else plain blocks."""
     if show.as_json:
         from teamchat.cli.output.jsonl import JsonOutput
 
@@ -119,7 +119,7 @@ def converse(
 
 
 def live(team: Team) -> Host:
-    """The machine itself, where trust in the team and the members' folders hold at every turn."""
+    """The real machine. Each turn checks trust in the team and the members' folders again."""
     return with_trust_checks(REAL, team, trust_store())
 
 
@@ -145,7 +145,7 @@ def run_conversation(
     listen: Listen | None = None,
     place: Callable[[str], str] | None = None,
 ) -> ExitCode:
-    """Let `work` run the conversation; the exit code. `place` makes commands ones for it, where commands can go on.
+    """Let `work` run the conversation. Returns the exit code. `place` adds team and session to a hint's commands.
 
     Ctrl-C stops the turn, a second one kills it at once; while a reply is read or stored it ends the program.
     """
@@ -168,7 +168,7 @@ def run_conversation(
 
 
 def _need_descriptors() -> None:
-    """Raises `OSError` where no turn could start: asyncio would tell of it in tracebacks of its own."""
+    """Raises `OSError` if no turn could start; asyncio would print tracebacks of its own."""
     with contextlib.ExitStack() as spare:
         for _ in range(DESCRIPTORS):
             spare.callback(os.close, os.dup(2))
@@ -203,7 +203,7 @@ class _Run:
         return self._not_shown(conclusion) if self.deaf else conclusion.code
 
     def _not_shown(self, conclusion: Conclusion) -> ExitCode:
-        """The exit code of a run whose output nobody has all of; says what waits, and what prints it.
+        """The exit code of a run whose output was lost. Notes say what is waiting, and which command prints the rest.
 
         Nothing is said where nobody asked for it, as behind `head`, or reads stderr any more.
         """
@@ -218,7 +218,7 @@ class _Run:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Hear the signals that mean the end, but for those that the caller has us ignore (`nohup`, a script's `&`)."""
+        """Handle the signals that end a run, except those that the caller ignores (`nohup`, a script's `&`)."""
         before = {number: signal.getsignal(number) for number in ENDS}
         heard = [number for number in ENDS if before[number] is not signal.SIG_IGN]
         for number in heard:
@@ -243,7 +243,7 @@ class _Run:
         self._show(lambda: self.output(event))
 
     def _show(self, show: Callable[[], None]) -> None:
-        """A closed pipe or terminal ends the turn quietly, a full disk with a word. The conversation has all of it."""
+        """A closed pipe or terminal ends the turn silently, a full disk with a note. The store keeps everything."""
         if self.deaf:
             return
         self.showing_since = time.monotonic()

@@ -1,4 +1,4 @@
-"""`send --dry-run`: what would happen, by the real code in a transaction that is taken back at the end."""
+"""`send --dry-run`: the real code explains what would happen, in a transaction that is rolled back."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _explain(
 
 
 def speaking_order(queue: list[Route]) -> list[str]:
-    """The queue, members of a group that speak together joined by a plus."""
+    """The members of the queue in order. The members of a group are joined by a plus."""
     groups: dict[object, list[Route]] = {}
     for route in queue:
         groups.setdefault(group_of(route), []).append(route)
@@ -116,7 +116,7 @@ def speaking_order(queue: list[Route]) -> list[str]:
 
 
 def queue_changes(actions: tuple[Action, ...]) -> Iterator[str]:
-    """What the message takes out of the queue, what finds no room in it, and the guard that lets nobody speak."""
+    """What the message drops from the queue, what the queue has no room for, and the guard that pauses the run."""
     for action in actions:
         match action:
             case Dropped(route=route):
@@ -128,7 +128,7 @@ def queue_changes(actions: tuple[Action, ...]) -> Iterator[str]:
 
 
 def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
-    """What the guards allow from here on."""
+    """What the guards still allow."""
     limits, state = team.limits, coordinator.state
     yield f"guards: {limits.turns} turns and {limits.minutes:g} minutes for this message"
     if limits.tokens is not None:
@@ -173,7 +173,7 @@ def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) 
 
 
 def source_lines(told: LayerText) -> Iterator[str]:
-    """What a layer is made of, how large each part is and why it is there, and what was left out."""
+    """The parts of a layer with their size and reason, and what was left out."""
     for part in told.excerpts:
         yield f"{part.name}  {approx_tokens(part.bytes):,} tokens  {part.why}"
     if told.note:

@@ -14,7 +14,7 @@ INTERRUPTED = 130  # `ExitCode.INTERRUPTED`, whose module is not imported yet
 
 
 def end_at_once() -> None:
-    """Let Ctrl-C end the program without a word: an exception could be raised, and changed, anywhere in an import.
+    """Let Ctrl-C end the program silently: an import could catch and change an exception.
 
     Everything that is written survives that, as it does a `kill -9`. A caller may have Ctrl-C ignored.
     """

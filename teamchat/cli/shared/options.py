@@ -28,7 +28,7 @@ def finite(speed: float) -> float:
 
 
 def cassette_file(path: Path | None) -> Path | None:
-    """Refuses what is no file: opening a pipe would wait for its reader."""
+    """Refuse what is not a file: opening a pipe would wait for its reader."""
     try:
         fits = path is None or path.is_file() or (path.parent.is_dir() and not path.exists())
     except (OSError, ValueError):

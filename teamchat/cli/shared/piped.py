@@ -1,4 +1,4 @@
-"""The message that a person sends: what was typed, with standard input as a part of it."""
+"""The message that a person sends: the typed text, standard input and attached files."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def attached(message: PersonMessage, files: Sequence[str], max_bytes: int | None
 
 
 def _is_piped() -> bool:
-    """Whether somebody piped or redirected text in: not a terminal, and not a device such as /dev/null."""
+    """True if text is piped or redirected in; not for a terminal or a device such as /dev/null."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:
@@ -94,7 +94,7 @@ def _is_piped() -> bool:
 
 
 def _read(max_bytes: int | None) -> str:
-    """Everything on standard input. A pipe that is silent is not waited for in silence."""
+    """Read all of standard input. A note says so while a pipe stays silent."""
     most, why = limit_of_text(max_bytes)
     try:
         if not sys.stdin.isatty() and not select.select([0], [], [], WAIT_NOTE_S)[0]:
@@ -106,7 +106,7 @@ def _read(max_bytes: int | None) -> str:
 
 
 def with_block(text: str, block: str) -> str:
-    """The message with a fenced block behind it, also when its own last code fence was never closed."""
+    """The message with a fenced block appended, even if its own last code fence is still open."""
     if not text:
         return block
     closing = open_fence(text)

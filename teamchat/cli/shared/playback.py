@@ -86,7 +86,7 @@ class Played:
 
 @contextmanager
 def open_stage(cassette: Cassette, plays: Plays, show: OutputOptions | None, team: Team | None) -> Iterator[Stage]:
-    """A place to replay in, of which nothing is left; `plays` makes a run's player, and `show` None shows nothing."""
+    """A temporary place to replay in. `plays` makes the player of a run; `show` None shows nothing."""
     raise_again()
     with tempfile.TemporaryDirectory(prefix="teamchat-replay-") as folder:
         root = Path(folder)
@@ -101,7 +101,7 @@ def open_stage(cassette: Cassette, plays: Plays, show: OutputOptions | None, tea
 
 @dataclass(frozen=True, slots=True)
 class _WithoutReceipts:
-    """An output that names no turn to look at: of a replay there is nothing left."""
+    """An output that points to no receipts: a replay leaves none behind."""
 
     inner: Output
 
@@ -114,7 +114,7 @@ class _WithoutReceipts:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`heard` may listen to what crosses the border of the recorded machine."""
+    """A place to replay a cassette in; `heard` may listen to every call of the recorded machine."""
 
     cassette: Cassette
     team: Team
@@ -126,7 +126,7 @@ class Stage:
     heard: Callable[[Host], Host] = lambda host: host
 
     def play(self, run: RecordedRun) -> Played:
-        """One input and all the turns that follow from it."""
+        """Play one input and all turns that follow from it."""
         player = self.plays(map(recorded_turn, run.turns))
         played = Played(player.waiting)
 
@@ -160,7 +160,7 @@ class Stage:
         return output if self.show.as_json else _WithoutReceipts(output)
 
     def _cooldowns(self, run: RecordedRun, player: Player) -> Cooldowns:
-        """Who cooled down when the input was recorded, by the clock of the recording."""
+        """The cooldowns at the time of recording, by the recording's clock."""
         file = self.folder / "cooldowns.json"
         file.unlink(missing_ok=True)
         cooldowns = Cooldowns(file, lambda: player.clock)
@@ -170,7 +170,7 @@ class Stage:
 
 
 async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeLine) -> Conclusion:
-    """Do what the person did."""
+    """Repeat what the person did."""
     if isinstance(line, ResumeLine):
         return await coordinator.resume(line.mode)
     images = [Image(image.name, image.kind, b"") for image in line.images]
@@ -193,7 +193,7 @@ def _problems(end: EndLine, run: Played) -> Iterator[str]:
 
 
 def typed_command(line: HumanLine | ResumeLine) -> list[str]:
-    """What the person had typed."""
+    """The command that the person typed."""
     if isinstance(line, ResumeLine):
         return ["teamchat", "resume", *([f"--{line.mode.value}"] if line.mode is not ResumeMode.RETRY else [])]
     speaker = ["--as", line.speaker] if line.speaker else []

@@ -1,4 +1,4 @@
-"""Holding today's prompts against those of a cassette, whose replies are played even where the prompt has changed."""
+"""Compares today's prompts with those of a cassette. Its replies are played even if a prompt has changed."""
 
 from __future__ import annotations
 

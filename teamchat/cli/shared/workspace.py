@@ -117,7 +117,7 @@ def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> 
 
 
 def session_typed(db: Database, session: Session) -> str:
-    """What stands behind a command that is typed to get this session: nothing where one gets it anyway."""
+    """The `--session` option that selects this session; empty if the command selects it anyway."""
     try:
         anyway = current_session(db, os.environ.get("TEAMCHAT_SESSION"))
     except StoreError:  # it is to be told how it ended all the same
@@ -127,7 +127,7 @@ def session_typed(db: Database, session: Session) -> str:
 
 @contextlib.contextmanager
 def begun(db: Database, session: Session) -> Iterator[None]:
-    """Take the session, which has just begun, away again where the command is refused before anything is said in it."""
+    """Remove a session that has just started if the command is refused before its first message."""
     try:
         yield
     except TeamchatError:

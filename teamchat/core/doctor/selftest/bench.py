@@ -21,7 +21,7 @@ from teamchat.runners.selftest import NOTE, SelfTest
 SYSTEM = "You are the prover."
 
 
-def furnished(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> dict[str, str]:
+def make_home(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> dict[str, str]:
     """The environment of a new home in `folder`, with something to mention, beside a workspace with a note in it."""
     (folder / "home").mkdir()
     (folder / "work").mkdir()
@@ -31,7 +31,7 @@ def furnished(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> d
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class Bench:
     """One CLI, and what is around it."""
 
     runner: Runner

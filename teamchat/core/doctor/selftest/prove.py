@@ -18,7 +18,7 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check, not_installed
 from teamchat.core.doctor.scripted.server import ModelServer, system_text
 from teamchat.core.doctor.selftest import findings as rows
-from teamchat.core.doctor.selftest.bench import SYSTEM, Stand, furnished
+from teamchat.core.doctor.selftest.bench import SYSTEM, Bench, make_home
 from teamchat.core.doctor.selftest.scripts import HANGING, trying_to_write
 from teamchat.core.doctor.selftest.traps import trapped
 from teamchat.core.doctor.selftest.watch import CLOCKS
@@ -67,12 +67,12 @@ async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progres
     folder = Path(tempfile.mkdtemp(prefix="teamchat-doctor-"))
     try:
         with ModelServer() as server:
-            stand = Stand(runner, server, furnished(folder, server, path, name), folder)
+            bench = Bench(runner, server, make_home(folder, server, path, name), folder)
             progress(name, "version")
             version = await asyncio.to_thread(
-                check_version, name, program, runner, stand.env, stand.work, ask, CLOCKS.first_byte_s
+                check_version, name, program, runner, bench.env, bench.work, ask, CLOCKS.first_byte_s
             )
-            proved = [] if version.state == "failed" else await _rows(stand, lambda step: progress(name, step))
+            proved = [] if version.state == "failed" else await _rows(bench, lambda step: progress(name, step))
     finally:
         remove(folder)
     progress(name, None)
@@ -81,35 +81,35 @@ async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progres
     return [replace(check, hint=hint) if check.state == "failed" and check.hint is None else check for check in checks]
 
 
-async def _rows(stand: Stand, begins: Callable[[str], None]) -> list[Check]:
+async def _rows(bench: Bench, begins: Callable[[str], None]) -> list[Check]:
     """A row for everything that is relied on, in the order of `rows.ORDER`; "unknown" where it was not found out."""
     found: dict[str, Check] = {}
     absent = rows.untried
     try:
-        async for check in _turns(stand, begins):
+        async for check in _turns(bench, begins):
             found[check.what] = check
     except StoreError:
         raise
     except Exception as error:  # noqa: BLE001 (whatever a CLI does, the other rows and CLIs are told)
         absent = partial(rows.broken, error=error)
     only = {
-        "stays": stand.can_stay,
-        "later": stand.can_stay,
-        "keywords": bool(stand.test.keywords),
-        "dotenv": stand.test.reads_dotenv,
+        "stays": bench.can_stay,
+        "later": bench.can_stay,
+        "keywords": bool(bench.test.keywords),
+        "dotenv": bench.test.reads_dotenv,
     }
     expected = [what for what in rows.ORDER if only.get(what, True)]
     return [found.get(what) or absent(what) for what in expected if what in found or what != "time"]
 
 
-async def _turns(stand: Stand, begins: Callable[[str], None]) -> AsyncIterator[Check]:
+async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[Check]:
     """The turns, and what they prove."""
-    began, runner, test = time.monotonic(), stand.runner, stand.test
+    began, runner, test = time.monotonic(), bench.runner, bench.test
     begins("a small turn")
     said = runner.prepare(PROMPT, typed=range(0), exists=lambda path: path == NOTE).stdin
-    with trapped(stand.folder / "traps", stand.work, stand.home, test) as traps:
-        small, small_asked = await stand.turn(
-            stand.job(memory="resume"),
+    with trapped(bench.folder / "traps", bench.work, bench.home, test) as traps:
+        small, small_asked = await bench.turn(
+            bench.job(memory="resume"),
             said,
             [Reply("Let me look.", "I should look.", (test.looking(),)), Reply("I looked.")],
         )
@@ -121,35 +121,35 @@ async def _turns(stand: Stand, begins: Callable[[str], None]) -> AsyncIterator[C
         yield check
     begins("a large prompt")
     assert runner.limit
-    refusal = runner.refusal("full", stand.env)
-    most = stand.job(system_text=LONG_SYSTEM, access="edit" if refusal else "full", budget_usd=1.0)
+    refusal = runner.refusal("full", bench.env)
+    most = bench.job(system_text=LONG_SYSTEM, access="edit" if refusal else "full", budget_usd=1.0)
     full = _full(runner.limit)
-    large, large_asked = await stand.turn(most, full, [Reply("It is long.")])
+    large, large_asked = await bench.turn(most, full, [Reply("It is long.")])
     yield rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit)
     begins("mentions")
-    for check in rows.inert(await stand.plain_and_quoting(), test.keywords):
+    for check in rows.inert(await bench.plain_and_quoting(), test.keywords):
         yield check
     begins("refusals")
-    target = stand.work / "made.txt"
+    target = bench.work / "made.txt"
     tries = trying_to_write(test, target)
-    going_on = stand.job(memory="resume", resumes=small.end.vendor_session)
-    refused, refused_asked = await stand.turn(going_on, b"Write a file.", tries)
+    going_on = bench.job(memory="resume", resumes=small.end.vendor_session)
+    refused, refused_asked = await bench.turn(going_on, b"Write a file.", tries)
     made = (target, target.with_name(f"{target.name}.shell"))
     yield rows.resume(small, refused, refused_asked, said.decode())
     yield rows.denials(refused, refused_asked, len(tries) - 1, made, runner)
     begins("a hanging turn")
     waits = [Reply("Let me wait.", tools=(test.running(" ".join(HANGING)),)), Reply(ending="stall")]
-    editing = stand.job(access="edit", allow=(HANGING[0],), project_settings=True)
-    hanging, _ = await stand.turn(editing, b"Wait.", waits, hangs=True)
+    editing = bench.job(access="edit", allow=(HANGING[0],), project_settings=True)
+    hanging, _ = await bench.turn(editing, b"Wait.", waits, hangs=True)
     yield rows.stop(hanging, runner, HANGING[0])
     yield rows.flags(
         [("read", small), (most.access, large), ("edit", hanging), ("a second turn", refused)],
         refusal,
         _unheard(runner, {SYSTEM: small_asked, LONG_SYSTEM: large_asked}),
     )
-    if stand.can_stay and small.end.failure is None:  # else nothing tells where a turn ends
+    if bench.can_stay and small.end.failure is None:  # else nothing tells where a turn ends
         begins("a process that stays")
-        turns, runs = await stand.turns_of_one_process()
+        turns, runs = await bench.turns_of_one_process()
         yield rows.stays(turns, runs)
         yield rows.later(turns[0])
     yield rows.duration(small, time.monotonic() - began)
