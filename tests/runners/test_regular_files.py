@@ -26,6 +26,7 @@ from teamchat.runners.regular_files import read_regular
 READS = re.compile(r"""\.read_text\(|\.read_bytes\(|(?<!def )(?<!os\.)\bopen\((?:encoding|file,|path,|"r)""")
 OTHERWISE = {
     "cli/demo.py": (1, "a file of the package"),
+    "cli/help.py": (2, "a page of the package"),
     "cli/shared/reading.py": (1, "a file that the user names for this message, which may be a pipe"),
     "core/doctor/selftest/traps.py": (1, "a file of the home that doctor has made"),
     "core/team/init.py": (1, "a file of the package"),
