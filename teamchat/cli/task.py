@@ -37,21 +37,19 @@ def task(
         raise UsageError("the task is empty", CLEAR)
     with open_store(find_root(team)) as db:
         chosen = need_session(db, session)
-        log = SqliteLog(db, chosen.id)
+        manager = ContextManager(SqliteLog(db, chosen.id))
         if clear or text is not None:
             with db.transaction():
                 check_there(db, chosen)
-                if text is None:
-                    log.team_task = None
-                else:
-                    ContextManager(log).set_team_task(text)
+                manager.set_team_task(text)
+        kept = manager.get_team_task()
         if clear:
             note(f"session {chosen.name} no longer has a task")
         elif text is not None:
             note(f"the task of session {chosen.name} is set")
-            if len(log.team_task or "") < len(text):
+            if len(kept or "") < len(text):
                 note(TASK_CUT)
-        elif log.team_task is None:
+        elif kept is None:
             note(f"session {chosen.name} has no task; set one: teamchat task 'Build the login page'")
         else:
-            print(visible(log.team_task))
+            print(visible(kept))

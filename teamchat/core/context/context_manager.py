@@ -108,9 +108,9 @@ class ContextManager:
         """Whether the message of the id `one` was said after the `other`; `KeyError` if there is none of an id."""
         return self._messages.place(one) > self._messages.place(other)
 
-    def set_team_task(self, task: str) -> None:
-        """Set the task, cut to 5 KB on a character boundary with a logged warning."""
-        self._messages.team_task = _limited(well_formed(task))
+    def set_team_task(self, task: str | None) -> None:
+        """Set the task, or remove it with None. A longer one than 5 KB is cut at a character, with a logged warning."""
+        self._messages.team_task = None if task is None else _limited(well_formed(task))
 
     def get_team_task(self) -> str | None:
         return self._messages.team_task

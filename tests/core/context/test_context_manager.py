@@ -158,6 +158,13 @@ class TestTeamTaskManagement:
 
         assert caplog.messages == []
 
+    def test_set_team_task_with_none_removes_it(self, manager: ContextManager) -> None:
+        manager.set_team_task("Design it")
+
+        manager.set_team_task(None)
+
+        assert manager.get_team_task() is None
+
     def test_get_team_task_returns_none_initially(self, manager: ContextManager) -> None:
         assert manager.get_team_task() is None
 
