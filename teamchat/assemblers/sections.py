@@ -27,16 +27,16 @@ from teamchat.assemblers.truncation import TruncationPolicy, byte_length
 
 BLANK_LINE = "\n\n"
 BLOCKS = tuple(name for name in LAYERS if name != FRAMEWORK)
-"""The layers that have a section of their own; the framework goes with the system text."""
+"""The layers with a section of their own. The framework is part of the system text."""
 QUOTED = (KNOWLEDGE, TODO, SUMMARY)
-"""Those in which anybody's text stands as it came; a lesson was kept by a person."""
+"""The layers that quote unchecked text. A lesson is no such text: a person kept it."""
 BRACKETED = {LESSONS: "[EXPERIENCE]", KNOWLEDGE: "[KNOWLEDGE]", TODO: "[TODO]", SUMMARY: "[SUMMARY]"}
 PLAIN = {LESSONS: "Experience:", KNOWLEDGE: "Knowledge:", TODO: "To do:", SUMMARY: "Summary so far:"}
 
 
 @dataclass(frozen=True, slots=True)
 class PromptFormat:
-    """What is particular to one CLI's prompt. A section without a heading is bare text; `layers` are headings, too."""
+    """The format of one CLI's prompt. A section without a heading is bare text. `layers` has the layers' headings."""
 
     line: Callable[[PromptContextMessage], str]
     layers: Mapping[str, str]

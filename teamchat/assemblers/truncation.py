@@ -1,4 +1,4 @@
-"""Cuts the middle out of a text, because its beginning and its end tell most."""
+"""Cuts the middle out of a text: its beginning and its end say most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a route to the exact bytes that its member is given: memory, context, framework, assembler, the last step."""
+"""Builds the exact bytes that a member gets for a route: gathered, composed, formatted, budgeted, prepared."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from teamchat.runners.base import Limit, Prepared, Slash
 from teamchat.runners.codex.skills import is_skill, skill_names
 
 Exists = Callable[[Member], Callable[[str], bool]]
-"""Tells of a member's prompt whether a mention in it (`@path` without the `@`, or `$skill`) names something."""
+"""For a member: whether a mention in its prompt (`@path` without the `@`, or `$skill`) names something."""
 FindSlash = Callable[[str], Slash | None]
 """The custom command that a typed text begins with, by the files of the turn's CLI."""
 
@@ -72,7 +72,7 @@ class BuiltPrompt:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A route with all that its prompt is built from."""
+    """A route and everything that its prompt is built from."""
 
     team: Team
     member: Member
@@ -92,9 +92,9 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Assembled:
-    """A prompt, the oldest message that its vendor session has had without a gap since, and what was taken out.
+    """A prompt, and what its vendor session has been shown with it: every message from `shown_from` on.
 
-    `beside` are the messages in it that are older than that one.
+    `redacted` counts the removed secrets. `beside` are messages in the prompt that are older than `shown_from`.
     """
 
     output: AssemblerOutput
@@ -165,14 +165,14 @@ def _ask(team: Team, member: Member, route: Route, manager: ContextManager, coll
 
 
 def _key(asked: _Asked) -> str:
-    """What a vendor session is bound to: the member, what runs it, and all that it is told about itself."""
+    """The key of a vendor session: the member, what runs it, and everything it is told about itself."""
     member = asked.member
     own_text = (member.system_instruction, member.instruction_file_text, asked.contexts.get(FRAMEWORK))
     return session_key(member, asked.team.agent_of(member), "\0".join(text or "" for text in own_text))
 
 
 def _slash(answers: ConversationMessage, find: FindSlash, *, images: bool) -> Slash | None:
-    """The custom command that a person typed, refused where `images` go with it."""
+    """The custom command that a person typed. It is refused if the message has `images`."""
     typed = _typed_text(answers)
     slash = find(typed) if typed.startswith("/") else None
     if slash and images and not slash.refused:  # Claude would not look for them in front of a command
@@ -187,7 +187,7 @@ def _prepared(
     images: Sequence[Path],
     slash: Slash | None,
 ) -> Prepared:
-    """What the CLI reads: the prompt with its mentions made harmless, the mentions of its images and its command."""
+    """What the CLI reads: the prompt with harmless mentions, then its images and its custom command added."""
     runner = asked.kind.runner
     prepared = runner.prepare(assembled.prompt, typed=_typed(assembled, asked.answers), exists=exists)
     if images and runner.images and runner.images.mention:
@@ -260,7 +260,7 @@ def _formatted(
 
 
 def _with_whole(context: Context, message_id: str) -> Context:
-    """The same history, in which the message of that id keeps its middle: it is the one that the turn serves."""
+    """The same history, in which the message of that id keeps its middle."""
     pairs = zip(context.history, context.shown, strict=False)  # the current message is shown last, and no history
     return replace(context, history=tuple(replace(one, whole=shown == message_id) for one, shown in pairs))
 
@@ -276,7 +276,7 @@ def _typed(assembled: AssemblerOutput, answers: ConversationMessage) -> range:
 
 
 def _typed_text(message: ConversationMessage) -> str:
-    """What a person typed of the message, without its markers; nothing of what others wrote or was piped in."""
+    """The part of the message that a person typed, without markers. Piped text is no part of it."""
     return strip_markers(message.content[: message.typed]).strip()
 
 

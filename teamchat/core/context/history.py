@@ -19,7 +19,7 @@ PAGE = 50  # messages that are read at once where no window says how many
 
 _log = logging.getLogger(__name__)
 Quote = Callable[[ConversationMessage, str], str]
-"""What a prompt says of a message, by the message and its text without markers."""
+"""The text that a prompt shows for a message; it gets the message and its text without markers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Said:
 class Context:
     """The text of the current message, and the history before it, oldest first.
 
-    `answers` is the current message itself, and `shown` the ids of all that is in here, oldest first. From the one at
-    `unbroken` on, nothing is left out but what a summary stands for.
+    `answers` is the current message itself, and `shown` has the ids of all messages in here, oldest first. From index
+    `unbroken` on, only messages that a summary replaces are left out.
     """
 
     current: str
@@ -46,14 +46,14 @@ class Context:
 
 
 def verbatim(message: ConversationMessage, text: str) -> str:
-    """Quotes everything as it is."""
+    """Quotes a text unchanged."""
     del message
     return text
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """What a reader has had already: every message up to the one of the id `after`, and its `own` ones."""
+    """What a reader already has: every message up to the one of the id `after`, and its `own` messages."""
 
     after: str
     own: frozenset[str] = frozenset()
@@ -61,7 +61,7 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class Summarised:
-    """What a summary stands for: every message up to the one of the id `through`. Those `kept` are quoted all the same.
+    """What a summary replaces: every message up to the one of the id `through`, except those `kept`.
 
     `kept` are ids, oldest first.
     """
@@ -71,11 +71,11 @@ class Summarised:
 
 
 Summaries = Callable[[str], Summarised | None]
-"""The summary of what was said before the message of an id, where there is one."""
+"""The summary that replaces messages before the one of an id, or None."""
 
 
 def no_summaries(before: str) -> None:
-    """Nothing was ever summed up."""
+    """There is no summary."""
     del before
 
 
@@ -89,8 +89,8 @@ def read_context(
 ) -> Context:
     """The newest message with text at or before `up_to`, and up to `window` messages with text before that one.
 
-    What is summed up is left out, but for the messages that the summary keeps, whatever the window (0 has no history).
-    With `since` it is every message after it instead, whatever the window and the summary.
+    Messages that a summary replaces are left out; those that it keeps are added to the window (a window of 0 has no
+    history). With `since` the history is every message after it, whatever the window and the summary.
     """
     window = max(window, 0)
     said = _said(log, up_to, page_size=max(window, 1))
@@ -118,9 +118,9 @@ def read_context(
 
 
 def read_unsummarised(log: MessageLog, up_to: str | None, summaries: Summaries = no_summaries) -> Iterator[Said]:
-    """What was said before the newest message with text at or before `up_to` and is not summed up, newest first.
+    """The messages before the newest one with text at or before `up_to` that no summary replaces, newest first.
 
-    No more of it is read than is asked for.
+    They are read as they are asked for.
     """
     said = _said(log, up_to, page_size=PAGE)
     current = next(said, None)
@@ -135,7 +135,7 @@ def _newer(newest_first: Iterator[Said], summary: Summarised | None) -> Iterator
 
 
 def read_current(log: MessageLog, up_to: str | None) -> ConversationMessage | None:
-    """The newest message with text at or before `up_to`; no more is read than it takes to find it."""
+    """The newest message with text at or before `up_to`. Nothing older is read."""
     found = next(_said(log, up_to, page_size=1), None)
     return found.message if found else None
 

@@ -1,4 +1,4 @@
-"""Texts that somebody else wrote, quoted in a prompt: fenced, and without secrets of another vendor."""
+"""Quotes texts of others in a prompt: inside a fence, and without secrets of another vendor."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from teamchat.core.text.redact import redact_shapes
 
 
 class Crossing:
-    """Quotes messages to one member, and remembers how many secrets it took out of each.
+    """Quotes messages to one member and counts the secrets that it removes from each.
 
-    A vendor is an agent of the team file: two programs that a team names apart are two. Who spoke was of the vendor of
-    that turn, whatever its member's is now. Where the team does not `redact`, everything is quoted as it is.
+    A vendor is an agent of the team file: two entries are two vendors. A speaker has the vendor that its turn had,
+    whatever its member has now. If the team does not `redact`, everything is quoted unchanged.
     """
 
     def __init__(self, team: Team, receiver: Member) -> None:
@@ -27,18 +27,18 @@ class Crossing:
         self._taken: dict[str, int] = {}
 
     def __call__(self, message: ConversationMessage, text: str) -> str:
-        """The text of the message as the member is told it."""
+        """The text of the message as the member gets it."""
         if not self._redact or self._vendor in self._knowing(message):
             return text
         text, self._taken[message.id] = redact_shapes(text)
         return text
 
     def count(self, message_ids: Iterable[str]) -> int:
-        """How many secrets were taken out of these messages."""
+        """How many secrets were removed from these messages."""
         return sum(self._taken.get(message_id, 0) for message_id in set(message_ids))
 
     def _knowing(self, message: ConversationMessage) -> set[str | None]:
-        """The vendors that have the whole message."""
+        """The vendors that already have the whole message."""
         if message.speaker.type == "human":
             return {self._vendors.get(name) for name in message.routing.resolved_addressees}
         return {message.agent}
@@ -48,9 +48,9 @@ LENGTH = 8  # hexadecimal digits
 
 
 def fence_code(key: str, message_id: str, texts: Iterable[str]) -> str:
-    """The code of a prompt whose newest message is `message_id`, the same each time that it is built.
+    """The code of a prompt whose newest message is `message_id`. It is the same each time the prompt is built.
 
-    `key` is the conversation's own. The code stands in none of the `texts`, in letters of no case.
+    `key` is the conversation's secret. None of the `texts` contains the code, in either case of letters.
     """
     lowered = [text.lower() for text in texts]
     codes = (_code(key, f"{message_id} {number}") for number in count())

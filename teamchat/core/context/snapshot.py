@@ -1,6 +1,6 @@
 """A conversation as JSON, version 1, with camelCase keys; times are written in milliseconds since 1970 (UTC).
 
-A snapshot leaves out what means nothing outside its store: a message's turn, agent and the member it stands for.
+A snapshot leaves out what means nothing outside its store: the turn and agent of a message, and whose place it took.
 Other programs write snapshots too, so import asks for little: `version`, `messages`, each message's content, and one of
 its speaker's id and name. Null is the same as a missing key, and unknown keys are ignored.
 """

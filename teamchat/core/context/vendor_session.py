@@ -44,9 +44,9 @@ class ContinuedSession:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What the store knows of a member's last turn: `turn`, and all `turns` of its vendor session, it included.
+    """A member's last turn in the store, and all `turns` of its vendor session, the last one included.
 
-    There is no turn before the first one. `edits` is how often messages of the session have been hidden or shown again.
+    `turn` is None before the first turn. `edits` counts how often messages of the session were hidden or shown again.
     """
 
     turn: Turn | None = None
@@ -58,14 +58,14 @@ NOTHING_BEFORE = Past()
 
 
 def past_of(db: Database, session: int, member: Member) -> Past:
-    """What the store knows of `member` in this session."""
+    """The last turn of `member` in this session."""
     turn = last_turn_of(db, session, member.name)
     turns = turns_in(db, session, member.name, turn.vendor_session) if turn and turn.vendor_session else ()
     return Past(turn, tuple(turns), edits_of(db, session))
 
 
 def session_key(member: Member, agent: AgentSpec, system_text: str) -> str:
-    """What a vendor session is bound to: another program, model, access, folder or system text begins a fresh one."""
+    """The key of a vendor session. Another program, model, access, folder or system text begins a fresh session."""
     bound = [
         agent.name, agent.command, member.model, member.access, member.allow, str(member.cwd), member.args,
         member.project_settings, member.web, member.mcp, member.git, system_text,
@@ -119,7 +119,7 @@ def _continued(
 
 
 def total(usages: Iterable[Usage | None]) -> Usage:
-    """The sum of what turns have used; what one of them did not tell counts as nothing."""
+    """The sum of what turns used. A figure that a turn did not report counts as nothing."""
     return reduce(_plus, usages, Usage(0, 0, 0, 0.0))
 
 

@@ -1,1 +1,1 @@
-"""Files that a team names as its knowledge: read, cut into pieces, searched, and quoted within a budget."""
+"""The files that a team names as its knowledge: found, cut into pieces, searched and quoted within a budget."""

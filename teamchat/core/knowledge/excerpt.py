@@ -1,4 +1,4 @@
-"""What a layer is made of, as `send --dry-run` and the receipt name it."""
+"""The sources of a layer, as `send --dry-run` and the receipt name them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A part of a layer and where it is from; `why` says why it is told, `bytes` what it takes."""
+    """A part of a layer and its source. `why` says why it was chosen, `bytes` how much room it takes."""
 
     name: str
     why: str

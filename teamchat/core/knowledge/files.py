@@ -1,7 +1,7 @@
-"""Which files the paths of a team file stand for, by looking at folders and never into files.
+"""Finds the files below the paths that a team file names. It lists folders and reads no file.
 
-Left out of a folder are links (they may lead anywhere), hidden and generated folders, what is no regular file, and
-what is too large or too much. A path that the team file itself names is taken even if it is hidden.
+In a folder it skips links (they may lead anywhere), hidden and generated folders, anything that is no regular file, and
+files that are too large or too many. A path that the team file itself names is taken even if it is hidden.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class KnowledgeFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSet:
-    """The files, and how many of what kind were left out."""
+    """The files, and how many were left out, by reason."""
 
     files: tuple[KnowledgeFile, ...]
     left_out: Mapping[str, int]
 
 
 def find_files(named: Mapping[str, Path]) -> FileSet:
-    """The files under these paths, each once, in the order of the paths and then by breadth and name.
+    """The files below these paths, each once, in the order of the paths, then breadth first and by name.
 
-    The paths are absolute and no links: one that a link has replaced since the team file was read is left out.
+    The paths are absolute and resolved. A path that a link replaced after the team file was read is left out.
     """
     files: dict[Path, KnowledgeFile] = {}
     left_out: Counter[str] = Counter()
@@ -121,7 +121,7 @@ def _found(path: Path, name: str, about: os.stat_result) -> KnowledgeFile:
 
 
 def read_file(found: KnowledgeFile) -> bytes | None:
-    """The file's content; None when it cannot be read, is no regular file any more, or has grown too large."""
+    """The file's content. None if it cannot be read, is no longer a regular file, or has become too large."""
     try:
         # a pipe would never open, and a link that has taken the file's place may lead anywhere
         handle = os.open(found.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -135,9 +135,9 @@ def read_file(found: KnowledgeFile) -> bytes | None:
 
 
 def text_in(content: bytes) -> str | None:
-    """The text of a file, without escape sequences: anybody may have written it. None of one that has no text.
+    """The text of a file without escape sequences, since anybody may have written it.
 
-    That is one with a NUL in it, or that is no UTF-8.
+    None for a file that contains a NUL or is not UTF-8.
     """
     if b"\0" in content:
         return None

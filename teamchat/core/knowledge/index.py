@@ -1,7 +1,7 @@
-"""The index of the files that teams of a workspace name as their knowledge: a cache, made anew where it is damaged.
+"""The search index of a workspace's knowledge files. It is a cache: a damaged one is built again.
 
-A file is read again when it has changed, by its times and size and then by its hash; a turn before which nothing has
-changed costs a look at the folders. Nothing of it is a message or belongs to a session.
+A file is read again when its times or size change, and indexed again when its hash does. If nothing has changed, a turn
+only lists the folders. The index holds no messages and belongs to no session.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SHAPE = f"""
 
 
 class _Row(NamedTuple):
-    """A file as it is indexed; `problem` says why it has no text."""
+    """An indexed file. `problem` says why it has no text."""
 
     id: int
     stamp: str
@@ -53,7 +53,7 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A piece of a file; `score` is how well it fits what was searched (more is better), 0 where nothing was."""
+    """A piece of a file. A higher `score` is a better match; it is 0 when nothing was searched for."""
 
     file: KnowledgeFile
     number: int
@@ -75,7 +75,7 @@ class Indexed:
 
 
 class KnowledgeIndex:
-    """The file at `path`, made when it is first needed. Many processes may use it at once."""
+    """The index in the file at `path`, created when first needed. Many processes may use it at once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -161,7 +161,7 @@ class OpenIndex:
         self._db = db
 
     def bring_up_to_date(self, files: Sequence[KnowledgeFile], named: Iterable[Path]) -> Indexed:
-        """Index what has changed of `files`, and forget what no longer lies under any of the `named` paths."""
+        """Index the `files` that have changed, and remove files that are below none of the `named` paths any more."""
         known = self._known()
         changed = [file for file in files if file.path not in known or known[file.path].stamp != file.stamp]
         for file in changed:
@@ -231,7 +231,7 @@ class OpenIndex:
         self._db.execute("DELETE FROM files WHERE id = ?", (row,))
 
     def whole(self, files: dict[int, KnowledgeFile]) -> list[Hit]:
-        """Every piece of these files, in their order."""
+        """Every piece of these files, in order."""
         rows = self._db.execute(
             """SELECT file, number, first, last, heading, bytes, text FROM pieces
             WHERE file IN (SELECT value FROM json_each(?))""",
@@ -242,7 +242,7 @@ class OpenIndex:
         return [hit for _, hit in sorted(hits, key=lambda pair: (pair[0], pair[1].number))]
 
     def search(self, files: dict[int, KnowledgeFile], query: str) -> list[Hit]:
-        """The pieces of these files that fit best, the best first; a word in a heading counts twice."""
+        """The pieces of these files that match best, best first. A word in a heading counts twice."""
         rows = self._db.execute(
             """SELECT file, number, first, last, pieces.heading, bytes, text, -bm25(words, 2.0, 1.0) AS score
             FROM words JOIN pieces ON pieces.id = words.rowid WHERE words MATCH ?

@@ -1,4 +1,4 @@
-"""Choosing pieces for a prompt and writing them out, each under its source, within a number of bytes: pure."""
+"""Chooses pieces for a prompt and writes each below its source, within a number of bytes. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Part:
 
 
 def quote_whole(hits: Iterable[Hit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]] | None:
-    """All of these files, given piece by piece in their order; None when that is more than `max_bytes`."""
+    """All pieces of the files, in order. None if they take more than `max_bytes`."""
     joined = _joined([_Part(hit, "whole", whole=True) for hit in hits])
     parts = [part for part in joined if part.hit.text.strip()]
     return _written(parts) if sum(part.size for part in parts) <= max_bytes else None

@@ -1,1 +1,1 @@
-"""From what a message says to whom it asks to speak."""
+"""What a message asks for: who speaks next, and what else its markers say."""

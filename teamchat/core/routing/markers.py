@@ -323,7 +323,7 @@ def _why_not(
 
 
 def _malformed(text: str, found: re.Match[str], kind: MarkerKind, before: int) -> WhyNot | None:
-    """Why a marker that stands where one may stand is not obeyed all the same."""
+    """Why a marker in a valid place is not obeyed."""
     if found["block"]:
         begins = _begins_line(text[before : found.start()], first=not before)
         return None if begins else WhyNot.NOT_AT_LINE_START

@@ -1,4 +1,4 @@
-"""The todo list of a conversation, as what its changes come to. Pure.
+"""The todo list of a conversation, computed from its changes. Pure.
 
 A change is never altered. One that a message made counts as long as that message does: taken back, the message takes
 its items and its ticks with it, and shown again, it brings them back. A number is given once.
@@ -39,7 +39,7 @@ Wish = Add | Finish
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to an item, by whom and at what time (seconds since 1970); `text` is the item's.
+    """A change of an item: by whom and when (seconds since 1970). `text` is the item's text.
 
     `message` is the id of the message that made it, None for a command's. It does not count while that is `hidden`.
     """
@@ -87,7 +87,7 @@ class TodoList:
 
 
 def read(changes: Iterable[Change]) -> TodoList:
-    """What the changes of a session, in their order, come to."""
+    """The list that the changes of a session, in order, result in."""
     items: dict[int, Todo] = {}
     last = 0
     for change in changes:
@@ -106,7 +106,7 @@ def read(changes: Iterable[Change]) -> TodoList:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The changes to store for some wishes, and what was not done, in words for the user.
+    """The changes to store for some requests, and what was not done, in words for the user.
 
     `unknown` are the numbers that are not on the list, `already` those that a command need not close again.
     """
@@ -118,7 +118,7 @@ class Noted:
 
 
 def note(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, message: str | None = None) -> Noted:
-    """The wishes of one message, or of a command, one after the other; none of them fails.
+    """Apply the todo changes that a message or command asks for, one after the other. None of them fails.
 
     A message may close again what is already done: it then stays so when the one who said it first is taken back.
     """
@@ -167,7 +167,7 @@ def _listed(numbers: Iterable[int]) -> str:
 
 
 def rendered(todos: TodoList) -> str | None:
-    """The list as members are told it: what is open, how much is done, and how to change it. None while it is empty."""
+    """The list as members get it: what is open, how much is done, and how to change it. None if it is empty."""
     if not todos.items:
         return None
     nothing = [] if todos.open else ["Nothing is open."]

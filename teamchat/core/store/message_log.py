@@ -69,7 +69,7 @@ def next_number(messages: Iterable[ConversationMessage]) -> int:
 
 
 class MemoryLog:
-    """A log that lives as long as the object does."""
+    """A log in memory."""
 
     def __init__(self) -> None:
         self.team_task: str | None = None

@@ -1,7 +1,7 @@
-"""Pairs tool calls with their results, so that every reader of a turn's events gets both or neither.
+"""Pairs tool calls with their results: every reader of a turn's events gets both or neither.
 
 A CLI that is stopped leaves calls without results, and a damaged stream may lack either. The store keeps the events as
-they came; every reader gets them from here.
+they came. Every reader gets them from here.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Summary:
 
 
 def add_summary(db: Database, session: int, turn: Turn, summary: Summary, text: Packed) -> Summary:
-    """Store what a turn has summed up, `text` of it packed; part of the caller's transaction, with the turn's end."""
+    """Store a turn's summary, its text packed as `text`, in the caller's transaction that ends the turn."""
     db.execute(
         """INSERT INTO summaries (session, turn, through, without, kept, text)
         SELECT ?1, ?2, id, (
@@ -40,7 +40,7 @@ def add_summary(db: Database, session: int, turn: Turn, summary: Summary, text: 
 
 
 def summary_before(db: Database, session: int, message: str) -> Summary | None:
-    """The summary that holds of what was said before the message of that id and covers most of it."""
+    """The valid summary that covers most of the messages before the one of that id."""
     return db.value(
         lambda row: a_summary(db, row),
         """SELECT summaries.kept, summaries.text, covered.message AS through, turns.member FROM summaries
@@ -69,5 +69,5 @@ def summary_key(db: Database, turn: Turn) -> str | None:
 
 
 def summary_of(db: Database, turn: Turn) -> str | None:
-    """What a turn has summed up, if that is what it did."""
+    """The summary that a turn wrote, or None."""
     return db.value(lambda row: text_of(db, row.text("text")), "SELECT text FROM summaries WHERE turn = ?", turn.id)

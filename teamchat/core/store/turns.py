@@ -38,7 +38,7 @@ class TimedEvent:
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """A turn that is about to start; `route` is None for one aside from the conversation."""
+    """A turn that is about to start. `route` is None for a side turn."""
 
     session: int
     route: int | None
@@ -56,7 +56,7 @@ class NewTurn:
 class Turn:
     """A turn as it is stored; `number` counts within the session and is what a user calls it by.
 
-    `route` is None for one aside from the conversation: no part of it, and nothing that its member remembers.
+    `route` is None for a side turn, which is no part of the conversation and which its member does not remember.
     """
 
     id: int
@@ -116,7 +116,7 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a turn leaves beside its outcome, as it is written: a text, a session of its agent's CLI, its events."""
+    """What a turn leaves besides its outcome, ready to be written: a text, a vendor session, its events."""
 
     text: Packed | None = None
     vendor_session: str | None = None
@@ -124,7 +124,7 @@ class Trace:
 
 
 def trace(text: str = "", vendor_session: str | None = None, events: Iterable[TimedEvent] = ()) -> Trace:
-    """Make ready what a turn leaves: much work for a large text, and so done before the transaction that ends it."""
+    """Pack what a turn leaves. A large text takes long, so this happens before the transaction that ends the turn."""
     kept = (timed for timed in events if not isinstance(timed.event, TextDelta))  # a Text holds their sum
     return Trace(
         pack_text(text) if text else None,
@@ -147,7 +147,7 @@ def end_turn(db: Database, turn: Turn, status: TurnStatus, outcome: Outcome, lef
 
 
 def deliver_turn(db: Database, turn: Turn, reply: str) -> None:
-    """The reply that an answered turn has kept is a message now."""
+    """Note that the reply an answered turn kept is a message now."""
     assert turn.outcome is not None, turn
     outcome = dataclasses.replace(turn.outcome, reply=reply)
     db.execute("UPDATE turns SET status = 'done', outcome = ?, text = NULL WHERE id = ?", dump(outcome), turn.id)
@@ -163,7 +163,7 @@ def dump(value: Any) -> str:
 
 @cache
 def adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    """What makes values of that kind of JSON."""
+    """The adapter that makes values of that kind from JSON."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
@@ -238,7 +238,7 @@ def turns_of_member(db: Database, session: int, member: str) -> Iterator[Turn]:
 
 
 def last_summary_turn(db: Database, session: int) -> Turn | None:
-    """The newest turn that was to write a summary, whether it did or not."""
+    """The newest turn that was asked for a summary, whether or not it succeeded."""
     return db.value(
         a_turn,
         "SELECT * FROM turns WHERE session = ? AND route IS NULL AND json_extract(setup, '$.purpose') = 'summary'"
@@ -258,7 +258,7 @@ def previous_turn(db: Database, turn: Turn) -> Turn | None:
 
 
 def turns_in(db: Database, session: int, member: str, vendor_session: str) -> list[Turn]:
-    """The turns of a member that one session of its CLI has had; another member's CLI may call its own the same."""
+    """The member's turns in one vendor session. Another member's vendor session may have the same name."""
     return db.values(
         a_turn,
         "SELECT * FROM turns WHERE session = ? AND member = ? AND vendor_session = ? ORDER BY number",
@@ -267,12 +267,12 @@ def turns_in(db: Database, session: int, member: str, vendor_session: str) -> li
 
 
 def mark_opened(db: Database, turn: Turn) -> None:
-    """A person goes on by hand with the session that the turn has left."""
+    """Note that a person continues the turn's vendor session by hand."""
     db.execute("UPDATE turns SET opened = 1 WHERE id = ?", turn.id)
 
 
 def running_folders(db: Database) -> set[str]:
-    """The names of the folders of all turns that run, or whose process died over them, in any session."""
+    """The names of the folders of all turns that run, or whose process was killed, in any session."""
     return {path.name for path in db.values(_folder, "SELECT folder FROM turns WHERE status = 'running'")}
 
 

@@ -1,1 +1,1 @@
-"""Text itself: made harmless, without secrets, in words. It knows nothing of conversations."""
+"""Text functions that know nothing of conversations: cleaning, redaction, splitting into words."""

@@ -1,4 +1,4 @@
-"""Secrets taken out of text that leaves the machine: values of secret-looking variables, and well-known key shapes.
+"""Removes secrets from text that leaves the machine: values of secret-looking variables and well-known key shapes.
 
 Every character of a secret becomes `*` and line ends stay, so lengths and lines are what they were.
 """
@@ -83,7 +83,7 @@ def _without(shape: tuple[str, str], text: str, within: str) -> tuple[str, int]:
 
 
 class Redactor:
-    """Knows the secrets of one environment."""
+    """Removes the secrets of one environment."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         secret = (value for name, value in env.items() if SECRET_NAME.search(name))

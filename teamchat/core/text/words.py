@@ -30,7 +30,7 @@ STOP = frozenset(
         """,
     )
 )
-"""English words that tell nothing of what a text is about; of other languages bm25 gives common words no weight."""
+"""English words that say nothing about a text's subject. In other languages bm25 gives common words no weight."""
 
 
 def spaced(text: str) -> str:

@@ -1,1 +1,1 @@
-"""The layers of a prompt: what a member is told beside its own instructions and the history."""
+"""The layers of a prompt: what a member is told besides its own instructions and the history."""

@@ -14,9 +14,9 @@ from teamchat.core.team.team import Member, Team
 
 @dataclass(frozen=True, slots=True)
 class LayerContext:
-    """What a source may know of the turn that it is asked for: `text` is the current message without its markers.
+    """What a source knows of the turn. `text` is the current message without its markers.
 
-    `request` is so of the human message that the turn serves, which may be the same.
+    `request` is the human message that the turn serves, also without markers. Both may be the same message.
     """
 
     member: Member
@@ -28,7 +28,7 @@ class LayerContext:
 
 @dataclass(frozen=True, slots=True)
 class LayerText:
-    """A layer's text and what it is made of; `note` says what was left out, or why there is no text."""
+    """A layer's text and the excerpts in it. `note` says what was left out, or why there is no text."""
 
     text: str
     excerpts: tuple[Excerpt, ...] = ()
@@ -39,7 +39,7 @@ Source = Callable[[LayerContext], LayerText | str | None]
 
 
 class ContextCollector:
-    """`sources` are functions by names of layers. Without `share` only the framework is told."""
+    """`sources` has a function for each layer. Without `share` only the framework is gathered."""
 
     def __init__(self, sources: Mapping[str, Source], *, share: bool = True) -> None:
         unknown = sorted(set(sources) - set(LAYERS))
@@ -49,7 +49,7 @@ class ContextCollector:
         self._sources = {name: sources[name] for name in names if name in sources}
 
     def gather(self, context: LayerContext) -> dict[str, LayerText]:
-        """What every source has to tell, and what it is made of."""
+        """The layers whose source returned something, in the order of `LAYERS`."""
         found = {name: source(context) for name, source in self._sources.items()}
         return {name: LayerText(told) if isinstance(told, str) else told for name, told in found.items() if told}
 
@@ -60,5 +60,5 @@ def texts_of(gathered: Mapping[str, LayerText]) -> dict[str, str]:
 
 
 def framework_only(team: Team) -> ContextCollector:
-    """The layer that needs no store: who is in the team and how to hand over."""
+    """A collector for the one layer that needs no store: who is in the team and how to hand over."""
     return ContextCollector({FRAMEWORK: lambda context: framework_text(team, context.member)})

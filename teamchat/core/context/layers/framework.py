@@ -1,6 +1,6 @@
 """What teamchat itself tells a member: who is in the team, how to hand over, and whom this turn serves.
 
-Without it real agents never learn the protocol, and the request is forgotten once it has left the window.
+Without it agents never learn the protocol, and forget the request once it has left the window.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The knowledge of a team: the files and folders that its team file names, whole or in their best pieces."""
+"""The knowledge layer: the files and folders that the team file names, whole or in the pieces that match best."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from teamchat.core.text.words import match
 
 
 class KnowledgeLayer:
-    """A source: all of the member's files where `max_tokens` hold them, else what fits message, request and task.
+    """A source: the member's files if `max_tokens` hold them, else the pieces that match message, request and task.
 
-    `others` are the paths of the other members' knowledge: the index keeps what lies there, too.
+    `others` are the paths of the other members' knowledge, which the index keeps, too.
     """
 
     def __init__(self, index: KnowledgeIndex, max_tokens: int, others: Iterable[Path] = ()) -> None:

@@ -1,4 +1,4 @@
-"""The lessons of this workspace, one a line; the ones that fit the message, the request and the task come first."""
+"""The lessons of this workspace, one per line. When not all fit, those that match the message are taken first."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from teamchat.core.text.words import match
 
 
 class LessonsLayer:
-    """A source: all lessons where `max_tokens` hold them, else those that fit best, and then the newest."""
+    """A source: all lessons if `max_tokens` hold them, else the best matches and then the newest."""
 
     def __init__(self, db: Database, max_tokens: int) -> None:
         self._db, self._max_bytes = db, max_tokens * BYTES_PER_TOKEN
 
     def __call__(self, context: LayerContext) -> LayerText | None:
-        """None while there is no lesson."""
+        """None when there is no lesson."""
         newest = newest_lessons(self._db)
         chosen = [(lesson, "all fit in") for lesson in newest]
         if _size(newest) > self._max_bytes:

@@ -1,4 +1,4 @@
-"""What the layers of a recorded turn told of the world beside the conversation: kept, and told again by a replay."""
+"""Layers that are not made of the conversation, recorded with a turn and given again by a replay."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from teamchat.assemblers.parts import KNOWLEDGE, LESSONS
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, texts_of
 
 BESIDE = (LESSONS, KNOWLEDGE)
-"""The layers that are not made of the conversation: a replay has neither the files nor the lessons."""
+"""A replay has neither the files nor the lessons of the recorded machine."""
 Texts = Mapping[str, str]
 
 
 class Listening(ContextCollector):
-    """Hands what another collector has gathered of these layers to `keep`."""
+    """Passes the texts of these layers from another collector to `keep`."""
 
     def __init__(self, inner: ContextCollector, keep: Callable[[LayerContext, Texts], object]) -> None:
         self._inner, self._keep = inner, keep
@@ -26,9 +26,9 @@ class Listening(ContextCollector):
 
 
 class Telling(ContextCollector):
-    """Another collector, with these layers as they were: `told` has each turn's member, the message it answers, texts.
+    """Another collector, with these layers as recorded: `told` has each turn's member, message and texts.
 
-    Tries that answer the same message are told their own each, in order.
+    Attempts that answer the same message get their own texts, in order.
     """
 
     def __init__(self, inner: ContextCollector, told: Iterable[tuple[str, str, Texts]]) -> None:

@@ -1,4 +1,4 @@
-"""Which source each layer of a stored session has."""
+"""The table of layers: the source of each one in a stored session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from teamchat.core.team.team import Team
 
 
 def collector_of(team: Team, db: Database, session: int) -> ContextCollector:
-    """The collector of a session; `share_context` decides whether more than the framework is told."""
+    """The collector of a session. Without `share_context` it gathers the framework alone."""
     index = KnowledgeIndex(db.path.with_name(INDEX_NAME))
     everybodys = {path for member in team.members for path in member.knowledge.values()}
     return ContextCollector(

@@ -1,4 +1,4 @@
-"""The summary layer: the summary that stands for what was said before the messages that a prompt quotes."""
+"""The summary layer: the summary of the messages before those that a prompt quotes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from teamchat.core.text.redact import redact_shapes
 
 @dataclass(frozen=True, slots=True)
 class SummaryLayer:
-    """The summary that holds of what was said before the message that is answered; nothing where there is none."""
+    """A source: the valid summary of the messages before the one that is answered, or None."""
 
     db: Database
     session: int
@@ -28,10 +28,10 @@ class SummaryLayer:
 
 
 def summary_told(summary: Summary, team: Team) -> str:
-    """What `compression__context` says: by whom, and the summary.
+    """The text of the layer: who wrote the summary, and the summary.
 
-    It is as long at most as a message of the history. Where the team redacts, no secret in it crosses to anybody: it is
-    made of what many have said.
+    It is at most as long as a message of the history. If the team redacts, secrets in it are removed for everybody: it
+    combines messages of many speakers.
     """
     text = worth_telling(summary.text)
     if team.redact:

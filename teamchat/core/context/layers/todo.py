@@ -1,4 +1,4 @@
-"""The todo layer: the list as it is when the prompt is built, the same for everybody who is told it."""
+"""The todo layer: the list at the time the prompt is built. It is the same for every member."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from teamchat.core.text.redact import redact_shapes
 
 @dataclass(frozen=True, slots=True)
 class TodoLayer:
-    """With `redact` well-known keys in an item are told to nobody: anybody may have written it."""
+    """A source. `redact` removes well-known keys from the items: anybody may have written them."""
 
     db: Database
     session: int
