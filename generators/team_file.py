@@ -1,7 +1,7 @@
 """docs/teamchat.schema.json and the tables of docs/team-file.md, from the models that read a team file.
 
 A key's description is the docstring below it in the models' module. `{agents}` there stands for the built-in
-agents, `{cost}` for those that report what a turn cost.
+agents, `{cost}` for those that report what a turn cost, `{stall}` for those whose silence may be of another length.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from teamchat.core.agents import CLIS
+from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.team import schema as model
 from teamchat.runners.untrusted_json import listed
 
@@ -25,7 +25,11 @@ TABLES = {  # how a reader knows a table, by the model that reads it
     "AgentTable": "[agents.NAME]",
 }
 
+STALL = {row.name: row.runner.stall_s / 60 for row in CLIS}  # minutes
+OTHERS = AGENT_TYPES["plain"].runner.stall_s / 60
+STALLS = [f"{minutes:g}m for `{name}`" for name, minutes in STALL.items() if minutes != OTHERS]
 NAMES = {
+    "{stall}": ", ".join((*STALLS, f"{OTHERS:g}m for others")),
     "{agents}": ", ".join(f"`{row.name}`" for row in CLIS),
     "{cost}": listed(*(f"`{row.name}`" for row in CLIS if row.reports_cost)),
 }

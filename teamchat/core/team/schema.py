@@ -211,8 +211,7 @@ class MemberTable(Table):
     timeout: Seconds = 1800.0
     """The most a turn may take, in seconds or as "90s", "30m" or "1h30m"."""
     stall: Seconds | None = None
-    """The longest silence while no tool runs. Without it the CLI's own value: 15m for codex and
-    opencode, 5m for the others."""
+    """The longest silence while no tool runs. Without it the CLI's own value: {stall}."""
     first_byte: Seconds = 60.0
     """The longest wait for the first output."""
     args: list[Value] = []
