@@ -105,6 +105,11 @@ def test_a_quote_is_a_line_that_begins_with_its_sign(text: str) -> None:
     assert place_of("X", text) is QUOTE
 
 
+@pytest.mark.parametrize(("gap", "place"), [(4, QUOTE), (5, None)])
+def test_what_is_more_than_four_columns_behind_the_sign_of_an_item_is_code(gap: int, place: Place | None) -> None:
+    assert place_of("X", f"-{' ' * gap}> X") is place
+
+
 @pytest.mark.parametrize("text", ["> a\nX", "> a\n\nX", "    > X", "a > X", "\\> X"])
 def test_a_line_without_the_sign_is_no_quote(text: str) -> None:
     assert place_of("X", text) is None
