@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, PLAIN_TEXT
+    from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, OPENCODE, PLAIN_TEXT
     from teamchat.core import errors
     from teamchat.core.context.context_manager import ContextManager, manager_of
     from teamchat.core.conversation.coordinator import ConversationCoordinator
@@ -29,6 +29,7 @@ _HOME = {
     "Database": "core.store.database",
     "GEMINI": "assemblers.formats",
     "Member": "core.team.team",
+    "OPENCODE": "assemblers.formats",
     "PLAIN_TEXT": "assemblers.formats",
     "ResumeMode": "core.engine.events",
     "Stopper": "runners.process.supervisor",
@@ -45,6 +46,7 @@ __all__ = [
     "CLAUDE",
     "CODEX",
     "GEMINI",
+    "OPENCODE",
     "PLAIN_TEXT",
     "AgentSpec",
     "ContextManager",
