@@ -253,7 +253,7 @@ def test_a_store_that_fails_on_the_way_ends_in_a_result_too(world: Path) -> None
     ran = run_here("send", "--json", "Go")
     result = objects(ran)[-1]
     assert (ran.code, result["type"], result["code"], result["outcome"]) == (13, "result", 13, "store")
-    assert " is damaged: no more; how turn 1 (max) ended is kept" in str(result["reason"])
+    assert " is damaged: no more; the end of turn 1 (max) is kept" in str(result["reason"])
     assert [route["target"] for route in result["held"]] == ["max"]  # type: ignore[attr-defined]
 
 

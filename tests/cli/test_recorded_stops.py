@@ -125,7 +125,7 @@ def test_what_is_no_file_is_not_recorded_into(world: Path, make: str) -> None:
         os.mkfifo(place)
     ran = run_here("send", "--record", place, "[NEXT:max] Go")
     assert (ran.code, ran.out) == (2, "")
-    assert "expected a file in a folder that is there" in " ".join(ran.err.replace("│", " ").split())
+    assert "expected a file in an existing folder" in " ".join(ran.err.replace("│", " ").split())
     assert run_here("sessions", "--json").out == ""  # nothing began
 
 
