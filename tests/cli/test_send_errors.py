@@ -289,6 +289,7 @@ class TestTheAgent:
             "  try: npm install -g @anthropic-ai/claude-code\n"
             "  try: npm install -g @openai/codex\n"
             "  try: npm install -g @google/gemini-cli\n"
+            "  try: npm install -g opencode-ai\n"
             "  try: teamchat init --template offline\n",
         )
 
