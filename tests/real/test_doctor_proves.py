@@ -19,8 +19,13 @@ VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 ROWS = ["version", "flags", "events", "stdin", "project", "servers", "mentions", "resume", "stop", "denials", "time"]
 CLAUDES = [*ROWS[:7], "keywords", "resume", "stays", "later", *ROWS[8:]]  # it has keywords and can be kept running
 GEMINIS = [*ROWS[:5], "dotenv", *ROWS[5:]]
-OF: dict[Vendor, list[str]] = {"claude": CLAUDES, "codex": ROWS, "gemini": GEMINIS}
-RENAMED = {"claude": ("result", "outcome"), "codex": ("turn.completed", "turn.done"), "gemini": ("result", "outcome")}
+OF: dict[Vendor, list[str]] = {"claude": CLAUDES, "codex": ROWS, "gemini": GEMINIS, "opencode": ROWS}
+RENAMED = {
+    "claude": ("result", "outcome"),
+    "codex": ("turn.completed", "turn.done"),
+    "gemini": ("result", "outcome"),
+    "opencode": ("step_finish", "step_done"),
+}
 
 
 def test_the_pinned_clis_hold_in_every_row_soon(user: World) -> None:
@@ -31,14 +36,14 @@ def test_the_pinned_clis_hold_in_every_row_soon(user: World) -> None:
     assert ran.code == 0, ran.out
     assert time.monotonic() - began < 150  # less than a tenth of that on a machine that does nothing else
     states = {(row["member"], row["what"]): row["state"] for row in ran.events[:-1]}
-    allowed = {("codex", "denials", "unknown"), *((vendor, "stop", "warning") for vendor in VENDORS)}  # when it is busy
-    assert list(states) == [(vendor, what) for vendor in VENDORS for what in OF[vendor]]
+    allowed = {("codex", "denials", "unknown"), *((vendor, "stop", "warning") for vendor in OF)}  # when it is busy
+    assert list(states) == [(vendor, what) for vendor in OF for what in OF[vendor]]
     assert {(*key, state) for key, state in states.items() if state != "ok"} <= allowed, ran.out
     assert sorted(home.rglob("*")) == before, "the user's home was touched"
     assert user.server.requests == [], "the user's own model was asked"
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", OF)
 def test_a_renamed_event_of_a_real_cli_is_named(user: World, tmp_path: Path, vendor: Vendor) -> None:
     old, new = RENAMED[vendor]
     real = shutil.which(vendor, path=user.env["PATH"])

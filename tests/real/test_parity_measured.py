@@ -11,7 +11,7 @@ from tests.real.parity import measured
 pytestmark = pytest.mark.real
 
 
-@pytest.mark.parametrize("vendor", ["claude", "codex", "gemini"])
+@pytest.mark.parametrize("vendor", ["claude", "codex", "gemini", "opencode"])
 def test_members_have_what_the_table_says(programs: str, vendor: Vendor) -> None:
     found = measured(vendor, programs, whole=False)
     known = parity()[vendor]
