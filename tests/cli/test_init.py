@@ -55,7 +55,7 @@ def test_it_writes_a_team_of_what_is_installed_and_says_so(world: Path, monkeypa
 def test_what_it_wrote_is_trusted(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(world, monkeypatch, "claude")
     run_here("init")
-    assert trust_store().is_trusted(load(FILE))
+    assert trust_store().standing(load(FILE)).trusted
 
 
 @pytest.mark.parametrize("options", [(), ("--template", "pair"), ("--template", "panel"), ("--template", "offline")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from teamchat.core.doctor.scripted.server import ModelServer
 from teamchat.runners.scripted import Reply, ToolUse
 from tests.real import clis
 
+NO_WORD = re.compile("[^A-Za-z0-9]")  # what Claude writes as `-` in the name of a project folder (observed at 2.1.330)
 TEAM = """
 [team]
 name = "blog"
@@ -126,7 +128,7 @@ def main(target: Path) -> None:
         assert done.returncode == 9, done.returncode  # it ends with a question to a person
         text = cassette.read_text(encoding="utf-8")
         for path, name in ((str(clis.CACHE), "/opt/clis"), (str(home), "/home/kai"), (folder, "/tmp")):
-            text = text.replace(path, name).replace(path.replace("/", "-"), name.replace("/", "-"))
+            text = text.replace(path, name).replace(NO_WORD.sub("-", path), NO_WORD.sub("-", name))
         target.write_text(text, encoding="utf-8")
 
 

@@ -7,6 +7,7 @@ together. A process that is killed between two steps leaves a conversation that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from teamchat.core.context.context_manager import TASK_CUT, ContextManager
@@ -14,7 +15,7 @@ from teamchat.core.conversation.addressing import Addressed, address
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
 from teamchat.core.conversation.grouping import run_together
 from teamchat.core.conversation.lessons import find_lessons, learner_of
-from teamchat.core.conversation.posting import Posted, Posting
+from teamchat.core.conversation.posting import Parsed, Posted, Posting
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
 from teamchat.core.conversation.summary import Summariser, summariser_of
 from teamchat.core.engine.actions import (
@@ -308,8 +309,12 @@ class ConversationCoordinator:
     def _end_turn(self, answer: Answer) -> tuple[Action, ...]:
         run, finished, trace = self.run, answer.finished, trace_of(answer.finished)
 
+        @cache  # a write that is tried again warns once of what is wrong in the reply
+        def parse() -> Parsed:
+            return self.posting.parse((answer.member, finished.text))[0]
+
         def write() -> tuple[Posted[TurnEnded] | None, tuple[Action, ...]]:
-            parsed = None if finished.outcome.failure else self.posting.parse((answer.member, finished.text))[0]
+            parsed = None if finished.outcome.failure else parse()
             with run.transaction():
                 asked = bool(finished.questions)
                 reply = self.posting.reply(parsed, answer.turn, answer.route, asked=asked) if parsed else None

@@ -82,10 +82,6 @@ class TrustStore:
     def __init__(self, file: Path) -> None:
         self.file = file
 
-    def is_trusted(self, team: Team) -> bool:
-        """Whether the team needs no trust, or was given it as it is now. Raises `StoreError`."""
-        return self.standing(team).trusted
-
     def standing(self, team: Team) -> Standing:
         """Whether the team is trusted, and what changed since it was last given trust. Raises `StoreError`."""
         if not needs(team):

@@ -117,9 +117,9 @@ def test_what_needs_trust_is_told_in_a_line(text: str, line: str, proj: Path, st
     (proj / "leak.md").symlink_to("../secret")
     team = team_of(proj, text)
     assert lines(team) == [line.format(proj=proj, outside=outside)]
-    assert not store.is_trusted(team)
+    assert not store.standing(team).trusted
     store.grant(team)
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
 
 
 def test_every_member_and_every_key_is_listed(proj: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_named_team_is_trusted_once_for_all_places(tmp_path: Path, store: Trus
     (tmp_path / "teams" / "phoenix.toml").write_text(HEAD + 'access = "edit"\n')
     (tmp_path / "other").mkdir()
     store.grant(resolve_team("phoenix", tmp_path, tmp_path))
-    assert store.is_trusted(resolve_team("phoenix", tmp_path / "other", tmp_path))
+    assert store.standing(resolve_team("phoenix", tmp_path / "other", tmp_path)).trusted
 
 
 def test_editing_what_needs_no_trust_never_asks_again(proj: Path, store: TrustStore) -> None:
@@ -172,16 +172,16 @@ def test_editing_what_needs_no_trust_never_asks_again(proj: Path, store: TrustSt
     text = HEAD + 'access = "edit"\ninstruction_file = "max.md"\n'
     store.grant(team_of(proj, text))
     (proj / "max.md").write_text("two")
-    assert store.is_trusted(
+    assert store.standing(
         team_of(proj, f'[team]\nname = "x"\n{text}system_instruction = "Be kind"\ntimeout = "1h"\n')
-    )
+    ).trusted
 
 
 def test_the_order_of_members_and_of_names_does_not_ask_again(proj: Path, store: TrustStore) -> None:
     max_ = HEAD + 'access = "edit"\nallow = {}\nenv = {}\n'
     eve = '[[members]]\nname = "eve"\nagent = "codex"\naccess = "full"\n'
     store.grant(team_of(proj, max_.format('["a", "b"]', '{ A = "1", B = "2" }') + eve))
-    assert store.is_trusted(team_of(proj, eve + max_.format('["b", "a"]', '{ B = "2", A = "1" }')))
+    assert store.standing(team_of(proj, eve + max_.format('["b", "a"]', '{ B = "2", A = "1" }'))).trusted
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_the_order_of_members_and_of_names_does_not_ask_again(proj: Path, store:
 )
 def test_a_changed_key_asks_again(before: str, after: str, proj: Path, store: TrustStore) -> None:
     store.grant(team_of(proj, before))
-    assert not store.is_trusted(team_of(proj, after))
+    assert not store.standing(team_of(proj, after)).trusted
 
 
 def test_a_link_that_leads_elsewhere_asks_again(proj: Path, store: TrustStore) -> None:
@@ -214,7 +214,7 @@ def test_a_link_that_leads_elsewhere_asks_again(proj: Path, store: TrustStore) -
     store.grant(team_of(proj, HEAD + 'cwd = "link"'))
     (proj / "link").unlink()
     (proj / "link").symlink_to("../two")
-    assert not store.is_trusted(team_of(proj, HEAD + 'cwd = "link"'))
+    assert not store.standing(team_of(proj, HEAD + 'cwd = "link"')).trusted
 
 
 @pytest.mark.parametrize(
@@ -230,11 +230,11 @@ def test_a_changed_file_of_a_command_asks_again(text: str, proj: Path, store: Tr
     (proj / "tool").write_text("one")
     team = team_of(proj, text)
     store.grant(team)
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
     (proj / "tool").write_text("two")
-    assert not store.is_trusted(team)
+    assert not store.standing(team).trusted
     (proj / "tool").unlink()
-    assert not store.is_trusted(team)
+    assert not store.standing(team).trusted
 
 
 def test_a_script_is_looked_for_where_its_member_works(proj: Path, store: TrustStore) -> None:
@@ -245,7 +245,7 @@ def test_a_script_is_looked_for_where_its_member_works(proj: Path, store: TrustS
     )
     store.grant(team)
     (proj / "src" / "tool.py").write_text("two")
-    assert not store.is_trusted(team)
+    assert not store.standing(team).trusted
 
 
 def test_a_large_file_of_a_command_counts_by_its_size_and_time(proj: Path, store: TrustStore) -> None:
@@ -254,15 +254,15 @@ def test_a_large_file_of_a_command_counts_by_its_size_and_time(proj: Path, store
     os.truncate(model, 20 * 1024 * 1024)
     team = team_of(proj, OWN + 'command = ["llama", "-m", "model.gguf"]')
     store.grant(team)
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
     os.utime(model, ns=(1, 1))
-    assert not store.is_trusted(team)
+    assert not store.standing(team).trusted
 
 
 def test_a_long_argument_is_no_file(proj: Path, store: TrustStore) -> None:
     team = team_of(proj, HEAD + f'args = ["{"x" * 5000}"]')
     store.grant(team)
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
 
 
 def test_the_same_file_elsewhere_asks_again(proj: Path, tmp_path: Path, store: TrustStore) -> None:
@@ -271,14 +271,14 @@ def test_the_same_file_elsewhere_asks_again(proj: Path, tmp_path: Path, store: T
     (tmp_path / "copy").mkdir()
     copy = team_of(tmp_path / "copy", text)
     assert fingerprint(copy) != fingerprint(load(proj / "teamchat.toml"))
-    assert not store.is_trusted(copy)
+    assert not store.standing(copy).trusted
 
 
 def test_both_states_of_a_file_stay_trusted(proj: Path, store: TrustStore) -> None:
     texts = [HEAD + 'access = "edit"', HEAD + 'access = "full"']
     for text in texts:
         store.grant(team_of(proj, text))
-    assert all(store.is_trusted(team_of(proj, text)) for text in texts)
+    assert all(store.standing(team_of(proj, text)).trusted for text in texts)
 
 
 def test_trust_is_remembered_once_and_for_the_user_alone(proj: Path, store: TrustStore) -> None:
@@ -317,7 +317,7 @@ def test_a_damaged_file_trusts_nobody_and_is_not_overwritten(content: str, proj:
     store.file.parent.mkdir()
     store.file.write_bytes(os.fsencode(content))
     team = team_of(proj, HEAD + 'access = "full"')
-    for act in (store.is_trusted, store.grant):
+    for act in (store.standing, store.grant):
         with pytest.raises(StoreError) as damaged:
             act(team)
         assert str(damaged.value) == f"{store.file} is damaged; without it every team file asks for trust once more"
@@ -328,7 +328,7 @@ def test_a_damaged_file_trusts_nobody_and_is_not_overwritten(content: str, proj:
 def test_a_store_that_can_not_be_read_is_an_error(proj: Path, tmp_path: Path) -> None:
     team = team_of(proj, HEAD + 'access = "full"')
     with pytest.raises(StoreError) as failed:
-        TrustStore(tmp_path).is_trusted(team)
+        TrustStore(tmp_path).standing(team)
     assert str(failed.value) == f"{tmp_path} cannot be read: Is a directory; {WRITABLE}"
 
 
@@ -480,14 +480,14 @@ def test_it_is_compared_with_what_was_trusted_last(proj: Path, store: TrustStore
     for team in (one, two, one):
         store.grant(team)
     assert store.standing(three).changes == ("args of max: runs claude with -1 → runs claude with -3",)
-    assert store.is_trusted(two)
+    assert store.standing(two).trusted
 
 
 def test_of_an_older_file_only_that_it_changed_is_known(proj: Path, store: TrustStore) -> None:
     team = team_of(proj, HEAD + 'access = "edit"')
     store.file.parent.mkdir()
     store.file.write_text(json.dumps({str(team.path): [fingerprint(team)]}))
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
     changed = team_of(proj, HEAD + 'access = "full"')
     assert store.standing(changed) == Standing(trusted=False, before=True)
     with pytest.raises(NotTrusted) as refused:
@@ -513,7 +513,7 @@ def test_of_a_content_that_is_too_large_only_that_it_changed_is_known(proj: Path
     many = "".join(HEAD.replace("max", f"m{n}") + f'args = ["{"x" * 2000}"]\n' for n in range(40))
     team = team_of(proj, many)
     store.grant(team)
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
     assert store.file.stat().st_size < LARGEST_KEPT
     assert store.standing(team_of(proj, HEAD + 'access = "full"')) == Standing(trusted=False, before=True)
 

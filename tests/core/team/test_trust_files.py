@@ -77,7 +77,7 @@ def test_a_file_that_decides_what_runs_asks_again_when_it_changes(
     write(proj / name, "one")
     team = load(proj / "teamchat.toml")
     store.grant(team)
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
     write(proj / name, "two")
     assert store.standing(team).changes == (f"{name} has changed",)
     (proj / name).unlink()
@@ -100,7 +100,7 @@ def test_words_below_a_folder_outside_of_the_workspace_are_not_looked_for(tmp_pa
     team = load(tmp_path / "proj" / "teamchat.toml")
     store.grant(team)
     write(tmp_path / "tools" / "run.sh", "two")
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
 
 
 def test_a_command_with_many_folders_is_looked_through_at_a_bound(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_a_shell_reads_and_writes_may_change(tmp_path: Path, store: TrustSt
     store.grant(team)
     for name in ("notes.md", "out", "log.txt"):
         (tmp_path / name).write_text("new")
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
 
 
 @pytest.mark.parametrize("slash", ["{proj}/agent.sh", "{proj}/../proj/agent.sh", "{tmp}/link.sh", "agent.sh"])
@@ -145,7 +145,7 @@ def test_a_program_that_comes_to_lie_before_the_trusted_one_asks_again(
     team = load(proj / "teamchat.toml")
     store.grant(team)
     write(tmp_path / "bin" / "agent", "mine, and newer")  # outside: no member that is bound to the workspace did it
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
     write(proj / "bin" / "agent", "theirs")
     assert store.standing(team).changes == ("added file bin/agent",)
 
@@ -162,7 +162,7 @@ def test_a_pipe_in_the_place_of_a_program_asks_again_and_is_not_waited_for(
     for name in ("agent", "bin/claude"):
         (tmp_path / name).unlink()
         os.mkfifo(tmp_path / name, 0o777)
-    assert not store.is_trusted(team)
+    assert not store.standing(team).trusted
 
 
 def test_a_file_outside_of_the_workspace_that_a_variable_names_is_not_opened(tmp_path: Path, store: TrustStore) -> None:
@@ -171,7 +171,7 @@ def test_a_file_outside_of_the_workspace_that_a_variable_names_is_not_opened(tmp
     team = load(tmp_path / "proj" / "teamchat.toml")
     store.grant(team)
     write(tmp_path / "key.json", "two")
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
 
 
 def test_a_large_script_whose_time_is_set_back_asks_again(tmp_path: Path, store: TrustStore) -> None:
@@ -186,7 +186,7 @@ def test_a_large_script_whose_time_is_set_back_asks_again(tmp_path: Path, store:
         file.write(b"echo two")
     os.utime(script, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert script.stat().st_size == before.st_size
-    assert not store.is_trusted(team)
+    assert not store.standing(team).trusted
 
 
 def test_a_folder_of_a_member_that_leads_elsewhere_in_the_workspace_asks_again(
@@ -221,7 +221,7 @@ def test_what_weakens_a_protection_needs_trust(head: str, line: str, tmp_path: P
     standing = store.standing(team)
     assert not standing.trusted
     store.grant(team)
-    assert store.is_trusted(team)
+    assert store.standing(team).trusted
     write(tmp_path / "teamchat.toml", f'[team]\n{CLAUDE}access = "edit"\n')
     changed = store.standing(load(tmp_path / "teamchat.toml")).changes
     key = head.partition(" =")[0]
@@ -233,7 +233,7 @@ def test_what_weakens_a_protection_needs_trust(head: str, line: str, tmp_path: P
 )
 def test_a_stricter_limit_needs_none(head: str, tmp_path: Path, store: TrustStore) -> None:
     write(tmp_path / "teamchat.toml", f"[team]\n{head}\n{CLAUDE}")
-    assert store.is_trusted(load(tmp_path / "teamchat.toml"))
+    assert store.standing(load(tmp_path / "teamchat.toml")).trusted
 
 
 def test_a_fence_that_is_taken_away_asks_again_where_trust_was_needed(tmp_path: Path, store: TrustStore) -> None:
@@ -245,4 +245,4 @@ def test_a_fence_that_is_taken_away_asks_again_where_trust_was_needed(tmp_path: 
     team("")
     assert store.standing(load(tmp_path / "teamchat.toml")).changes == ("fence of the team: on → off",)
     team("", rest="")
-    assert store.is_trusted(load(tmp_path / "teamchat.toml"))
+    assert store.standing(load(tmp_path / "teamchat.toml")).trusted

@@ -159,7 +159,8 @@ def test_no_more_is_taken_in_than_a_turn_can_come_to(tmp_path: Path, monkeypatch
 
 def test_the_output_makes_room_on_a_full_disk(stage: Stage) -> None:
     """The store has as many pages as it may have, until the output of the turn is gone."""
-    stage.says["max"] = ["x" * 200_000]
+    reply = "x" * 200_000 + " [NEXT: nobody]"
+    stage.says["max"] = [reply]
     limit = int(stage.db.rows("PRAGMA page_count")[0][0]) + 20
 
     def answers(_launch: Launch) -> Reply | None:
@@ -178,7 +179,8 @@ def test_the_output_makes_room_on_a_full_disk(stage: Stage) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("teamchat.core.turn.attempts.free_output", freed)
         assert stage.send("Begin", to="max").code is ExitCode.DONE
-    assert stage.said[1] == "max: " + "x" * 200_000
+    assert stage.said[1] == f"max: {reply}"
+    assert len(stage.warnings) == 1, "what is wrong with the reply is said once"
 
 
 def test_what_was_said_aside_is_left_in_its_receipt_and_asked_for_again(stage: Stage) -> None:
