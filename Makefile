@@ -29,7 +29,7 @@ test: $(VENV)/ready
 quick: $(VENV)/ready
 	$(BIN)/python -m pytest -n 4 tests/assemblers tests/core tests/runners \
 		tests/cli/test_send.py tests/cli/test_resume.py tests/cli/test_stop.py tests/cli/test_demo.py \
-		--ignore-glob='*/test_damaged*' --ignore=tests/runners/test_parser_fuzz.py --ignore=tests/core/test_engine_properties.py
+		--ignore-glob='*/test_damaged*' --ignore=tests/runners/test_parser_fuzz.py --ignore=tests/core/engine/test_engine_properties.py
 
 # Kills the real program at ten times as many random moments as `test` does; a failing case is named by its seed.
 crash: $(VENV)/ready

@@ -1,4 +1,4 @@
-"""The prompt formats: Claude Code, Codex, Gemini CLI, and bare text for any other program."""
+"""The prompt formats: Claude Code, Codex, Gemini CLI, opencode, and bare text for any other program."""
 
 from __future__ import annotations
 

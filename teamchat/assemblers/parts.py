@@ -99,7 +99,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class AssemblerOutput:
-    """The finished prompt, and Claude's system text apart from it.
+    """The finished prompt, and apart from it the system text where the CLI takes it so (Claude, opencode).
 
     `message_at` is the index in `prompt` where the current message's own text begins (None when there is no message):
     what stands before it was written by others or by teamchat. `blocks` are all parts in order, system text included.

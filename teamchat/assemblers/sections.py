@@ -1,6 +1,6 @@
 """A prompt as sections: what all formats share. They differ in headings, history lines and the system text's place.
 
-`lay_out` makes the parts, `trimmer.fit` brings them into the budget, `render` joins them. A section is its heading, a
+`lay_out` makes the parts, `budget.fit` brings them into the budget, `render` joins them. A section is its heading, a
 newline and its body. One without a body is left out, and one blank line separates two. With a fence, what somebody said
 or a file holds is between two lines of its own, which are never cut.
 """

@@ -1,4 +1,7 @@
-"""Where Claude and Gemini keep what is the user's own (observed at 2.1.330 and 0.61.0); Codex: `codex_config.home`."""
+"""Where Claude and Gemini keep what is the user's own (observed at 2.1.330 and 0.61.0).
+
+Codex: `codex.configuration.home`; opencode: `opencode.configuration.user_files`.
+"""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def one_line(megabytes: str) -> None:
 
 @step
 def inflated(digits: str, megabytes: str) -> None:
-    """What `raw` would write, with so many megabytes of text in the place of each `@@`."""
+    """What `raw` would write, with so many megabytes of text in place of each `@@`."""
     write(bytes.fromhex(digits).replace(b"@@", b"x" * (int(megabytes) * MEGABYTE)))
 
 

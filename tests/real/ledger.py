@@ -98,7 +98,7 @@ def _mark(found: Rows, what: str) -> str:
 
 
 def page(text: str, tables: str) -> str:
-    """The page with these tables in the place of its own."""
+    """The page with these tables in place of its own."""
     before, _, rest = text.partition(BEGIN)
     return f"{before}{BEGIN}\n{tables}\n{END}{rest.partition(END)[2]}"
 

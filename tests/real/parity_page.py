@@ -158,6 +158,6 @@ def _cells(row: str) -> Iterator[str]:
 
 
 def page(text: str) -> str:
-    """The page with the table in the place of its own."""
+    """The page with the table in place of its own."""
     before, _, rest = text.partition(BEGIN)
     return f"{before}{BEGIN}\n{rendered()}\n{END}{rest.partition(END)[2]}"

@@ -52,7 +52,7 @@ def amount(number: float) -> str:
 
 
 def left_out(member: str, setup: Setup) -> str | None:
-    """What a turn was not told of history and layers, and the limit that this gave way to; None where it was told all.
+    """The history and layers that a turn was not shown, and the limit that cut them; None where it was shown all.
 
     `max sees 12 of 40 messages, 1.2 MB left out (max_prompt_tokens)`
     """

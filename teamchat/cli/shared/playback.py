@@ -71,9 +71,9 @@ def play(
 
 @dataclass(slots=True)
 class Played:
-    """What the replay of an input came to; `left` are the recorded turns that nobody asked for.
+    """The result of replaying one input. `left` are the recorded turns that nobody asked for.
 
-    `stopped`: whoever watched it had enough.
+    `stopped`: the person who watched it ended it early.
     """
 
     left: list[RecordedTurn]

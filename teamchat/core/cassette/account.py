@@ -61,7 +61,7 @@ def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]
 
 
 def standing(coordinator: ConversationCoordinator) -> dict[str, Any]:
-    """Where a conversation stands: as `standing_of` all its runs, if all of them were recorded."""
+    """Where a conversation stands, by its store. If all its runs were recorded, `standing_of` gives the same."""
     db, session, now = coordinator.run.db, coordinator.session, mark(coordinator)
     stored = account(coordinator, now)
     return {

@@ -73,7 +73,7 @@ class RecordedTeam(BaseModel):
             if member.agent is None or normalize_agent_type(member.agent) not in self.agents:
                 raise ValueError(f"the agent {member.agent!r} of {member.name!r} is missing")
             if not talking.keys() >= set(member.fallback):
-                raise ValueError(f"somebody who answers in the place of {member.name!r} is missing")
+                raise ValueError(f"somebody who answers instead of {member.name!r} is missing")
         for agent in self.agents.values():
             if not agent.command or not agent.name.isprintable():
                 raise ValueError(f"the agent {agent.name!r} has no command, or no name")

@@ -36,13 +36,13 @@ FindSlash = Callable[[str], Slash | None]
 
 @dataclass(frozen=True, slots=True)
 class BuiltPrompt:
-    """What a member is given: `stdin` exactly, the system text apart from it, and the message that it answers.
+    """What a member is given: the prompt, as assembled and as prepared for its CLI, and the message that it answers.
 
-    `vendor_session` is the one that it continues, or why it begins a fresh one, which is then bound to `key`. All from
-    `shown_from` on has been shown there, and what is `beside` that; a fresh turn would have been sent `fresh_bytes` in
-    all. `redacted` is how many secrets were taken out of what it shows; `gathered` what the layers are made of, those
-    without room included. `images` are those that it shows, and `unseen` the names of those that its CLI does not take.
-    `slash` is the custom command that its person typed.
+    `vendor_session` is the one that it continues, or why it begins a fresh one, which is then bound to `key`. The
+    session has seen every message from `shown_from` on, and those in `beside`. `fresh_bytes` is the size of a fresh
+    prompt. `redacted` is how many secrets were taken out of the prompt. `gathered` is what the layers are made of, also
+    those that did not fit. `images` are those that it shows, `unseen` the names of those that its CLI does not take.
+    `slash` is the custom command that the person typed.
     """
 
     assembled: AssemblerOutput

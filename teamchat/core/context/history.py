@@ -157,7 +157,7 @@ def format_addressees(names: Sequence[str]) -> str:
 
 
 def text_of(message: ConversationMessage) -> str:
-    """What a prompt quotes of a message: no markers and, of an agent's, nothing that nobody sees."""
+    """The text that a prompt quotes: without markers, and in an agent's message without invisible characters."""
     return read_markers(message.content, "human" if message.speaker.type == "human" else "ai").quoted
 
 

@@ -57,7 +57,7 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
         command_env={"PWD": str(member.cwd)},
     )
     program, *words = agent.command
-    model = ("--model", member.model) if member.model else ()  # all three CLIs call it so
+    model = ("--model", member.model) if member.model else ()  # every built-in CLI calls it so
     argv = (need_program(member, program, env), *words, *runner.sessions.open(turn.vendor_session), *model)
     return Opening(argv, env, member.cwd, turn)
 

@@ -1,6 +1,6 @@
 """What a team needs, and whether it is there: looked at without calling a model, and without making anything.
 
-Nothing is run but `--version` of the three CLIs.
+Only `--version` of the built-in CLIs is run, and `--help` of one whose member has `args`.
 """
 
 from __future__ import annotations

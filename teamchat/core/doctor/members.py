@@ -21,7 +21,7 @@ from teamchat.runners.base import Runner
 from teamchat.runners.commented_json import broken
 from teamchat.runners.environment import environment
 
-CAN_NOT_RUN = ExitCode.AGENT_UNAVAILABLE
+CANNOT_RUN = ExitCode.AGENT_UNAVAILABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str
     member = post.member
     if isinstance(post.program, Unusable):
         text = f"{post.agent.command[0]!r} {post.program.why}"
-        yield Check(member.name, "program", "failed", text, hint=post.program.hint, code=CAN_NOT_RUN)
+        yield Check(member.name, "program", "failed", text, hint=post.program.hint, code=CANNOT_RUN)
     else:
         yield Check(member.name, "program", "ok", post.program, post.program)
     if isinstance(post.program, str) and post.is_builtin:
@@ -90,7 +90,7 @@ def _settings(post: _Post) -> Iterator[Check]:
     for file in post.runner.settings_files(job_of(post.member, post.agent, post.env)):
         if why := broken(file):
             yield Check(
-                post.member.name, "settings", "failed", f"{file} cannot be read: {why}", str(file), code=CAN_NOT_RUN
+                post.member.name, "settings", "failed", f"{file} cannot be read: {why}", str(file), code=CANNOT_RUN
             )
 
 
@@ -103,13 +103,13 @@ def _login(post: _Post) -> Iterator[Check]:
     elif login.there is None or post.member.args:  # its arguments may bring one
         yield Check(post.member.name, "login", "unknown", login.reason, "unknown")
     else:
-        yield Check(post.member.name, "login", "failed", login.reason, "no", login.hint, CAN_NOT_RUN)
+        yield Check(post.member.name, "login", "failed", login.reason, "no", login.hint, CANNOT_RUN)
 
 
 def _access(post: _Post) -> Check:
     member = post.member
     if refusal := post.runner.refusal(member.access, post.env):
-        return Check(member.name, "access", "failed", f"{member.access}: {refusal}", member.access, code=CAN_NOT_RUN)
+        return Check(member.name, "access", "failed", f"{member.access}: {refusal}", member.access, code=CANNOT_RUN)
     note = f"{member.access}: {may(member, post.runner)}"
     return Check(member.name, "access", "note", note, member.access)
 
@@ -124,7 +124,7 @@ def _tools(post: _Post) -> Iterator[Check]:
         need_tools(member, post.agent, post.runner, post.env)
     except TeamchatError as error:
         told = str(error).removeprefix(f"{member.name}: ")
-        yield Check(member.name, "tools", "failed", told, hint=error.hint, code=CAN_NOT_RUN)
+        yield Check(member.name, "tools", "failed", told, hint=error.hint, code=CANNOT_RUN)
     else:
         yield Check(member.name, "tools", "ok", ", ".join(given), ", ".join(given))
 
@@ -133,7 +133,7 @@ def _folder(member: Member) -> Check:
     folder = str(member.cwd)
     if member.has_folder:
         return Check(member.name, "folder", "ok", folder, folder)
-    return Check(member.name, "folder", "failed", f"there is no {folder}", folder, code=CAN_NOT_RUN)
+    return Check(member.name, "folder", "failed", f"there is no {folder}", folder, code=CANNOT_RUN)
 
 
 def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:

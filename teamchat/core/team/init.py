@@ -276,7 +276,7 @@ def _replace(path: Path, text: str) -> list[Path]:
 def _create(path: Path, text: str) -> list[Path]:
     """Write a file that is not there; where another process has written it just now, that one stays.
 
-    Nor is it written where another process has put a link in the place of its folder just now.
+    Nor is it written where another process has put a link in place of its folder just now.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

@@ -181,7 +181,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _state(file: Path) -> str:
-    """The digest of a file's content; of a large one its size and times, of which no program can set back the last."""
+    """The digest of a file's content; for a large file its size and times. No program can set back the last one."""
     try:
         about = file.stat()
         if about.st_size <= LARGE:

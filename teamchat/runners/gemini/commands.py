@@ -51,7 +51,7 @@ def _prompt(file: Path) -> str | None:
 
 
 def _expanded(template: str, typed: str) -> str:
-    """As Gemini expands it: the arguments in the place of `{{args}}`, or the whole command behind the text."""
+    """As Gemini expands it: the arguments in place of `{{args}}`, or the whole command behind the text."""
     arguments = typed.split(maxsplit=1)[1:]
     text = _FILE.sub(lambda found: "@" + found[1].strip().replace(" ", "\\ "), template)
     if "{{args}}" in template:

@@ -249,7 +249,7 @@ class Process:
             reader.close()
 
     def _abort(self) -> None:
-        """Nothing is left of the start, whatever the guardian came to."""
+        """Clean up after a start that failed, also where the guardian did not end by itself."""
         self._release()
         if self._guardian:
             try:

@@ -82,10 +82,10 @@ class Stays(Protocol):
 class Launch:
     """What to start. `folder` gets the files `stdout` and `stderr`, of at most `max_output` bytes together.
 
-    `scratch` is the caller's to remove, once what the turn came to is stored; if teamchat is killed before the process
-    has ended, its guardian does. `stays` has the turn run in a process that outlives it; that one's standard input is
-    left open. `through` is a program of ours, with its arguments, that runs `argv` in its turn. `version` is that
-    of the installed program, where it is known. `login` names the variables that its login is from, as `Login` does.
+    The caller removes `scratch` once the turn's outcome is stored. If teamchat is killed before the process has ended,
+    the guardian removes it. With `stays` the turn runs in a process that outlives it, whose standard input is left
+    open. `through` is a program of ours, with its arguments, that runs `argv`. `version` is that of the installed
+    program, where it is known. `login` names the variables that its login is from, as `Login` does.
     `real_cwd` is where `cwd` must really be; None lets it be anywhere. `may_write` is False where its CLI bounds it to
     reading.
     """

@@ -153,7 +153,7 @@ class Typist:
             tell("seen")
 
     def tell_text(self, *, open_line: bool) -> None:
-        """Tell what is new of the answer; of the line that is still being written only when it rests."""
+        """Report the new text of the answer, with the line that is still being written only if `open_line`."""
         row, column = self.told
         pieces = []
         while row < self.screen.row:

@@ -159,7 +159,7 @@ class TestVersion:
 class TestTrust:
     @pytest.fixture(autouse=True)
     def programs_elsewhere(self, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A team file that puts another program in the place of the user's own."""
+        """A team file that puts another program in place of the user's own."""
         install(world, monkeypatch, "claude")
         shutil.copytree(world / "bin", "evil")
         FILE.write_text(ONE + f'env = {{ PATH = "{world}/work/evil" }}\n')

@@ -1,4 +1,4 @@
-"""A scripted model on loopback that speaks the protocols of all three vendors and remembers every request.
+"""A scripted model on loopback that speaks the protocols of the built-in CLIs and remembers every request.
 
 Replies are data (`runners/scripted.py`), `scripted.py` of a vendor turns them into that vendor's wire format, `wire.py`
 sends them or breaks them off, and this module says which reply comes next. The log of requests is the proof of what

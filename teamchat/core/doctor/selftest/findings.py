@@ -1,4 +1,4 @@
-"""What was seen of a CLI's turns, as findings: each holds, or says in one line what is wrong and what to do."""
+"""The findings from a CLI's turns: each one passes, or says in one line what is wrong and what to do."""
 
 from __future__ import annotations
 
