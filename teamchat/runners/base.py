@@ -201,9 +201,9 @@ class Sessions:
     """What a CLI can do with its own sessions.
 
     `system_each_time`: it is given the system text in every turn, too (Claude by a flag, opencode by a file); else when
-    a session starts. `open` are the arguments that hand one to a person at a terminal. `stays_in` is the folder where the CLI keeps them;
-    with `keeps_all` those of fresh turns, too, for it has no switch. `used` tells what one has used in all by now, by a
-    turn's environment, where the CLI counts over its sessions and that can be known.
+    a session starts. `open` are the arguments that hand one to a person at a terminal. `stays_in` is the folder where
+    the CLI keeps them; with `keeps_all` those of fresh turns, too, for it has no switch. `used` tells what one has used
+    in all by now, by a turn's environment, where the CLI counts over its sessions and that can be known.
     """
 
     system_each_time: bool

@@ -12,7 +12,7 @@ from pathlib import Path
 from teamchat.runners.regular_files import read_regular
 from teamchat.runners.untrusted_json import decode, one_line
 
-LARGEST = 1 << 20  # bytes; those of the three CLIs have at most 1,500
+LARGEST = 1 << 20  # bytes; those of Claude, Codex and Gemini have at most 1,500
 
 
 def installed_version(program: str, package: str | None) -> str | None:
