@@ -82,7 +82,7 @@ def test_a_session_that_is_gone_is_replaced_with_the_whole_context(user: World, 
     assert ran.code == 0, ran.err
     assert "First question." in user.prompt(vendor)
     assert [turn.status for turn in user.turns] == ["done", "failed", "done"]
-    assert any("begins a fresh one" in event["text"] for event in ran.events if event["type"] == "warning")
+    assert any("begins a fresh session" in event["text"] for event in ran.events if event["type"] == "warning")
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
