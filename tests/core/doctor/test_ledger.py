@@ -34,7 +34,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_three_versions_of_each_cli_are_in_it_with_every_row(vendor: Vendor) -> None:
     versions = ledger()[vendor]
-    assert len(versions) >= (1 if vendor == "opencode" else 3)
+    assert len(versions) >= 3
     only = {**dict.fromkeys(("stays", "later", "keywords"), "claude"), "dotenv": "gemini"}
     rows = [what for what in ORDER if what != "time" and only.get(what, vendor) == vendor]
     for found in versions.values():
