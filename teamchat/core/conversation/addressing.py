@@ -97,10 +97,7 @@ def address(
     if opens and wordless:
         _refuse_unanswerable(requests)
     if not requests and not named and not wordless:
-        target = default_target(state, who.name)
-        if typed:
-            _refuse_near_misses(_typed_near_misses(text[:typed], markers, team, who), team, target)
-        astray = _astray(state, who, team, target, refuse=typed > 0)
+        target, astray = _default(text[:typed], markers, team, state, who)
         requests = (RouteRequest(target),) if target else ()
     return Addressed(
         text=text,
@@ -118,6 +115,16 @@ def address(
         ),
         wordless=wordless,
     )
+
+
+def _default(
+    typed: str, markers: Sequence[Marker], team: Team, state: State, who: Member
+) -> tuple[str | None, str | None]:
+    """Who answers a message that names nobody, and a warning where that may surprise. Raises `NearMiss` for `typed`."""
+    target = default_target(state, who.name)
+    if typed:
+        _refuse_near_misses(_typed_near_misses(typed, markers, team, who), team, target)
+    return target, _astray(state, who, team, target, refuse=bool(typed))
 
 
 def _targets(to: str | None, team: Team) -> tuple[Target, ...]:
