@@ -28,7 +28,7 @@ NAMELESS = (
 )
 
 
-def failing(ran: Result, code: int, reason: str, *, half: bool) -> None:
+def assert_fails(ran: Result, code: int, reason: str, *, half: bool) -> None:
     """The member's one turn failed; nothing of it is an answer, and the half of one is kept apart."""
     partial = ["what max had said is in: teamchat show 1"] if half else []
     ending = (f"failed: max {reason}; held: max", "try: teamchat resume")
@@ -178,7 +178,7 @@ class TestTheAgent:
     )
     def test_a_failure_is_never_an_answer(self, steps: list[str], reason: str) -> None:
         actors({"max": steps})
-        failing(run_here("send", "Hi"), 1, reason, half="half" in steps)
+        assert_fails(run_here("send", "Hi"), 1, reason, half="half" in steps)
 
     def test_an_invisible_answer_is_told_to_be_one(self) -> None:
         actors({"max": ["say", "\u200b\u2060\n"]})
@@ -202,7 +202,7 @@ class TestTheAgent:
         self, pids: Pids, keys: dict[str, object], options: list[str], steps: list[str], reason: str
     ) -> None:
         actors({"max": steps}, members={"max": keys})
-        failing(run_here("send", *options, "Hi"), 3, reason, half="half" in steps)
+        assert_fails(run_here("send", *options, "Hi"), 3, reason, half="half" in steps)
         assert pids.all()
         assert pids.alive() == []
 

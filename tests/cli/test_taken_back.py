@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.shared.workspace import open_store
+from teamchat.core.errors import ExitCode
 from tests.cli.helpers import notes, refused
 from tests.program import run_here
 from tests.scripted_team import Crew, Table, crew
@@ -37,7 +38,9 @@ def take_back(made: Crew, *messages: str) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_ends_in_a_traceback(made: Crew, command: str) -> None:
     take_back(made, "msg-1", "msg-2", "msg-3")
-    run_here(*command.split())
+    ran = run_here(*command.split())
+    assert ran.code in set(ExitCode)
+    assert "Traceback" not in ran.err
 
 
 @pytest.mark.parametrize("command", ["show 1 --reply", "show msg-2", "log --full msg-2"])
