@@ -1,4 +1,4 @@
-"""docs/parity.md: the table of what was measured, and why a member has what the plain CLI has not, or the other way."""
+"""docs/parity.md: the table of what was measured, and why a member differs from the plain CLI."""
 
 from __future__ import annotations
 
@@ -30,34 +30,33 @@ class Explained:
 
 EXPLANATIONS: tuple[Explained, ...] = (
     Explained(
-        "`read` has no tool that writes or runs anything, whatever your own rules allow; Codex's shell runs and can"
+        "`read` has no tool that writes or runs anything, whatever your own rules allow. Codex has a shell that can"
         " neither write nor reach a network.",
         '`access = "edit"`',
         ("write", "shell", "run", "rules-user", "variables", "plan", "notebook", "background"),
     ),
     Explained(
-        "Git is a command of the shell, which `read` has not, and which `edit` of Gemini and opencode has for what"
-        " `allow` names.",
-        "`git = true`, teamchat's own git that only reads; `allow`",
+        "Git runs in the shell. `read` has no shell, and `edit` of Gemini and opencode only runs what `allow` names.",
+        "`git = true`, teamchat's own read-only git; `allow`",
         ("git",),
         ("read", "edit"),
     ),
     Explained(
-        "`edit` of Claude and Gemini runs what `allow` and your own rules name, and asks nobody.",
+        "`edit` of Claude and Gemini runs only what `allow` and your own rules name. It asks nobody.",
         "`allow`",
         ("run", "network"),
         ("edit",),
         ("claude", "gemini"),
     ),
     Explained(
-        "`edit` of opencode runs what `allow` names, whatever your own rules allow.",
+        "`edit` of opencode runs only what `allow` names, whatever your own rules allow.",
         "`allow`",
         ("shell", "run", "rules-user", "variables", "network"),
         ("edit",),
         ("opencode",),
     ),
     Explained(
-        "Under `read` and `edit` opencode stays in the workspace, and where the links in it lead.",
+        "Under `read` and `edit`, opencode stays in the workspace, except that it follows links out of it.",
         '`access = "full"`',
         ("directories",),
         ("read", "edit"),
@@ -70,24 +69,24 @@ EXPLANATIONS: tuple[Explained, ...] = (
         ("read", "edit"),
     ),
     Explained(
-        "Without a key no member searches or fetches but one of `full`: what it reads could tell it to.",
+        "Without the key only `full` searches and fetches: a file could tell a member to send what it has read.",
         "`web = true`",
         ("web-search", "web-fetch"),
         ("read", "edit"),
     ),
     Explained(
-        "No CLI bounds what a server does.",
+        "No CLI limits what an MCP server does.",
         '`mcp = ["name"]`; `access = "edit"` for those of plugins and extensions',
         ("mcp-user", "mcp-plugin"),
     ),
     Explained(
-        "What makes a project run commands, or lets it, is off: it comes with a clone.",
+        "A cloned project's own configuration could run commands, so it is off.",
         "`project_settings = true`",
         ("mcp-project", "hooks-project", "rules-project"),
         ("read", "edit", "full"),
     ),
     Explained(
-        "`read` has no tool that calls them: they bring tools of their own.",
+        "`read` has no tool that calls them, because they bring tools of their own.",
         '`access = "edit"`',
         ("subagents", "subagents-user", "subagents-project", "skills", "skills-user", "skills-project"),
     ),
@@ -99,14 +98,14 @@ EXPLANATIONS: tuple[Explained, ...] = (
         ("opencode",),
     ),
     Explained(
-        "opencode takes them of a project with the rest of its configuration, or not at all.",
+        "opencode loads a project's whole configuration or none of it.",
         "`project_settings = true`",
         ("subagents-project", "skills-project"),
         ("edit", "full"),
         ("opencode",),
     ),
     Explained(
-        "Gemini offers it in its yolo mode alone.",
+        "Gemini offers it in its yolo mode only.",
         '`access = "full"`',
         ("todo", "skills", "background"),
         ("read", "edit"),
