@@ -7,7 +7,6 @@ together. A process that is killed between two steps leaves a conversation that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 
 from teamchat.core.context.context_manager import TASK_CUT, ContextManager
@@ -50,7 +49,8 @@ from teamchat.core.store.image_values import Image
 from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, partial_of
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import saying
-from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer, trace_of
+from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
+from teamchat.core.turn.ending import Written, close_turn
 from teamchat.core.turn.events import (
     Conclusion,
     ConversationEvent,
@@ -68,6 +68,9 @@ from teamchat.core.turn.tally import TurnFailure
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.events import Question
 from teamchat.runners.process.supervisor import Stopper
+
+_Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
+"""A stored reply, and what the engine wants next."""
 
 
 class ConversationCoordinator:
@@ -144,7 +147,7 @@ class ConversationCoordinator:
             if route is None:
                 continue
             run.emit(Warned(f"turn {turn.number} ({turn.member}) had ended, and is stored now"))
-            answer = Answer(route, self._speaker(turn), turn, finished, run.host.scratch(turn.folder))
+            answer = Answer(turn, finished, run.host.scratch(turn.folder), route, self._speaker(turn))
             if len(run.state.mates(route)) > 1:
                 self._end_of_member(answer)
             else:
@@ -307,25 +310,22 @@ class ConversationCoordinator:
         return self._end_turn(answer)
 
     def _end_turn(self, answer: Answer) -> tuple[Action, ...]:
-        run, finished, trace = self.run, answer.finished, trace_of(answer.finished)
+        run, route = self.run, answer.route
 
-        @cache  # a write that is tried again warns once of what is wrong in the reply
-        def parse() -> Parsed:
-            return self.posting.parse((answer.member, finished.text))[0]
+        def fail() -> Written[tuple[Action, ...]]:
+            return Written(run.decide(TurnEnded(run.host.now(), route.number, None)))
 
-        def write() -> tuple[Posted[TurnEnded] | None, tuple[Action, ...]]:
-            parsed = None if finished.outcome.failure else parse()
-            with run.transaction():
-                asked = bool(finished.questions)
-                reply = self.posting.reply(parsed, answer.turn, answer.route, asked=asked) if parsed else None
-                self.attempts.end(answer, trace, reply=reply.message.id if reply else None)
-                return reply, run.decide(reply.event if reply else TurnEnded(run.host.now(), answer.route.number, None))
+        def prepare() -> Callable[[], Written[_Replied]]:
+            [parsed] = self.posting.parse((answer.member, answer.finished.text))
+            return lambda: reply(parsed)
 
-        reply, actions = self.attempts.store_end(answer, write)
-        if reply:
-            self._tell_reply(answer.turn, reply)
-        self.attempts.tell_end(answer, reply.message.id if reply else None)
-        return actions
+        def reply(parsed: Parsed) -> Written[_Replied]:
+            posted = self.posting.reply(parsed, answer.turn, route, asked=bool(answer.finished.questions))
+            return Written((posted, run.decide(posted.event)), posted.message.id)
+
+        if answer.failed:
+            return close_turn(run, answer, lambda: fail)
+        return close_turn(run, answer, prepare, lambda ended: self._tell_reply(answer.turn, ended[0]))[1]
 
     async def _group(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """Run the turns of a group at the same time. Each is stored when it ends, the replies when all have ended."""
@@ -343,17 +343,14 @@ class ConversationCoordinator:
 
     def _end_of_member(self, answer: Answer) -> bool:
         run = self.run
-        failed, trace = answer.finished.outcome.failure is not None, trace_of(answer.finished, with_text=True)
 
-        def write() -> None:
-            with run.transaction():
-                self.attempts.end(answer, trace, kept=not failed)
-                if not failed:
-                    run.decide(MemberAnswered(run.host.now(), answer.route.number, answer.turn.id))
+        def keep() -> Written[None]:
+            if not answer.failed:
+                run.decide(MemberAnswered(run.host.now(), answer.route.number, answer.turn.id))
+            return Written(None)
 
-        self.attempts.store_end(answer, write)
-        self.attempts.tell_end(answer)
-        return not failed
+        close_turn(run, answer, lambda: keep, success="answered", keep_text=True)
+        return not answer.failed
 
     def _deliver(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """Turn the kept replies of a group into messages, in the order in which the members were named."""

@@ -6,50 +6,45 @@ one transaction with the reply and the queue.
 
 from __future__ import annotations
 
-import contextlib
 import random
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.context.history import text_of
 from teamchat.core.context.vendor_session import past_of
 from teamchat.core.engine.actions import Paused
-from teamchat.core.engine.events import Spent, TurnBegan
+from teamchat.core.engine.events import TurnBegan
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import (
     CODES,
     AgentMissing,
     BudgetUsedUp,
-    DiskFull,
     ExitCode,
     GuardReached,
     Interrupted,
     NoRecording,
-    StoreError,
-    StoreGone,
     TeamchatError,
     UnknownName,
 )
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.images import images_of
 from teamchat.core.store.texts import pack
-from teamchat.core.store.turns import NewTurn, Trace, Turn, TurnStatus, begin_turn, end_turn, trace
+from teamchat.core.store.turns import NewTurn, Turn, begin_turn
 from teamchat.core.team.job import SCRATCH
 from teamchat.core.team.team import Member
-from teamchat.core.turn.events import AgentSpoke, TurnFinished, TurnStarted, Warned
-from teamchat.core.turn.execution import FinishedTurn, execute
+from teamchat.core.turn.ending import OpenTurn, close_failed
+from teamchat.core.turn.events import AgentSpoke, TurnStarted, Warned
+from teamchat.core.turn.execution import execute
 from teamchat.core.turn.host import wait_to_start
-from teamchat.core.turn.kept import free_output, keep_end
 from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import Run
-from teamchat.runners.events import AgentEvent, Failure, FailureKind, Usage
+from teamchat.runners.events import AgentEvent, FailureKind
 
 RETRYABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)
 FALLBACK_ON = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.LOGIN, FailureKind.MISSING)
@@ -57,21 +52,14 @@ FALLBACK_ON = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.LOGIN
 PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 3}
 BACKOFF_S = 2.0
 LONGEST_BACKOFF_S = 60.0
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The last turn of a route, which is still open. `member` may be a fallback of the route's target.
-
-    `scratch` is removed when the turn is stored.
-    """
+class Answer(OpenTurn):
+    """The last turn of a route, which is still open. `member` may be a fallback of the route's target."""
 
     route: Route
     member: Member
-    turn: Turn
-    finished: FinishedTurn
-    scratch: Path | None  # None for that of a process that stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +93,7 @@ class Attempts:
             if kind not in FALLBACK_ON or _interrupted(result) or not others:
                 return result
             if isinstance(result, Answer):
-                self._end_failed(result)
+                close_failed(self.run, result)
             if paused := self.run.guard():
                 return _no_more(result, paused)
             route = result.route
@@ -132,7 +120,7 @@ class Attempts:
         while True:
             result = await self._turn(route, member, has_fallback=has_fallback)
             if isinstance(result, Answer) and _session_gone(result):
-                self._end_failed(result)
+                close_failed(self.run, result)
                 route = result.route  # a turn after a failed one begins a fresh vendor session
                 self.run.emit(Warned(f"{_reason(result)}; begins a fresh session with the full context", route.number))
                 continue
@@ -140,7 +128,7 @@ class Attempts:
             if not again and (_kind(result) not in RETRYABLE or tries >= member.retries or _interrupted(result)):
                 return result
             assert isinstance(result, Answer)
-            self._end_failed(result)
+            close_failed(self.run, result)
             if paused := self.run.guard():
                 return _no_more(result, paused)
             route = result.route
@@ -194,7 +182,7 @@ class Attempts:
             finished = run.live.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
             kept = stays is not None and stays.scratch == scratch
-            answer = Answer(begun, member, turn, finished.with_questions(), None if kept else scratch)
+            answer = Answer(turn, finished.with_questions(), None if kept else scratch, begun, member)
             return answer  # noqa: TRY300 (its folders are removed once it is stored)
         except NoRecording:
             raise  # a replay ends here: there is nothing to resume
@@ -214,59 +202,6 @@ class Attempts:
         for warning in cut_warnings(turn, planned.prompt, run.manager.get_message(route.request)):
             run.emit(Warned(warning, route.number))
         return turn
-
-    def _end_failed(self, answer: Answer) -> None:
-        """Store a failed turn that another turn for the same route follows."""
-        trace = trace_of(answer.finished)
-
-        def write() -> None:
-            with self.run.transaction():
-                self.end(answer, trace)
-
-        self.store_end(answer, write)
-        self.tell_end(answer)
-
-    def store_end(self, answer: Answer, write: Callable[[], T]) -> T:
-        """Store the end of a turn with `write`. An end that cannot be stored is kept beside the store.
-
-        On a full disk the turn's own output is freed, and `write` is tried once more. Raises `StoreError`.
-        """
-        folder = answer.turn.folder
-        try:
-            return write()
-        except StoreGone as error:
-            self.run.tally.text = answer.finished.text
-            self.run.emit(Warned(f"what {answer.member.name} said is not stored: {error}\n{answer.finished.text}"))
-            self.run.remove(answer.scratch, answer.turn.folder)  # no later command can find them without a store
-            raise
-        except StoreError as error:
-            if not keep_end(folder, answer.finished):
-                raise
-            if isinstance(error, DiskFull):
-                free_output(folder)
-                with contextlib.suppress(StoreError):
-                    return write()
-            kept = (
-                f"the end of turn {answer.turn.number} ({answer.member.name}) is kept, and the next command stores it"
-            )
-            raise StoreError(f"{error}; {kept}", error.hint) from error
-
-    def end(self, answer: Answer, trace: Trace, *, reply: str | None = None, kept: bool = False) -> None:
-        """End the turn of an answer, in the caller's transaction. `kept`: the turn keeps its reply for the group."""
-        outcome = answer.finished.outcome
-        end_turn(
-            self.run.db, answer.turn, turn_status(outcome.failure, kept=kept), replace(outcome, reply=reply), trace
-        )
-        self.run.decide(spent(self.run.host.now(), outcome.usage))
-
-    def tell_end(self, answer: Answer, reply: str | None = None) -> None:
-        """Tell that the turn is over, and remove its folders."""
-        outcome = replace(answer.finished.outcome, reply=reply)
-        self.run.tally.add(answer.turn, outcome)
-        self.run.emit(TurnFinished(answer.turn, outcome, answer.finished.text if outcome.failure else ""))
-        if outcome.marked:
-            self.run.emit(Warned(f"{answer.turn.member} {outcome.marked_in_brief}", answer.turn.route))
-        self.run.remove(answer.scratch, answer.turn.folder)
 
 
 def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) -> Iterator[str]:
@@ -299,23 +234,6 @@ def new_turn(session: int, route: int | None, planned: ReadyTurn, folder: Path) 
         setup=planned.setup,
         folder=folder,
     )
-
-
-def trace_of(finished: FinishedTurn, *, with_text: bool = False) -> Trace:
-    """What the store keeps of a turn: its events, and its text when it failed or `with_text` is set."""
-    text = finished.text if with_text or finished.outcome.failure else ""
-    return trace(text, finished.vendor_session, finished.events)
-
-
-def turn_status(failure: Failure | None, *, kept: bool = False) -> TurnStatus:
-    if failure is None:
-        return "answered" if kept else "done"
-    return "interrupted" if failure.kind is FailureKind.INTERRUPTED else "failed"
-
-
-def spent(now: float, usage: Usage | None) -> Spent:
-    used = usage or Usage()
-    return Spent(now, (used.input_tokens or 0) + (used.output_tokens or 0), used.cost_usd or 0.0)
 
 
 def _kind(result: Answer | NoAnswer) -> FailureKind | None:

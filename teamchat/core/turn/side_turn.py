@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from teamchat.core.context.build import BuiltPrompt
-from teamchat.core.store.turns import Turn, begin_turn, end_turn
+from teamchat.core.store.turns import Turn, begin_turn
 from teamchat.core.team.team import Member
-from teamchat.core.turn.attempts import new_turn, spent, trace_of, turn_status
-from teamchat.core.turn.events import AgentSpoke, ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.turn.attempts import new_turn
+from teamchat.core.turn.ending import OpenTurn, Written, close_failed, close_turn
+from teamchat.core.turn.events import AgentSpoke, ConversationEvent, TurnStarted
 from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.host import wait_to_start
 from teamchat.core.turn.plan import plan_turn
@@ -68,9 +69,7 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
     except BaseException:
         run.remove(scratch)
         raise
-    result = _end(run, side, turn, finished)
-    run.remove(scratch, folder)
-    return result
+    return _end(run, side, OpenTurn(turn, finished, scratch))
 
 
 async def _execute(run: Run, side: SideTurn[T], planned: ReadyTurn, turn: Turn) -> FinishedTurn:
@@ -87,23 +86,14 @@ async def _execute(run: Run, side: SideTurn[T], planned: ReadyTurn, turn: Turn) 
     return finished
 
 
-def _end(run: Run, side: SideTurn[T], turn: Turn, finished: FinishedTurn) -> T | TurnFailure:
-    outcome, failure = finished.outcome, finished.outcome.failure
-    trace = trace_of(finished, with_text=side.keeps_text)
-    store: Callable[[Turn], T | TurnFailure]
-    if failure:
-        failed = TurnFailure(outcome.code, f"{turn.member} {failure.reason}", failure.hint)
-        store = lambda _: failed  # noqa: E731
-    else:
-        store = side.read(finished.text)
-    with run.transaction():
-        end_turn(run.db, turn, turn_status(failure), outcome, trace)
-        result = store(turn)
-        run.decide(spent(run.host.now(), outcome.usage))
-    run.tally.add(turn, outcome)
-    if not isinstance(result, TurnFailure):
-        run.emit(side.event(turn, result))
-    run.emit(TurnFinished(turn, outcome, finished.text if failure else ""))
-    if outcome.marked:
-        run.emit(Warned(f"{turn.member} {outcome.marked_in_brief}"))
-    return result
+def _end(run: Run, side: SideTurn[T], ended: OpenTurn) -> T | TurnFailure:
+    turn, outcome = ended.turn, ended.finished.outcome
+    if failure := outcome.failure:
+        close_failed(run, ended)
+        return TurnFailure(outcome.code, f"{turn.member} {failure.reason}", failure.hint)
+
+    def prepare() -> Callable[[], Written[T]]:
+        store = side.read(ended.finished.text)
+        return lambda: Written(store(turn))
+
+    return close_turn(run, ended, prepare, lambda result: run.emit(side.event(turn, result)), keep_text=side.keeps_text)

@@ -20,10 +20,11 @@ from teamchat.core.errors import AgentMissing, ExitCode, PromptTooLarge, StoreEr
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
-from teamchat.core.store.turns import Trace, Turn, partial_of, turns_of
+from teamchat.core.store.turns import Turn, partial_of, turns_of
 from teamchat.core.team.team import Team
 from teamchat.core.turn import attempts as answering
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
+from teamchat.core.turn.ending import close_failed, spent
 from teamchat.core.turn.events import ConversationEvent, TurnFinished, TurnStarted, Warned
 from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
@@ -489,7 +490,7 @@ def test_a_turn_that_broke_off_has_used_what_its_cli_had_told_by_then(claudes: S
     answer = claudes.answer()
     assert isinstance(answer, Answer)
     assert answer.finished.outcome.usage == Usage(11, 5, 1)
-    assert answering.spent(0.0, answer.finished.outcome.usage) == Spent(0.0, 12, 0.0)
+    assert spent(0.0, answer.finished.outcome.usage) == Spent(0.0, 12, 0.0)
 
 
 @pytest.mark.parametrize(("status", "times"), [(429, 1), (529, 3)])
@@ -568,9 +569,7 @@ def test_no_attempt_leaves_a_folder_behind(scene: Scene, world: Path) -> None:
     assert isinstance(result, Answer)
     assert list((world / "tmp").iterdir()) == [result.scratch], "that of a turn which is not stored yet"
     assert list((scene.folder / "turns").iterdir()) == [result.turn.folder]
-    answers = scene.attempts()
-    answers.end(result, Trace())
-    answers.tell_end(result)
+    close_failed(scene.attempts().run, result)
     assert list((scene.folder / "turns").iterdir()) == []
 
 

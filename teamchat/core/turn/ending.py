@@ -1,0 +1,135 @@
+"""The end of a turn, whatever the turn was for: stored in one transaction, told, and its folders removed.
+
+What the store cannot take is kept beside it until the next command, since the answer was paid for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from teamchat.core.engine.events import Spent
+from teamchat.core.errors import DiskFull, StoreError, StoreGone
+from teamchat.core.store.turns import Turn, TurnStatus, end_turn, trace
+from teamchat.core.turn.events import TurnFinished, Warned
+from teamchat.core.turn.execution import FinishedTurn
+from teamchat.core.turn.kept import free_output, keep_end
+from teamchat.core.turn.run import Run
+from teamchat.runners.events import Failure, FailureKind, Usage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A turn whose process is over and whose end is not stored yet. `scratch` is None for that of a process that stays.
+
+    Its folders are removed when its end is stored.
+    """
+
+    turn: Turn
+    finished: FinishedTurn
+    scratch: Path | None
+
+    @property
+    def failed(self) -> bool:
+        return self.finished.outcome.failure is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[T]):
+    """What was written along with the end of a turn, and the id of the message that the turn became, if any."""
+
+    result: T
+    reply: str | None = None
+
+
+def close_turn(
+    run: Run,
+    ended: OpenTurn,
+    prepare: Callable[[], Callable[[], Written[T]]],
+    tell: Callable[[T], None] = lambda _: None,
+    *,
+    success: TurnStatus = "done",
+    keep_text: bool = False,
+) -> T:
+    """Store the end of a turn and what else `prepare` has to write, tell it, and remove the turn's folders.
+
+    `prepare` reads and parses what takes long, and returns the function that writes in the transaction. `tell` is given
+    its result when it is stored. The receipt keeps the text of a failed turn, and with `keep_text` that of any.
+
+    Raises `StoreError`.
+    """
+    kept = trace(
+        ended.finished.text if keep_text or ended.failed else "", ended.finished.vendor_session, ended.finished.events
+    )
+    outcome, prepared = ended.finished.outcome, cache(prepare)  # a second try warns no second time of what is wrong
+
+    def write() -> Written[T]:
+        put = prepared()
+        with run.transaction():
+            run.decide(spent(run.host.now(), outcome.usage))
+            written = put()
+            status = turn_status(outcome.failure) if outcome.failure else success
+            end_turn(run.db, ended.turn, status, replace(outcome, reply=written.reply), kept)
+            return written
+
+    written = _stored(run, ended, write)
+    tell(written.result)
+    _tell_end(run, ended, written.reply)
+    run.remove(ended.scratch, ended.turn.folder)
+    return written.result
+
+
+def close_failed(run: Run, ended: OpenTurn) -> None:
+    """Store the end of a turn that another turn for the same route follows. Raises `StoreError`."""
+    close_turn(run, ended, lambda: lambda: Written(None))
+
+
+def _stored(run: Run, ended: OpenTurn, write: Callable[[], Written[T]]) -> Written[T]:
+    """What `write` returns. An end that cannot be stored is kept beside the store. Raises `StoreError`.
+
+    On a full disk the turn's own output is freed, and `write` is tried once more. The end of a side turn is not kept:
+    it is no part of the conversation, and the next command asks again.
+    """
+    turn, finished = ended.turn, ended.finished
+    try:
+        return write()
+    except StoreError as error:
+        if turn.route is None:
+            raise
+        if isinstance(error, StoreGone):
+            run.tally.text = finished.text
+            run.emit(Warned(f"what {turn.member} said is not stored: {error}\n{finished.text}"))
+            run.remove(ended.scratch, turn.folder)  # no later command can find them without a store
+            raise
+        if not keep_end(turn.folder, finished):
+            raise
+        if isinstance(error, DiskFull):
+            free_output(turn.folder)
+            with contextlib.suppress(StoreError):
+                return write()
+        kept = f"the end of turn {turn.number} ({turn.member}) is kept, and the next command stores it"
+        raise StoreError(f"{error}; {kept}", error.hint) from error
+
+
+def _tell_end(run: Run, ended: OpenTurn, reply: str | None) -> None:
+    outcome = replace(ended.finished.outcome, reply=reply)
+    run.tally.add(ended.turn, outcome)
+    run.emit(TurnFinished(ended.turn, outcome, ended.finished.text if ended.failed else ""))
+    if outcome.marked:
+        run.emit(Warned(f"{ended.turn.member} {outcome.marked_in_brief}", ended.turn.route))
+
+
+def turn_status(failure: Failure) -> TurnStatus:
+    return "interrupted" if failure.kind is FailureKind.INTERRUPTED else "failed"
+
+
+def spent(now: float, usage: Usage | None) -> Spent:
+    """The engine's event for what a turn has used."""
+    used = usage or Usage()
+    return Spent(now, (used.input_tokens or 0) + (used.output_tokens or 0), used.cost_usd or 0.0)
