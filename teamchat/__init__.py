@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from teamchat.core.store.sessions import create_session
     from teamchat.core.team.find import load
     from teamchat.core.team.team import AgentSpec, Member, Team
+    from teamchat.core.turn.run import Run
     from teamchat.runners.process.supervisor import Stopper
 
 _HOME = {
@@ -32,6 +33,7 @@ _HOME = {
     "OPENCODE": "assemblers.formats",
     "PLAIN_TEXT": "assemblers.formats",
     "ResumeMode": "core.engine.events",
+    "Run": "core.turn.run",
     "Stopper": "runners.process.supervisor",
     "Team": "core.team.team",
     "create_session": "core.store.sessions",
@@ -54,6 +56,7 @@ __all__ = [
     "Database",
     "Member",
     "ResumeMode",
+    "Run",
     "Stopper",
     "Team",
     "create_session",

@@ -15,6 +15,7 @@ from teamchat import (
     ConversationCoordinator,
     Database,
     Member,
+    Run,
     Stopper,
     Team,
     create_session,
@@ -50,7 +51,7 @@ async def converse(folder: Path) -> None:
         session = create_session(db, team.name, "Explain the haiku")
         manager = manager_of(team, db, session.id)
         with session_lock(folder / "session.lock", "conversation.py"):
-            coordinator = ConversationCoordinator(
+            run = Run(
                 team,
                 db,
                 session.id,
@@ -59,6 +60,7 @@ async def converse(folder: Path) -> None:
                 stopper=Stopper(),
                 manager=manager,
             )
+            coordinator = ConversationCoordinator(run)
             coordinator.recover()
             try:
                 conclusion = await coordinator.send("What is a haiku?", to="writer")

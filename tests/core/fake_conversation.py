@@ -24,6 +24,7 @@ from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.turn.host import REAL, Host
 from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.run import Run
 from teamchat.runners.events import Failure
 from teamchat.runners.process.running import Chunk, Exit, Launch
 from teamchat.runners.process.supervisor import Stopper
@@ -132,20 +133,22 @@ class Stage:
         """The conversation as a new process finds it."""
         self.stopper = Stopper()
         coordinator = ConversationCoordinator(
-            self.team,
-            self.db,
-            self.session,
-            folder=self.folder / "turns",
-            stopper=self.stopper,
-            emit=self._emit,
-            host=host
-            or Host(
-                self._launch,
-                self.check,
-                exists=lambda _member: lambda _name: False,
-                env={"PATH": "/bin"},
-                moment=self.moment,
-            ),
+            Run(
+                self.team,
+                self.db,
+                self.session,
+                folder=self.folder / "turns",
+                stopper=self.stopper,
+                emit=self._emit,
+                host=host
+                or Host(
+                    self._launch,
+                    self.check,
+                    exists=lambda _member: lambda _name: False,
+                    env={"PATH": "/bin"},
+                    moment=self.moment,
+                ),
+            )
         )
         coordinator.recover()
         return coordinator

@@ -21,9 +21,9 @@ from teamchat.cli.output.lines import ending, note
 from teamchat.cli.shared.report import output_lost, silence
 from teamchat.cli.shared.second_signal import ends_at_second
 from teamchat.cli.shared.typed import placed
-from teamchat.cli.shared.workspace import lock_file, session_typed, store_file, trust_store
+from teamchat.cli.shared.workspace import lock_file, session_typed, trust_store
 from teamchat.core.conversation.coordinator import ConversationCoordinator
-from teamchat.core.conversation.recovery import TURNS
+from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.files.session_lock import session_lock
@@ -33,6 +33,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.events import Conclusion, ConversationEvent
 from teamchat.core.turn.host import REAL, Host
+from teamchat.core.turn.run import Run
 from teamchat.core.turn.trust import with_trust_checks
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.supervisor import Stopper
@@ -112,10 +113,21 @@ def converse(
     def place(hint: str) -> str:
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
 
+    console = Console(output, listen, place)
     with held(team.root, db, session, wait=wait):
-        cooldowns = Cooldowns(state_dir() / "cooldowns.json")
-        folder = store_file(team.root).parent
-        return run_conversation(team, db, session, output, work, folder, host, cooldowns, listen, place)
+        return console.run(
+            Run(
+                team,
+                db,
+                session.id,
+                folder=turns_dir(db),
+                stopper=console.stopper,
+                emit=console.emit,
+                host=host,
+                cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
+            ),
+            work,
+        )
 
 
 def live(team: Team) -> Host:
@@ -133,40 +145,6 @@ def held(root: Path, db: Database, session: Session, *, wait: bool) -> Iterator[
         yield
 
 
-def run_conversation(
-    team: Team,
-    db: Database,
-    session: Session,
-    output: Output,
-    work: Work,
-    folder: Path,
-    host: Host,
-    cooldowns: Cooldowns | None = None,
-    listen: Listen | None = None,
-    place: Callable[[str], str] | None = None,
-) -> ExitCode:
-    """Let `work` run the conversation. Returns the exit code. `place` adds team and session to a hint's commands.
-
-    Ctrl-C stops the turn, a second one kills it at once; while a reply is read or stored it ends the program.
-    """
-    _need_descriptors()
-    run = _Run(output, listen, place)
-
-    def begin() -> ConversationCoordinator:
-        return ConversationCoordinator(
-            team,
-            db,
-            session.id,
-            folder=folder / TURNS,
-            stopper=run.stopper,
-            emit=run.emit,
-            host=host,
-            cooldowns=cooldowns,
-        )
-
-    return asyncio.run(run(begin, work))
-
-
 def _need_descriptors() -> None:
     """Raises `OSError` if no turn could start; asyncio would print tracebacks of its own."""
     with contextlib.ExitStack() as spare:
@@ -174,8 +152,14 @@ def _need_descriptors() -> None:
             spare.callback(os.close, os.dup(2))
 
 
-class _Run:
-    def __init__(self, output: Output, listen: Listen | None, place: Callable[[str], str] | None) -> None:
+class Console:
+    """Where one run is shown and stopped. `listen` is told everything that happens, whether or not it can be shown.
+
+    Ctrl-C stops the turn, a second one kills it at once; while a reply is read or stored it ends the program. `place`
+    adds team and session to a hint's commands.
+    """
+
+    def __init__(self, output: Output, listen: Listen | None = None, place: Callable[[str], str] | None = None) -> None:
         self.output, self.listen, self.place = output, listen, place
         self.stopper = Stopper()
         self.stopped_by: signal.Signals | None = None
@@ -183,9 +167,13 @@ class _Run:
         self.lost: OSError | None = None
         self.showing_since = math.inf
 
-    async def __call__(self, begin: Callable[[], ConversationCoordinator], work: Work) -> ExitCode:
+    def run(self, run: Run, work: Work) -> ExitCode:
+        """Let `work` run the conversation, whose `run` has this console's stopper and `emit`. Returns the exit code."""
+        _need_descriptors()
+        return asyncio.run(self._run(ConversationCoordinator(run), work))
+
+    async def _run(self, coordinator: ConversationCoordinator, work: Work) -> ExitCode:
         with self._signals():
-            coordinator = begin()
             coordinator.recover()
             try:
                 conclusion = await work(coordinator)

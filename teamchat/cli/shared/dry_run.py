@@ -24,6 +24,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.attempts import passed_over
 from teamchat.core.turn.events import ConversationEvent, TodoChanged, Warned
+from teamchat.core.turn.run import Run
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.supervisor import Stopper
 
@@ -65,14 +66,9 @@ def _print(explanation: list[str | bytes]) -> None:
 def _coordinator(
     team: Team, db: Database, session: int, emit: Callable[[ConversationEvent], None]
 ) -> ConversationCoordinator:
+    cooldowns = Cooldowns(state_dir() / "cooldowns.json")
     return ConversationCoordinator(
-        team,
-        db,
-        session,
-        folder=db.path.parent,
-        stopper=Stopper(),
-        emit=emit,
-        cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
+        Run(team, db, session, folder=db.path.parent, stopper=Stopper(), emit=emit, cooldowns=cooldowns)
     )
 
 

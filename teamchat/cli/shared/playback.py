@@ -14,7 +14,7 @@ from typing import Any
 from teamchat.cli.output import Output, Silent
 from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
-from teamchat.cli.shared.conversation import OutputOptions, choose_output, run_conversation
+from teamchat.cli.shared.conversation import Console, OutputOptions, choose_output
 from teamchat.cli.shared.interrupts import raise_again
 from teamchat.core.cassette.account import account, mark
 from teamchat.core.cassette.compare import differences
@@ -23,6 +23,7 @@ from teamchat.core.cassette.player import Player, RecordedTurn
 from teamchat.core.cassette.replay import recorded_host, recorded_team, recorded_turn
 from teamchat.core.cassette.team import in_folder
 from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, UsageError
@@ -33,6 +34,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import visible
 from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished
 from teamchat.core.turn.host import Host
+from teamchat.core.turn.run import Run
 from teamchat.core.turn.vendor_limits import Cooldowns
 
 DIFFERS = ExitCode.MEMBER_FAILED  # something is not as it was recorded
@@ -140,16 +142,19 @@ class Stage:
 
         if self.show and self.show.talks:
             print(f"$ {visible(shlex.join(typed_command(run.input)))}\n", flush=True)
-        played.code = run_conversation(
-            self.team,
-            self.db,
-            self.session,
-            self._output(),
+        console = Console(self._output(), played.transcript)
+        played.code = console.run(
+            Run(
+                self.team,
+                self.db,
+                self.session.id,
+                folder=turns_dir(self.db),
+                stopper=console.stopper,
+                emit=console.emit,
+                host=self.heard(recorded_host(self.cassette, run, player, self.folder)),
+                cooldowns=self._cooldowns(run, player),
+            ),
             work,
-            self.folder,
-            self.heard(recorded_host(self.cassette, run, player, self.folder)),
-            self._cooldowns(run, player),
-            played.transcript,
         )
         return played
 

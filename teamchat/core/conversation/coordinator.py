@@ -7,7 +7,6 @@ together. A process that is killed between two steps leaves a conversation that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from teamchat.core.context.context_manager import TASK_CUT, ContextManager
 from teamchat.core.conversation.addressing import Addressed, address
@@ -47,13 +46,12 @@ from teamchat.core.routing.todos import Noted
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, partial_of
-from teamchat.core.team.team import Member, Team
+from teamchat.core.team.team import Member
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import Written, close_turn
 from teamchat.core.turn.events import (
     Conclusion,
-    ConversationEvent,
     MessageStored,
     Replied,
     RouteDropped,
@@ -62,12 +60,9 @@ from teamchat.core.turn.events import (
     TodoChanged,
     Warned,
 )
-from teamchat.core.turn.host import REAL, Host
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.tally import TurnFailure
-from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.events import Question
-from teamchat.runners.process.supervisor import Stopper
 
 _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
 """A stored reply, and what the engine wants next."""
@@ -76,43 +71,12 @@ _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
 class ConversationCoordinator:
     """Runs one session of a team. The caller holds the session's lock and calls `recover` before anything else.
 
-    - `team` is the loaded team, `db` the open store, `session` the number of a session in it.
-    - `folder` is where running turns keep their output. It may be shared by all sessions of the store.
-    - `emit` receives every event as it happens.
-    - `stopper` ends the turn that runs when a stop is requested (Ctrl-C).
-    - `host` is what turns touch of the machine: environment, clock, program starts. `REAL` is the machine itself.
-    - `manager` reads and stores the messages and makes the prompts. It belongs to `session`. By default it is made
-      from the team's settings.
-    - `cooldowns` remembers which vendors asked to be left alone. Without it none is avoided.
-
     `close` ends the processes of members with the memory "live"; call it in a `finally`.
     """
 
-    def __init__(
-        self,
-        team: Team,
-        db: Database,
-        session: int,
-        *,
-        folder: Path,
-        emit: Callable[[ConversationEvent], None],
-        stopper: Stopper,
-        host: Host = REAL,
-        manager: ContextManager | None = None,
-        cooldowns: Cooldowns | None = None,
-    ) -> None:
-        self.run = Run(
-            team,
-            db,
-            session,
-            folder=folder,
-            stopper=stopper,
-            emit=emit,
-            host=host,
-            manager=manager,
-            cooldowns=cooldowns,
-        )
-        self.posting, self.attempts, self.summariser = Posting(self.run), Attempts(self.run), Summariser(self.run)
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.posting, self.attempts, self.summariser = Posting(run), Attempts(run), Summariser(run)
 
     @property
     def manager(self) -> ContextManager:

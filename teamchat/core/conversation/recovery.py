@@ -41,7 +41,7 @@ _OURS = re.compile(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
 
 
 def turns_dir(db: Database) -> Path:
-    """Where the turns of a store keep_end their output."""
+    """Where the turns of a store keep their output."""
     return db.path.parent / TURNS
 
 

@@ -28,8 +28,14 @@ from teamchat.runners.process.supervisor import Stopper
 class Run:
     """Everything that the coordinator, the attempts and the side turns of one session share.
 
-    `folder` is where running turns keep their output. `emit` receives every event as it happens. `manager` defaults to
-    the one of the session in the store. Without `cooldowns` no vendor is avoided after a rate limit.
+    - `team` is the loaded team, `db` the open store, `session` the number of a session in it.
+    - `folder` is where running turns keep their output. It may be shared by all sessions of the store.
+    - `emit` receives every event as it happens.
+    - `stopper` ends the turn that runs when a stop is requested (Ctrl-C).
+    - `host` is what turns touch of the machine: environment, clock, program starts. `REAL` is the machine itself.
+    - `manager` reads and stores the messages and makes the prompts. It belongs to `session`. By default it is made
+      from the team's settings.
+    - `cooldowns` remembers which vendors asked to be left alone. Without it none is avoided.
     """
 
     def __init__(
