@@ -39,14 +39,13 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     import os
     from dataclasses import asdict
 
-    from teamchat.core.agents import AGENT_TYPES
     from teamchat.core.doctor.parity import without
     from teamchat.core.team.job import job_of
     from teamchat.core.team.programs import Unusable, find_program
     from teamchat.core.team.tools import may
 
     agent = team.agent_of(member)
-    runner = AGENT_TYPES[agent.like].runner
+    runner = agent.type.runner
     job = job_of(member, agent, os.environ)
     command = runner.command(job)
     program = find_program(agent.command[0], os.environ)

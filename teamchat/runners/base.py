@@ -155,6 +155,16 @@ class SlashRule:
 
 
 @dataclass(frozen=True, slots=True)
+class SkillRule:
+    """How a prompt mentions a skill: `known` makes of a turn's folder and environment what knows the CLI's skills.
+
+    That tells of a mention, as it is written, whether it names one.
+    """
+
+    known: Callable[[Path, Mapping[str, str]], Callable[[str], bool]]
+
+
+@dataclass(frozen=True, slots=True)
 class LiveRule:
     """How a process that stays is spoken to: `line` makes a turn's input of a prompt, `interrupt` stops a turn.
 
@@ -241,7 +251,7 @@ class Runner(Protocol):
     `vendor` names whose keys it may see (None: a pipe agent, which loses none). `stall_s` is the default stall clock.
     `reports_denials`: no denial seen means that there was none, in a version that the ledger knows for it; else the
     receipt says unknown. `sessions` None: it has none, so every turn is a fresh one. `images` None: it
-    takes none. `slash` None: it has no custom commands that can be called.
+    takes none. `slash` None: it has no custom commands that can be called. `skills` None: a prompt cannot mention one.
     """
 
     vendor: Vendor | None
@@ -252,13 +262,14 @@ class Runner(Protocol):
     sessions: Sessions | None
     images: Images | None
     slash: SlashRule | None
+    skills: SkillRule | None
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
         """The last step before stdin: what it returns is what is sent, stored, recorded and shown.
 
         The characters of the prompt that a person `typed` stay as they are: nothing else in it may expand to more than
         it says. `exists` tells whether what a mention names is there: a path (as written, relative to the member's
-        cwd), or a skill of Codex by its name with the `$`.
+        cwd), or a skill as `SkillRule` knows it.
         """
         ...
 

@@ -16,6 +16,7 @@ from teamchat.runners.base import (
     Login,
     Prepared,
     Sessions,
+    SkillRule,
     SlashRule,
     StopRule,
     Vendor,
@@ -70,6 +71,7 @@ class PipeRunner:
     reports_denials: bool = False
     images: Images | None = None
     slash: SlashRule | None = None
+    skills: SkillRule | None = None
     sessions: Sessions | None = None
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002

@@ -144,7 +144,7 @@ class Stage:
                 or Host(
                     self._launch,
                     self.check,
-                    exists=lambda _member: lambda _name: False,
+                    exists=lambda *_: lambda _name: False,
                     env={"PATH": "/bin"},
                     moment=self.moment,
                 ),

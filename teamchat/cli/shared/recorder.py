@@ -83,8 +83,8 @@ def listening(writer: CassetteWriter, host: Host, keep: Keep | None = None) -> H
     """The same host, with every turn that crosses it written down: by the writer, or by `keep` in its place."""
     keep = keep or writer.turn
 
-    def exists(member: Member) -> Callable[[str], bool]:
-        real = host.exists(member)
+    def exists(member: Member, runner: Runner) -> Callable[[str], bool]:
+        real = host.exists(member, runner)
 
         def there(name: str) -> bool:
             if found := real(name):

@@ -23,7 +23,7 @@ from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
-from teamchat.runners.base import Slash
+from teamchat.runners.base import Runner, Slash
 from teamchat.runners.events import Failure
 from teamchat.runners.process.running import Chunk, Cut, Exit, Identity, Launch, Running
 
@@ -120,7 +120,7 @@ def recorded_host(cassette: Cassette, run: RecordedRun, player: Player, root: Pa
         left = sum(turn.identity.member == member for turn in player.waiting)
         return its[-left] if left else None
 
-    def existing(member: Member) -> Callable[[str], bool]:
+    def existing(member: Member, _runner: Runner) -> Callable[[str], bool]:
         line = upcoming(member.name)
         return frozenset(line.existing if line else ()).__contains__
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from teamchat.assemblers.parts import FRAMEWORK, SUMMARY, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.agents import AGENT_TYPES, AgentType
+from teamchat.core.agents import AgentType
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import Context, text_of
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, framework_only, texts_of
@@ -25,11 +24,10 @@ from teamchat.core.store.image_values import Image, ImagesOf, files_of, no_image
 from teamchat.core.team.job import SCRATCH
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import reading
-from teamchat.runners.base import Limit, Prepared, Slash
-from teamchat.runners.codex.skills import is_skill, skill_names
+from teamchat.runners.base import Limit, Prepared, Runner, Slash
 
-Exists = Callable[[Member], Callable[[str], bool]]
-"""For a member: whether a mention in its prompt (`@path` without the `@`, or `$skill`) names something."""
+Exists = Callable[[Member, Runner], Callable[[str], bool]]
+"""For a member and its runner: whether a mention in a prompt (`@path` without the `@`, or a skill) names something."""
 FindSlash = Callable[[str], Slash | None]
 """The custom command that a typed text begins with, by the files of the turn's CLI."""
 
@@ -129,9 +127,10 @@ def build_prompt(
     built = _assemble(asked, continued) if isinstance(continued, ContinuedSession) else fresh
     shown = _images(asked, continued, images)
     slash = _slash(asked.answers, find_slash, images=bool(shown))
-    prepared = _prepared(asked, built.output, exists(member), [path for path, _ in files_of(shown, scratch)], slash)
-    check_limit(member, asked.kind.runner.limit, prepared.stdin)
-    takes = asked.kind.runner.images
+    runner, paths = asked.kind.runner, [path for path, _ in files_of(shown, scratch)]
+    prepared = _prepared(asked, built.output, exists(member, runner), paths, slash)
+    check_limit(member, runner.limit, prepared.stdin)
+    takes = runner.images
     return BuiltPrompt(
         built.output,
         prepared,
@@ -158,7 +157,7 @@ def _ask(team: Team, member: Member, route: Route, manager: ContextManager, coll
     gathered = collector.gather(
         LayerContext(member, answers, text_of(answers), manager.get_team_task(), text_of(request))
     )
-    kind = AGENT_TYPES[team.agent_of(member).like]
+    kind = team.agent_of(member).type
     return _Asked(
         team, member, kind, route, manager, answers, request, gathered, texts_of(gathered), Crossing(team, member)
     )
@@ -280,9 +279,9 @@ def _typed_text(message: ConversationMessage) -> str:
     return strip_markers(message.content[: message.typed]).strip()
 
 
-def exists(member: Member) -> Callable[[str], bool]:
-    """Tells whether an `@path` of one prompt, or a skill by its `$name`, is something that the member's CLI reads."""
-    skills = cache(lambda: skill_names(member.cwd, {**os.environ, **member.env}))
+def exists(member: Member, runner: Runner) -> Callable[[str], bool]:
+    """Tells whether an `@path` of one prompt, or a mention of a skill, is something that the member's CLI reads."""
+    is_skill = runner.skills.known(member.cwd, {**os.environ, **member.env}) if runner.skills else _no_skill
 
     def there(name: str) -> bool:
         # without `Path`, which costs more than to look: a hostile prompt has many thousands of names
@@ -291,9 +290,13 @@ def exists(member: Member) -> Callable[[str], bool]:
             found = any(map(os.path.exists, {path, os.path.normpath(path)}))  # some CLIs resolve `..` first
         except (OSError, ValueError):  # too long, or a NUL in it: nothing a CLI could open either
             found = False
-        return found or (name.startswith("$") and is_skill(name, skills()))
+        return found or is_skill(name)
 
     return there
+
+
+def _no_skill(_mention: str) -> bool:
+    return False
 
 
 def check_limit(member: Member, limit: Limit | None, stdin: bytes) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from teamchat.assemblers.sections import closing
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.agents import AGENT_TYPES, CLIS
+from teamchat.core.agents import CLIS
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import text_of
@@ -69,7 +69,7 @@ def _stored(addressed: Addressed, db: Database, session: Session | None) -> Conv
 
 def check_images(team: Team, member: Member, images: Sequence[Image]) -> None:
     """Raise `UsageError` when there are images and the member's CLI takes none."""
-    if images and member.type == "ai" and AGENT_TYPES[team.agent_of(member).like].runner.images is None:
+    if images and member.type == "ai" and team.agent_of(member).type.runner.images is None:
         names = ", ".join(image.name for image in images)
         clis = listed(*(row.name for row in CLIS if row.runner.images))
         raise UsageError(f"{member.name}'s CLI takes no images ({names}): only {clis} do")
@@ -89,7 +89,7 @@ def check_room(team: Team, member: Member, message: ConversationMessage, task: s
         log, context_window_size=0, max_bytes=team.max_bytes, fence_key=message.id if team.fence else None
     )
     route = Route(message.id, message.speaker.role_name, message.id, target=member.name)
-    built = build_prompt(team, member, route, manager, lambda _member: lambda _name: False)
+    built = build_prompt(team, member, route, manager, lambda *_: lambda _name: False)
     if built.assembled.trimmed.message_bytes and not cut:
         raise NoRoom(
             f"the message has {byte_length(message.content):,} bytes, and {member.name}'s prompt with it"

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
+from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.turns import Turn, turns_of_member
+from teamchat.core.team.programs import find_program
 from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.host import need_program
@@ -42,7 +43,7 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
     if member.type == "human":
         raise UnknownName(f"{member.name} is a person, who has no session to open")
     agent = team.agent_of(member)
-    runner = AGENT_TYPES[agent.like].runner
+    runner = agent.type.runner
     if runner.sessions is None:
         raise UnknownName(f"{member.name}'s program has no sessions to open", "teamchat log")
     turn = next((turn for turn in turns_of_member(db, session.id, member.name) if _left(turn, member, agent)), None)
@@ -58,7 +59,8 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
     )
     program, *words = agent.command
     model = ("--model", member.model) if member.model else ()  # every built-in CLI calls it so
-    argv = (need_program(member, program, env), *words, *runner.sessions.open(turn.vendor_session), *model)
+    found = need_program(member, program, find_program(program, env))
+    argv = (found, *words, *runner.sessions.open(turn.vendor_session), *model)
     return Opening(argv, env, member.cwd, turn)
 
 

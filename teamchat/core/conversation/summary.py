@@ -8,7 +8,6 @@ from itertools import accumulate
 
 from teamchat.assemblers.parts import SUMMARY, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
-from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context.build import BuiltPrompt, Exists, check_limit
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import Said, text_of
@@ -101,9 +100,9 @@ class HistoryPrompt:
 
     def built(self, exists: Exists) -> BuiltPrompt:
         """The prompt as it is sent. Raises `PromptTooLarge` above the CLI's own limit."""
-        runner = AGENT_TYPES[self.team.agent_of(self.member).like].runner
+        runner = self.team.agent_of(self.member).type.runner
         text, said = self.assembled.prompt, self.said
-        prepared = runner.prepare(text, typed=range(0), exists=exists(self.member))
+        prepared = runner.prepare(text, typed=range(0), exists=exists(self.member, runner))
         check_limit(self.member, runner.limit, prepared.stdin)
         return BuiltPrompt(
             self.assembled,
@@ -129,7 +128,7 @@ def prompt_about(
     contexts = {SUMMARY: summary_told(so_far, team)} if so_far else {}
     given = manager.get_context_for_summary(said, ask, contexts=contexts, quote=quote)
     try:
-        assembled = AGENT_TYPES[team.agent_of(member).like].assembler.assemble(given)
+        assembled = team.agent_of(member).type.assembler.assemble(given)
     except BudgetExceeded as error:
         raise no_room(member) from error
     return HistoryPrompt(team, member, said[assembled.trimmed.history_messages :], quote, assembled)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
+from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.doctor.arguments import check_arguments
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import Ask, check_version
@@ -50,7 +50,7 @@ def check_members(team: Team, env: Mapping[str, str], ask: Ask, *, trusted: bool
 
 def _post(team: Team, member: Member, inherited: Mapping[str, str]) -> _Post:
     agent = team.agent_of(member)
-    runner = AGENT_TYPES[agent.like].runner
+    runner = agent.type.runner
     tmpdir = Path(tempfile.gettempdir())
     env = environment(
         inherited,

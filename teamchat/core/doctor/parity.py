@@ -12,7 +12,6 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Literal
 
-from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.team.team import AgentSpec
 from teamchat.runners.base import Access, Job, Vendor
 
@@ -88,7 +87,7 @@ def without(agent: AgentSpec, job: Job) -> tuple[str, ...]:
 
     Of a project's own hooks and servers `Runner.reads_note` tells.
     """
-    runner = AGENT_TYPES[agent.like].runner
+    runner = agent.type.runner
     if runner.vendor is None or agent.command != (runner.vendor,):
         return ()
     given = {"git": job.git is not None, "web-search": job.web}

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from teamchat.core.agents import AGENT_TYPES, CLIS, normalize_agent_type
+from teamchat.core.agents import CLIS, normalize_agent_type
 from teamchat.core.routing.names import fold
 from teamchat.core.team.problems import TeamFileProblem, nearest
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
@@ -177,7 +177,7 @@ def _member(
 
 def _memory(table: MemberTable, agent: AgentSpec, where: str) -> Memory:
     """As written, where the agent's CLI has it; by default a member that may edit remembers what it has read."""
-    sessions = AGENT_TYPES[agent.like].runner.sessions
+    sessions = agent.type.runner.sessions
     if table.memory is None:
         return "fresh" if sessions is None or table.access == "read" else "resume"
     if table.memory != "fresh" and sessions is None:
@@ -198,7 +198,7 @@ def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str)
 
 def _check_tools(table: MemberTable, agent: AgentSpec, where: str) -> None:
     """Only to an agent CLI can tools be given."""
-    if AGENT_TYPES[agent.like] not in CLIS and (asked := [key for key in _TOOLS if getattr(table, key)]):
+    if agent.type not in CLIS and (asked := [key for key in _TOOLS if getattr(table, key)]):
         clis = listed(*(row.name for row in CLIS))
         raise TeamFileProblem(f"{where}: {asked[0]}: expected only for {clis}, not for {agent.name}")
 
@@ -272,7 +272,7 @@ def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, 
     if table.cost_usd is not None:
         for member in members:
             agent = agents[normalize_agent_type(member.agent)] if member.agent is not None else None
-            if agent and not AGENT_TYPES[agent.like].reports_cost:
+            if agent and not agent.type.reports_cost:
                 silent = f"member {member.name!r} ({member.agent}) reports none"
                 raise TeamFileProblem(
                     f"team.limits: cost_usd: expected only where every member reports its cost; {silent}"

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
-from teamchat.core.agents import CLIS, Like, normalize_agent_type
+from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, Like, normalize_agent_type
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold, valid_name
@@ -35,6 +35,11 @@ class AgentSpec:
     like: Like = "plain"
     terminal: Terminal | None = None
     local: bool = False
+
+    @property
+    def type(self) -> AgentType:
+        """The row of the table that says how it is spoken to and run."""
+        return AGENT_TYPES[self.like]
 
 
 BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(

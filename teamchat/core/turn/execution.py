@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context.vendor_session import ContinuedSession, own_share
 from teamchat.core.doctor.ledger import reports_denials
 from teamchat.core.receipt import Outcome
@@ -89,8 +87,8 @@ async def execute(
     """
     collector = _Collector(emit)
     member = turn.member
-    program = shutil.which(turn.command.argv[0], path=turn.env.get("PATH", os.defpath)) or turn.command.argv[0]
-    installed = installed_version(program, AGENT_TYPES[turn.agent.like].package)
+    program = turn.program if isinstance(turn.program, str) else turn.command.argv[0]
+    installed = installed_version(program, turn.agent.type.package)
     login = login_variables(turn.runner, member.cwd, turn.env, member.args)
     what = Launch(
         argv=(program, *turn.command.argv[1:]),

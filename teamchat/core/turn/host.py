@@ -13,7 +13,7 @@ from pathlib import Path
 from teamchat.core.context.build import Exists, exists
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, UsageError
-from teamchat.core.team.programs import Unusable, find_program
+from teamchat.core.team.programs import Unusable
 from teamchat.core.team.team import Member
 from teamchat.core.team.tools import need_tools
 from teamchat.core.turn.files_that_run import watching
@@ -50,12 +50,15 @@ def check_runnable(turn: ReadyTurn) -> None:
     """Raise what is known to fail before anything is started."""
     if refusal := turn.runner.refusal(turn.member.access, turn.env):
         raise NotTrusted(f"{turn.member.name} cannot have access {turn.member.access!r}: {refusal}")
-    need_program(turn.member, turn.command.argv[0], turn.env)
+    need_program(turn.member, turn.command.argv[0], turn.program)
     need_tools(turn.member, turn.agent, turn.runner, turn.env)
 
 
-def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:
-    """The path of the member's program. Raises `UsageError` (no folder to run it in) and `AgentMissing`."""
+def need_program(member: Member, program: str, found: str | Unusable) -> str:
+    """The path of the member's program, as `find_program` has found it.
+
+    Raises `UsageError` (no folder to run it in) and `AgentMissing`.
+    """
     if not member.has_folder:
         folder = f"{member.name}'s folder {member.cwd}"
         if os.path.lexists(member.cwd):
@@ -64,7 +67,6 @@ def need_program(member: Member, program: str, env: Mapping[str, str]) -> str:
             f"{folder} does not exist; create it, or change cwd in the team file",
             f"mkdir -p {shlex.quote(str(member.cwd))}",
         )
-    found = find_program(program, env)
     if isinstance(found, Unusable):
         raise AgentMissing(f"{member.name}'s program {program!r} {found.why}", found.hint)
     return found

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
+from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
@@ -17,13 +17,14 @@ from teamchat.core.engine.state import Route
 from teamchat.core.receipt import Setup
 from teamchat.core.store.image_values import ImagesOf, files_of, no_images
 from teamchat.core.team.job import SCRATCH, job_of, member_env
-from teamchat.core.team.team import Member, Team
+from teamchat.core.team.programs import find_program
+from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.team.tools import may
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.text.secret_words import masked, secrets_in
 from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn, TurnReason
-from teamchat.runners.base import Command, Runner, Slash
+from teamchat.runners.base import Command, Job, Runner, Slash
 from teamchat.runners.environment import changes, environment
 from teamchat.runners.process.supervisor import NO_CLOCKS, Clocks
 
@@ -49,31 +50,30 @@ def plan_reply(
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
     """
     member = member or team.member(route.target)
-    job = job_of(member, team.agent_of(member), host.env, scratch)
-    find_slash = partial(host.slash, member, AGENT_TYPES[team.agent_of(member).like].runner, job)
+    agent = team.agent_of(member)
+    job = job_of(member, agent, host.env, scratch)
+    find_slash = partial(host.slash, member, agent.type.runner, job)
     prompt = build_prompt(team, member, route, manager, host.exists, past, collector, images, scratch, find_slash)
     reason = TurnReason(why(route, member), route.request, route.attempt + 1, past.edits, past.turn is None)
-    return plan_turn(team, member, prompt, reason, host, scratch=scratch, budget_usd=budget_usd)
+    return plan_turn(member, agent, job, prompt, reason, host, budget_usd=budget_usd)
 
 
 def plan_turn(
-    team: Team,
     member: Member,
+    agent: AgentSpec,
+    job: Job,
     prompt: BuiltPrompt,
     reason: TurnReason,
     host: Host,
     *,
-    scratch: Path = SCRATCH,
     budget_usd: float | None = None,
 ) -> ReadyTurn:
-    """Plan the turn that gives `member` this prompt. Raises what `plan_reply` does."""
-    agent = team.agent_of(member)
-    runner = AGENT_TYPES[agent.like].runner
-    inherited = host.env
+    """Plan the turn that gives `member` this prompt; `job` is as `job_of` makes it. Raises what `plan_reply` does."""
+    runner, scratch = agent.type.runner, job.scratch
     continued = prompt.vendor_session if isinstance(prompt.vendor_session, ContinuedSession) else None
     images = {path: image.data for path, image in files_of(prompt.images, scratch)}
     job = replace(
-        job_of(member, agent, inherited, scratch),
+        job,
         system_text=prompt.system_text,
         budget_usd=budget_usd,
         resumes=continued.session if continued else None,
@@ -83,7 +83,7 @@ def plan_turn(
     command = runner.command(job)
     command = replace(command, files={**command.files, **images})
     env = environment(
-        inherited,
+        host.env,
         foreign=foreign_keys(runner.vendor),
         homes=HOMES,
         keep=member.env_keep,
@@ -91,7 +91,7 @@ def plan_turn(
         command_env={**command.env, "PWD": str(member.cwd)},
         tmpdir=scratch,
     )
-    changed = {name: value and redact_shapes(value)[0] for name, value in changes(inherited, env).items()}
+    changed = {name: value and redact_shapes(value)[0] for name, value in changes(host.env, env).items()}
     setup = _setup(member, runner, prompt, reason, command, changed, secrets_in((*agent.command, *member.args)))
     return ReadyTurn(
         member=member,
@@ -99,6 +99,7 @@ def plan_turn(
         runner=runner,
         prompt=prompt,
         command=command,
+        program=find_program(command.argv[0], env) if host.live else command.argv[0],
         env=env,
         setup=replace(setup, without=without(agent, job) if reason.first and host.live else ()),
         scratch=scratch,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.receipt import Purpose, Setup
+from teamchat.core.team.programs import Unusable
 from teamchat.core.team.team import AgentSpec, Member
 from teamchat.runners.base import Command, Runner
 from teamchat.runners.process.supervisor import Clocks
@@ -15,13 +16,17 @@ from teamchat.runners.process.supervisor import Clocks
 
 @dataclass(frozen=True, slots=True)
 class ReadyTurn:
-    """A planned turn. `env` is the whole environment of the agent."""
+    """A planned turn. `env` is the whole environment of the agent.
+
+    `program` is where the program of `command` is, or why it cannot be run. A replay looks for none, and has its name.
+    """
 
     member: Member
     agent: AgentSpec
     runner: Runner
     prompt: BuiltPrompt
     command: Command
+    program: str | Unusable
     env: Mapping[str, str]
     setup: Setup
     scratch: Path

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.store.turns import Turn, begin_turn
+from teamchat.core.team.job import job_of
 from teamchat.core.team.team import Member
 from teamchat.core.turn.attempts import new_turn
 from teamchat.core.turn.ending import OpenTurn, Written, close_failed, close_turn
@@ -57,9 +58,9 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
     folder = run.folder / secrets.token_hex(8)
     scratch = run.host.scratch(folder)
     try:
-        planned = plan_turn(
-            run.team, side.member, side.prompt, side.reason, run.host, scratch=scratch, budget_usd=run.budget()
-        )
+        agent = run.team.agent_of(side.member)
+        job = job_of(side.member, agent, run.host.env, scratch)
+        planned = plan_turn(side.member, agent, job, side.prompt, side.reason, run.host, budget_usd=run.budget())
         run.host.check(planned)
         await wait_to_start(planned, run.host, run.stopper)
         new = new_turn(run.session, None, planned, folder)

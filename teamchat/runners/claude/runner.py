@@ -20,6 +20,7 @@ from teamchat.runners.base import (
     Login,
     Prepared,
     Sessions,
+    SkillRule,
     SlashRule,
     StopRule,
     Vendor,
@@ -74,6 +75,7 @@ class ClaudeRunner:
     reports_denials: bool = True
     images: Images | None = Images(lambda path: f'@"{path}"' if " " in path else f"@{path}")
     slash: SlashRule | None = SlashRule(find, with_command)
+    skills: SkillRule | None = None
     sessions: Sessions | None = Sessions(
         system_each_time=True, live=True, open=lambda session: ("--resume", session), stays_in="~/.claude/projects"
     )

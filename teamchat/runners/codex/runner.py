@@ -17,6 +17,7 @@ from teamchat.runners.base import (
     Login,
     Prepared,
     Sessions,
+    SkillRule,
     SlashRule,
     StopRule,
     Vendor,
@@ -27,6 +28,7 @@ from teamchat.runners.codex.events import CodexEvents
 from teamchat.runners.codex.git import without_filters
 from teamchat.runners.codex.login import codex_login
 from teamchat.runners.codex.rollout import used_in
+from teamchat.runners.codex.skills import known_skills
 from teamchat.runners.codex.trust import without_project
 from teamchat.runners.mentions import Existing, inert
 from teamchat.runners.untrusted_json import listed
@@ -71,6 +73,7 @@ class CodexRunner:
     reports_denials: bool = False
     images: Images | None = Images()
     slash: SlashRule | None = None
+    skills: SkillRule | None = SkillRule(known_skills)
     sessions: Sessions | None = Sessions(
         system_each_time=False,
         live=False,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -20,6 +21,12 @@ MOST = 2000  # folders that are looked into in one place
 HEAD = 16 * 1024  # bytes of a file in which its name is looked for
 EVERY = "*"  # stands for any name: that of a skill whose own cannot be told
 _NAME = re.compile(r"^name:[ \t]*(?P<quote>[\"']?)(?P<name>[\w:-]+)(?P=quote)[ \t\r]*$", re.MULTILINE | re.ASCII)
+
+
+def known_skills(cwd: Path, env: Mapping[str, str]) -> Callable[[str], bool]:
+    """What knows a mention of a skill that Codex would find from `cwd`. It looks for them when it is first asked."""
+    names = cache(lambda: skill_names(cwd, env))
+    return lambda mention: mention.startswith("$") and is_skill(mention, names())
 
 
 def skill_names(cwd: Path, env: Mapping[str, str]) -> frozenset[str]:

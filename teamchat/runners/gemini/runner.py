@@ -17,6 +17,7 @@ from teamchat.runners.base import (
     Login,
     Prepared,
     Sessions,
+    SkillRule,
     SlashRule,
     StopRule,
     Vendor,
@@ -60,6 +61,7 @@ class GeminiRunner:
     reports_denials: bool = True
     images: Images | None = Images(lambda path: "@" + _ENDS_A_PATH.sub(r"\\\g<0>", path))
     slash: SlashRule | None = SlashRule(find, with_command)
+    skills: SkillRule | None = None
     sessions: Sessions | None = Sessions(
         system_each_time=False,
         live=False,

@@ -20,6 +20,7 @@ from teamchat.runners.base import (
     Login,
     Prepared,
     Sessions,
+    SkillRule,
     SlashRule,
     StopRule,
     Vendor,
@@ -52,6 +53,7 @@ class OpencodeRunner:
     reports_denials: bool = True
     images: Images | None = Images()
     slash: SlashRule | None = None
+    skills: SkillRule | None = None
     sessions: Sessions | None = Sessions(
         system_each_time=True,
         live=False,

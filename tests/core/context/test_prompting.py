@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agents import Like
+from teamchat.core.agents import AGENT_TYPES, Like
 from teamchat.core.context.build import BuiltPrompt, Exists, build_prompt, check_limit, exists
 from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.engine.state import Route
@@ -39,7 +39,7 @@ def prompt_of(
     *,
     as_of: str | None = None,
     request: str = "msg-1",
-    there: Exists = lambda _member: lambda _name: False,
+    there: Exists = lambda *_: lambda _name: False,
 ) -> BuiltPrompt:
     manager = manager_of(stage.team, stage.db, stage.session)
     route = Route("msg-1", "kailai", request, 1, "max", as_of=as_of)
@@ -106,7 +106,7 @@ def test_a_prompt_reads_each_message_of_its_window_once(stage: Stage, size: int)
     log = CountedLog(stage.db, stage.session)
     manager = ContextManager(log, context_window_size=size)
     route = Route("msg-100", "kailai", "msg-100", 1, "max")
-    built = build_prompt(stage.team, stage.team.member("max"), route, manager, lambda _member: lambda _name: False)
+    built = build_prompt(stage.team, stage.team.member("max"), route, manager, lambda *_: lambda _name: False)
     assert built.prepared.stdin.count(b": message ") == size
     assert log.read == 1 + 1 + size  # the current one, which the turn and its history begin with
 
@@ -200,7 +200,7 @@ def test_paths_in_what_others_said_are_made_inert_for_those_that_would_read_them
     stage.team = team_of(stage.folder, {"max": like})
     for by, text in (("sarah", "look at @secret"), ("kailai", "look at @secret yourself")):
         say(stage, by, text)
-    built = prompt_of(stage, request="msg-2", there=lambda _member: "secret".__eq__)
+    built = prompt_of(stage, request="msg-2", there=lambda *_: "secret".__eq__)
     text = built.prepared.stdin.decode()
     assert built.prepared.inert_mentions == inert
     assert ("\\@secret" in text) == bool(inert)
@@ -242,7 +242,7 @@ def test_the_message_of_an_agent_is_not_the_humans_own(stage: Stage) -> None:
     stage.team = team_of(stage.folder, {"max": "claude"})
     for by, text in (("kailai", "Hi"), ("sarah", "look at @secret")):
         say(stage, by, text)
-    built = prompt_of(stage, there=lambda _member: lambda _name: True)
+    built = prompt_of(stage, there=lambda *_: lambda _name: True)
     assert built.prepared.stdin.decode().endswith("look at \\@secret")
 
 
@@ -287,8 +287,6 @@ def test_the_limit_of_a_cli_is_in_its_own_unit(limit: Limit | None, stdin: bytes
 
 
 def test_the_limit_is_held_against_what_is_really_sent(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from teamchat.core.agents import AGENT_TYPES
-
     say(stage, "kailai", "Hi")
     size = len(text_of(stage))
     for limit, fits in ((size, True), (size - 1, False)):
@@ -324,7 +322,16 @@ def test_any_text_can_be_asked_whether_it_names_something(tmp_path: Path, path: 
     skill = tmp_path / ".agents" / "skills" / "a" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: zebra\n---\n")
-    assert exists(Member("max", "ai", tmp_path))(path) is there
+    assert exists(Member("max", "ai", tmp_path), AGENT_TYPES["codex"].runner)(path) is there
+
+
+def test_only_a_cli_that_has_skills_is_asked_for_them(tmp_path: Path) -> None:
+    skill = tmp_path / ".agents" / "skills" / "zebra" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.touch()
+    member = Member("max", "ai", tmp_path)
+    knowing = [name for name, row in AGENT_TYPES.items() if exists(member, row.runner)("$zebra")]
+    assert knowing == ["codex"]
 
 
 def test_the_built_in_agents_have_the_prompts_of_their_kind(tmp_path: Path) -> None:

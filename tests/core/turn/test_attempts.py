@@ -111,7 +111,7 @@ class Scene:
             folder=self.folder / "turns",
             stopper=self.stopper,
             emit=self._emit,
-            host=Host(self._launch, self._check, exists=lambda _member: lambda _name: False, env={"PATH": "/bin"}),
+            host=Host(self._launch, self._check, exists=lambda *_: lambda _name: False, env={"PATH": "/bin"}),
             manager=self.manager,
             cooldowns=self.cooldowns,
         )

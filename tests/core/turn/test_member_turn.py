@@ -60,7 +60,7 @@ def made_ready(stage: Stage, inherited: Mapping[str, str] = ENV, /, **member: ob
     manager = manager_of(stage.team, stage.db, stage.session)
     if manager.get_latest_message() is None:
         manager.add_message(NewMessage("Hi", Speaker("kailai", "kailai", type="human")))
-    host = Host(REAL.launcher, REAL.check, lambda _member: lambda _name: False, env=inherited)
+    host = Host(REAL.launcher, REAL.check, lambda *_: lambda _name: False, env=inherited)
     return plan_reply(stage.team, ROUTE, manager, host)
 
 
@@ -84,7 +84,7 @@ def test_a_turn_that_is_ready_has_written_nothing(stage: Stage) -> None:
 
 def test_the_first_turn_of_a_member_names_what_it_lacks(stage: Stage) -> None:
     assert made_ready(stage, agent="codex").setup.without == ("web",)
-    host = Host(REAL.launcher, REAL.check, lambda _member: lambda _name: False, env=ENV, live=False)
+    host = Host(REAL.launcher, REAL.check, lambda *_: lambda _name: False, env=ENV, live=False)
     manager = manager_of(stage.team, stage.db, stage.session)
     assert plan_reply(stage.team, ROUTE, manager, host).setup.without == ()  # a replay is on another machine
     later = Past(some_turn(stage.db, stage.session))

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.arguments import refused_arguments
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.selftest.watch import Observed, Watch, observe
@@ -34,7 +33,7 @@ async def ask_members(team: Team, env: Mapping[str, str]) -> AsyncIterator[Check
 
 async def _ask(team: Team, member: Member, inherited: Mapping[str, str]) -> Check:
     agent = team.agent_of(member)
-    runner = AGENT_TYPES[agent.like].runner
+    runner = agent.type.runner
     env = {**inherited, **member.env}
     if isinstance(found := find_program(agent.command[0], env), Unusable):
         text = f"{agent.command[0]!r} {found.why}"
