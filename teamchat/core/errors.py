@@ -21,6 +21,7 @@ The message of an error is the sentence the user reads; its class carries the ex
     ├── PromptTooLarge        12   the input is over a limit before anything was run
     │   └── NoRoom            12   a person's message would have to be cut
     ├── AgentMissing          11   the agent's program cannot be run
+    ├── CheckpointFailed       1   the files of a work tree cannot be recorded, compared or put back
     ├── Interrupted          130   stopped before anything was run
     └── NoRecording           10   a replay came to a turn that was not recorded
 
@@ -166,6 +167,10 @@ class PromptTooLarge(TeamchatError):
 
 class NoRoom(PromptTooLarge):
     """A person's message would have to be cut, which nobody has allowed."""
+
+
+class CheckpointFailed(TeamchatError):
+    """The files of a work tree cannot be recorded, compared or put back."""
 
 
 class AgentMissing(TeamchatError):

@@ -1,0 +1,121 @@
+"""What differs between two checkpoints: as values, as numbers of lines, as a patch. The work tree is not read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from teamchat.core.checkpoint.git import Git, GitFailed, environment
+from teamchat.core.checkpoint.values import Change, Entry, Lines, Repository, What
+from teamchat.core.errors import CheckpointFailed
+
+_DIFF = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
+_PIECE = 1 << 16
+_MOST_PATHS = 500  # on a command line
+_NOBODYS = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\tattributesFile = /dev/null\n[extensions]\n"
+
+
+@contextlib.contextmanager
+def reading(repository: Repository) -> Iterator[Git]:
+    """A git that reads the objects of the repository, and nothing else of it. Raises `CheckpointFailed`."""
+    with tempfile.TemporaryDirectory(prefix="teamchat-git-") as name:
+        folder = Path(name)
+        (folder / "refs").mkdir()
+        (folder / "HEAD").write_text("ref: refs/heads/none\n")
+        (folder / "config").write_text(f"{_NOBODYS}\tobjectFormat = {repository.object_format}\n")
+        try:
+            yield Git(folder, environment() | {"GIT_DIR": name, "GIT_OBJECT_DIRECTORY": str(repository.objects)})
+        except GitFailed as failed:
+            raise CheckpointFailed(f"the checkpoints of {repository.top} cannot be read: {failed}") from failed
+
+
+def changes(repository: Repository, old: str, new: str) -> tuple[Change, ...]:
+    """How the files of the tree `new` differ from those of `old`, by path; what moved is deleted and added.
+
+    Raises `CheckpointFailed`, also where one of the trees is no longer there.
+    """
+    with reading(repository) as git:
+        fields = git(*_DIFF, "--raw", "-z", old, new).split(b"\0")
+    pairs = zip(fields[::2], fields[1::2], strict=False)
+    return tuple(_change(entry.decode(), os.fsdecode(path)) for entry, path in pairs)
+
+
+def _change(entry: str, path: str) -> Change:
+    old_mode, new_mode, old_blob, new_blob, letter = entry.removeprefix(":").split(" ")
+    old = None if letter == "A" else Entry(old_mode, old_blob)
+    new = None if letter == "D" else Entry(new_mode, new_blob)
+    return Change(path, _what(letter, same=old_blob == new_blob), old, new)
+
+
+def _what(letter: str, *, same: bool) -> What:
+    if letter == "M" and same:
+        return "mode"
+    words: dict[str, What] = {"A": "added", "D": "deleted", "M": "changed", "T": "type"}
+    return words[letter]
+
+
+def entries(repository: Repository, tree: str) -> dict[str, Entry]:
+    """Every path of a checkpoint. Raises `CheckpointFailed`."""
+    with reading(repository) as git:
+        listed = git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")[:-1]
+    parted = (
+        (os.fsdecode(path), head.decode().split(" ")) for head, _, path in (one.partition(b"\t") for one in listed)
+    )
+    return {path: Entry(mode, blob) for path, (mode, _, blob) in parted}
+
+
+def stat(repository: Repository, old: str, new: str) -> dict[str, Lines]:
+    """How many lines were added and removed in every path that differs. Raises `CheckpointFailed`."""
+    with reading(repository) as git:
+        listed = git(*_DIFF, "--numstat", "-z", old, new).split(b"\0")[:-1]
+    parted = (one.split(b"\t", 2) for one in listed)
+    return {os.fsdecode(path): Lines(_number(added), _number(removed)) for added, removed, path in parted}
+
+
+def _number(text: bytes) -> int | None:
+    return None if text == b"-" else int(text)
+
+
+def patch(repository: Repository, old: str, new: str, *, color: bool, paths: Sequence[str] = ()) -> Iterator[bytes]:
+    """The difference as `git apply` takes it (without `color`), in pieces of no particular length.
+
+    A path of `paths` that is a folder stands for what is in it. Raises `CheckpointFailed`.
+    """
+    shown = (
+        *_DIFF,
+        "--patch",
+        "--binary",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+        f"--color={'always' if color else 'never'}",
+    )
+    some = [paths[at : at + _MOST_PATHS] for at in range(0, len(paths), _MOST_PATHS)] or [()]
+    with reading(repository) as git:
+        for part in some:
+            yield from _printed(git, (*shown, old, new, "--", *part))
+
+
+def _printed(git: Git, arguments: Sequence[str]) -> Iterator[bytes]:
+    with tempfile.TemporaryFile() as told:
+        process = subprocess.Popen(
+            git.argv(*arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=told,
+            cwd=git.cwd,
+            env=git.env,
+        )
+        assert process.stdout is not None
+        try:
+            with process.stdout:
+                while piece := process.stdout.read(_PIECE):
+                    yield piece
+        finally:
+            process.wait()
+        if process.returncode:
+            told.seek(0)
+            raise GitFailed(arguments[0], told.read())

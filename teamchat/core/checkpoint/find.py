@@ -1,0 +1,63 @@
+"""The repository that a folder is in, as git itself finds it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from teamchat.core.checkpoint.git import Git, GitFailed, environment, program
+from teamchat.core.checkpoint.values import NoRepository, Repository
+from teamchat.core.errors import CheckpointFailed
+from teamchat.runners.regular_files import read_regular
+
+_MARK = "--teamchat-next"  # rev-parse prints an option that it does not know
+_LONGEST_S = 30.0
+
+
+def find_repository(folder: Path) -> Repository | NoRepository:
+    """The repository whose work tree `folder` is in.
+
+    git finds it, so that `safe.directory` and every way to place a repository are what the user knows; `rev-parse` runs
+    nothing that a configuration names. A work tree that is elsewhere than the `.git` in it (`core.worktree`) is none: a
+    strange repository could name the user's home folder.
+    """
+    if program() is None:
+        return NoRepository("git is not installed")
+    if not folder.is_dir():
+        return NoRepository(f"there is no folder {folder}")
+    asked = ("--show-toplevel", _MARK, "--absolute-git-dir", _MARK, "--git-common-dir", _MARK, "--show-object-format")
+    try:
+        printed = Git(folder, environment(users_own=True), _LONGEST_S)("rev-parse", *asked)
+    except GitFailed as failed:
+        return NoRepository(_reason(folder, failed))
+    except CheckpointFailed as failed:
+        return NoRepository(str(failed))
+    top, own, common, form = (
+        os.fsdecode(part).removesuffix("\n") for part in printed.split(os.fsencode(f"\n{_MARK}\n"))
+    )
+    git_dir, common_dir = Path(own).resolve(), (folder / common).resolve()
+    if not _is_in(Path(top), git_dir):
+        return NoRepository(f"its repository {git_dir} names another folder as its work tree")
+    return Repository(Path(top).resolve(), git_dir, common_dir, common_dir / "objects", form.strip())
+
+
+def _is_in(top: Path, git_dir: Path) -> bool:
+    """Whether the `.git` in `top` is, or names, that folder."""
+    marked = top / ".git"
+    if marked.is_dir():
+        return marked.resolve() == git_dir
+    try:
+        pointed = os.fsdecode(read_regular(marked)).removeprefix("gitdir:").strip()
+    except (OSError, ValueError):
+        return False
+    return (top / pointed).resolve() == git_dir
+
+
+def _reason(folder: Path, failed: GitFailed) -> str:
+    if b"not a git repository" in failed.told:
+        return f"{folder} is in no git repository"
+    if b"dubious ownership" in failed.told:
+        return f"git refuses the repository around {folder}: it belongs to another user"
+    if b"must be run in a work tree" in failed.told:
+        return f"{folder} is in no work tree of its repository"
+    return f"git refuses {folder}: {failed}"

@@ -1,0 +1,17 @@
+"""Names of files that git keeps for itself, or that lead out of the work tree."""
+
+from __future__ import annotations
+
+import re
+
+_GITS_OWN = re.compile(r"(\.git|git~[0-9]+)[ .]*(:.*)?", re.IGNORECASE | re.DOTALL)
+_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")  # by the file system of a Mac, in names
+
+
+def is_safe(path: str) -> bool:
+    """Whether git records the path on every system; a tree that somebody forged may have others."""
+    return all(_is_name(part) for part in path.split("/"))
+
+
+def _is_name(part: str) -> bool:
+    return part not in ("", ".", "..") and "\0" not in part and not _GITS_OWN.fullmatch(_IGNORED.sub("", part))

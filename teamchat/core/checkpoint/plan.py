@@ -1,0 +1,82 @@
+"""What has to be put back so that files are as they were before some turns: a pure function of what those changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from teamchat.core.checkpoint.values import SUBMODULE, Change, Conflict, Entry, RestorePlan, Step
+
+
+@dataclass(slots=True)
+class _Path:
+    """`target` is what the path was before the first step, `left` after the last one that touched it."""
+
+    target: Entry | None
+    left: Entry | None
+    foreign: bool = False
+
+    def then(self, change: Change) -> None:
+        self.foreign |= change.old != self.left
+        self.left = change.new
+
+
+def plan_restore(steps: Sequence[Step], current: Mapping[str, Entry | None]) -> RestorePlan:
+    """How to undo `steps`, which are in the order in which they were done.
+
+    `current` has every path that there is now; one that it has not, or has as None, is not there. A path is a conflict
+    where somebody else changed it between two steps that touched it or after the last one, unless it is again as it was
+    before the first; and where another path that stays is in the way: a file where a folder is needed, or the other way
+    round. Only paths that a step touched are in the plan.
+    """
+    touched = _follow(steps)
+    moved = {path: one for path, one in touched.items() if current.get(path) != one.target}
+    submodules = {path for path, one in moved.items() if _is_submodule(one.target, current.get(path))}
+    changed = {path for path, one in moved.items() if one.foreign or current.get(path) != one.left} - submodules
+    restore = {path: one.target for path, one in moved.items() if path not in changed | submodules}
+    blocked = _blocked(restore, current)
+    conflicts = (
+        Conflict(path, touched[path].left, current.get(path), touched[path].target) for path in changed | blocked
+    )
+    return RestorePlan(
+        dict(sorted((path, entry) for path, entry in restore.items() if path not in blocked)),
+        tuple(sorted(conflicts, key=lambda conflict: conflict.path)),
+        tuple(sorted(submodules)),
+    )
+
+
+def _follow(steps: Iterable[Step]) -> dict[str, _Path]:
+    touched: dict[str, _Path] = {}
+    for step in steps:
+        for change in step.changes:
+            if change.path in touched:
+                touched[change.path].then(change)
+            else:
+                touched[change.path] = _Path(change.old, change.new)
+    return touched
+
+
+def _is_submodule(*entries: Entry | None) -> bool:
+    return any(entry is not None and entry.mode == SUBMODULE for entry in entries)
+
+
+def _blocked(restore: Mapping[str, Entry | None], current: Mapping[str, Entry | None]) -> set[str]:
+    """The paths that cannot be put back because of one that stays. One that is not put back stays, too."""
+    there = {path for path, entry in current.items() if entry is not None}
+    blocked: set[str] = set()
+    while True:
+        stay = {path for path in there if path not in restore or path in blocked}
+        folders = {folder for path in stay for folder in _folders(path)}
+        back = (path for path, entry in restore.items() if entry is not None and path not in blocked)
+        new = {path for path in back if path in folders or not stay.isdisjoint(_folders(path))}
+        if not new:
+            return blocked
+        blocked |= new
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The folders that a path is in."""
+    at = path.find("/")
+    while at != -1:
+        yield path[:at]
+        at = path.find("/", at + 1)

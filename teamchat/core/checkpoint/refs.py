@@ -1,0 +1,74 @@
+"""The refs that keep checkpoints from being collected as garbage: set, and removed by session or age.
+
+They are refs to trees, so that `git log --all` shows nothing of them. The times are in a file beside the index, since
+neither a tree nor a packed ref has one.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from teamchat.core.checkpoint.shadow import Shadow, open_shadow
+from teamchat.core.checkpoint.values import Repository
+
+_PREFIX = "refs/teamchat/"
+_NAME = re.compile(r"refs/teamchat(/(?!\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock))+")
+_TIMES = "times"
+_LONGEST_S = 60.0
+
+
+def check_name(ref: str) -> None:
+    """Raises `ValueError` for a ref that is not ours to write."""
+    if not _NAME.fullmatch(ref) or ".." in ref:
+        raise ValueError(f"{ref!r} is no ref of teamchat")
+
+
+def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
+    """Have `ref` name the tree. Raises `GitFailed`, also where the tree is no longer there."""
+    # of a git that was killed: nobody else writes a ref of this work tree now
+    shadow.repository.common_dir.joinpath(f"{ref}.lock").unlink(missing_ok=True)
+    shadow.git("update-ref", "--no-deref", ref, tree)
+
+
+def record(folder: Path, ref: str) -> None:
+    """Note the time of a ref."""
+    with (folder / _TIMES).open("a") as file:
+        file.write(f"{time.time():.0f} {ref}\n")
+
+
+def prune(
+    repository: Repository, state_folder: Path, session: str | None = None, *, before: float | None = None
+) -> int:
+    """Remove the refs of `session` (the part after `refs/teamchat/`; None: of all sessions). Returns how many.
+
+    `before` (seconds since the epoch): only those that were taken earlier by this state folder. Raises
+    `CheckpointFailed`.
+    """
+    below = _PREFIX if session is None else f"{_PREFIX}{session}/"
+    check_name(f"{below}x")
+    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+        times = _times(shadow.folder)
+        listed = shadow.git("for-each-ref", "--format=%(refname)", below).decode(errors="replace").split("\n")
+        gone = [ref for ref in listed if _NAME.fullmatch(ref) and (before is None or times.get(ref, before) < before)]
+        if gone:
+            shadow.git("update-ref", "--stdin", "--no-deref", given="".join(f"delete {ref}\n" for ref in gone).encode())
+        there = set(listed) - set(gone) if session is None else times.keys() - set(gone)
+        _write_times(shadow.folder, {ref: at for ref, at in times.items() if ref in there})
+    return len(gone)
+
+
+def _times(folder: Path) -> dict[str, float]:
+    try:
+        lines = (folder / _TIMES).read_text().splitlines()
+    except FileNotFoundError:
+        return {}
+    parted = (line.partition(" ") for line in lines)
+    return {ref: float(at) for at, _, ref in parted if at.isdigit()}  # the last time that a ref was written
+
+
+def _write_times(folder: Path, times: dict[str, float]) -> None:
+    new = folder / f"{_TIMES}.new"
+    new.write_text("".join(f"{at:.0f} {ref}\n" for ref, at in times.items()))
+    new.replace(folder / _TIMES)

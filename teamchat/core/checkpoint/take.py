@@ -1,0 +1,212 @@
+"""Takes a checkpoint: one `git status` where nothing changed since the last, and a ref to the tree."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from heapq import nlargest
+from itertools import chain
+from pathlib import Path
+
+from teamchat.core.checkpoint.git import GitFailed
+from teamchat.core.checkpoint.paths import is_safe
+from teamchat.core.checkpoint.refs import check_name, record, set_ref
+from teamchat.core.checkpoint.shadow import Shadow, open_shadow, stamp_of_index
+from teamchat.core.checkpoint.values import Checkpoint, LeftOut, Limits, Repository
+
+_STATUS = (
+    "status",
+    "--porcelain=v2",
+    "-z",
+    "--untracked-files=all",
+    "--no-renames",
+    "--ignore-submodules=dirty",  # git would run itself in a submodule, by that repository's configuration
+)
+_MOST_NAMED = 5
+_MOST_TRIES = 3
+_FAILED = re.compile(rb"Unable to process path (.*)\n", re.DOTALL)
+_CLOSED = re.compile(rb"^warning: could not open directory '(.*)/': Permission denied$", re.MULTILINE)
+
+
+def take(repository: Repository, state_folder: Path, ref: str, limits: Limits | None = None) -> Checkpoint:
+    """Record the files of the work tree, and have `ref` (`refs/teamchat/...`) keep them.
+
+    What the index of a checkpoint once held stays in the next ones as long as it is there, also when it is ignored by
+    then: a new line of `.gitignore` deletes no file. A pipe or a socket that nobody tracks is not even listed.
+
+    Raises `CheckpointFailed`, with the checkpoints before as they were, and `ValueError` for another `ref`.
+    """
+    check_name(ref)
+    limits = limits or Limits()
+    began = time.monotonic()
+    with open_shadow(repository, state_folder, limits.seconds) as shadow:
+        found = _Snapshot(shadow, limits)
+        try:
+            tree = found.take()
+            set_ref(shadow, ref, tree)
+        except GitFailed:  # such as: `git gc` took objects that only our index knew
+            found = _Snapshot(shadow, limits, shadow.forget())
+            tree = found.take()
+            set_ref(shadow, ref, tree)
+        record(shadow.folder, ref)
+    largest = nlargest(_MOST_NAMED, ((size, path) for path, size in found.read.items()))
+    left_out = tuple(sorted(found.left_out.values(), key=lambda one: one.path))
+    return Checkpoint(tree, left_out, time.monotonic() - began, tuple((path, size) for size, path in largest))
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    """One look at the files. `extra` are paths that the index is to have, although git may ignore them."""
+
+    shadow: Shadow
+    limits: Limits
+    extra: list[str] = field(default_factory=list)
+    left_out: dict[str, LeftOut] = field(default_factory=dict)
+    read: dict[str, int] = field(default_factory=dict)
+
+    def take(self) -> str:
+        """The tree."""
+        stamp = stamp_of_index(self.shadow.repository)
+        users_own = self._ignored_but_tracked(stamp)
+        scan = _scan(self.shadow)
+        for path in scan.closed:
+            self.left_out[path] = LeftOut(path, None, "unreadable")
+        submodules = self._submodules(scan.nested)
+        wanted = dict.fromkeys(chain(scan.changed, scan.untracked, submodules, users_own, self.extra))
+        add = [path for path in wanted if self._can_be_read(path, is_submodule=path in submodules)]
+        # a path that cannot be read now has to go from the index, in which it may be
+        remove = [*scan.gone, *(path for path in scan.changed if path in self.left_out)]
+        self._write(add, remove)
+        tree = None if scan.differs or add or remove else self.shadow.head
+        if tree is None:
+            tree = self.shadow.git("write-tree").decode().strip()
+            self.shadow.set_head(tree)
+        (self.shadow.folder / "index.of.user").write_text(stamp)
+        return tree
+
+    def _ignored_but_tracked(self, stamp: str) -> list[str]:
+        """What git tracks although it is told to ignore it; nothing new where the user's index is the same."""
+        with contextlib.suppress(OSError):
+            if (self.shadow.folder / "index.of.user").read_text() == stamp:
+                return []
+        listed = self.shadow.users_index("--cached", "--ignored", "--exclude-standard")
+        return [path for path in map(os.fsdecode, listed) if _status(self.shadow.repository.top, path) is not None]
+
+    def _submodules(self, nested: Iterable[str]) -> set[str]:
+        """Those of the nested repositories that the user's index has as submodules; the others are left out."""
+        paths = list(nested)
+        found = set()
+        for some in _batches(paths):
+            entries = self.shadow.users_index("--stage", "--", *some)
+            found |= {os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(b"160000 ")}
+        for path in paths:
+            if path not in found:
+                self.left_out[path] = LeftOut(path, None, "repository")
+        return found
+
+    def _can_be_read(self, path: str, *, is_submodule: bool) -> bool:
+        """Whether the path goes into the tree; what is there and does not is listed with its reason."""
+        place, status = self.shadow.repository.top / path, _status(self.shadow.repository.top, path)
+        if status is None:
+            return False
+        if stat.S_ISDIR(status.st_mode):
+            return is_submodule or (place / ".git").exists()
+        if not is_safe(path):
+            self.left_out[path] = LeftOut(path, status.st_size, "name")
+        elif not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+            self.left_out[path] = LeftOut(path, None, "special")
+        elif status.st_size > self.limits.file_bytes:
+            self.left_out[path] = LeftOut(path, status.st_size, "large")
+        elif stat.S_ISREG(status.st_mode) and not os.access(place, os.R_OK):
+            self.left_out[path] = LeftOut(path, status.st_size, "unreadable")
+        else:
+            self.read[path] = status.st_size
+        return path not in self.left_out
+
+    def _write(self, add: list[str], remove: list[str]) -> None:
+        if remove:
+            self.shadow.git("update-index", "--force-remove", "-z", "--stdin", given=_listed(remove))
+        for _ in range(_MOST_TRIES):
+            if not add:
+                return
+            try:
+                self.shadow.git("update-index", "--add", "--remove", "--replace", "-z", "--stdin", given=_listed(add))
+            except GitFailed as failed:
+                self._leave_out(failed, add)
+            else:
+                return
+        self.shadow.git("update-index", "--add", "--remove", "--replace", "-z", "--stdin", given=_listed(add))
+
+    def _leave_out(self, failed: GitFailed, add: list[str]) -> None:
+        """Take the path that changed while git read it out of `add`."""
+        found = _FAILED.search(failed.told)
+        if found is None:
+            raise failed
+        for path in [path for path in add if _as_told(path) == found[1]]:
+            status = _status(self.shadow.repository.top, path)
+            self.left_out[path] = LeftOut(path, status.st_size if status else None, "changing")
+            self.read.pop(path, None)
+            add.remove(path)
+
+
+@dataclass(slots=True)
+class _Scan:
+    """What is not as the index has it. `differs`: the index is not as HEAD has it."""
+
+    changed: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    untracked: list[str] = field(default_factory=list)
+    nested: list[str] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
+    differs: bool = False
+
+
+def _scan(shadow: Shadow) -> _Scan:
+    scan = _Scan()
+    done = shadow.git.run(*_STATUS)
+    for entry in done.stdout.split(b"\0"):
+        kind, _, rest = entry.partition(b" ")
+        if kind == b"?":
+            path = os.fsdecode(rest)
+            (scan.nested if path.endswith("/") else scan.untracked).append(path.rstrip("/"))
+        elif kind == b"1":
+            where, path = rest[:2], os.fsdecode(rest.split(b" ", 7)[7])
+            scan.differs |= where[:1] != b"."
+            if where[1:] == b"D":
+                scan.gone.append(path)
+            elif where[1:] != b".":
+                scan.changed.append(path)
+    scan.closed = [os.fsdecode(name) for name in _CLOSED.findall(done.stderr)]
+    return scan
+
+
+def _status(top: Path, path: str) -> os.stat_result | None:
+    """What is at the path; None where nothing is, also where a symbolic link leads to it."""
+    parts = path.split("/")
+    for depth in range(1, len(parts)):
+        if top.joinpath(*parts[:depth]).is_symlink():
+            return None
+    try:
+        return os.lstat(top / path)
+    except OSError:
+        return None
+
+
+def _listed(paths: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)
+
+
+def _as_told(path: str) -> bytes:
+    """A path as git writes it in an error."""
+    return bytes(byte if byte in b"\t\n" or (byte >= 32 and byte != 127) else ord("?") for byte in os.fsencode(path))
+
+
+def _batches(paths: list[str], most: int = 500) -> Iterator[list[str]]:
+    """Lists that fit on a command line."""
+    for at in range(0, len(paths), most):
+        yield paths[at : at + most]

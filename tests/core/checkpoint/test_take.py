@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.checkpoint.compare import changes, entries, patch, stat
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.refs import prune
+from teamchat.core.checkpoint.take import take
+from teamchat.core.checkpoint.values import LeftOut, Limits, Lines, NoRepository
+from teamchat.core.errors import CheckpointFailed
+from tests.core.checkpoint.worktree import WorkTree
+
+
+def test_a_checkpoint_has_every_file_that_git_does_not_ignore(tree: WorkTree) -> None:
+    tree.write(".gitignore", b"*.o\n")
+    tree.write("new.txt", b"new\n")
+    tree.write("build/a.o", b"ignored")
+    tree.write("kept.o", b"ignored, but tracked")
+    tree.git("add", "--force", "kept.o")
+    assert set(entries(tree.repository, tree.take().tree)) == {
+        ".gitignore",
+        "kept.o",
+        "new.txt",
+        "notes.txt",
+        "src/app.py",
+    }
+
+
+def test_what_changed_is_told_by_path(tree: WorkTree) -> None:
+    before = tree.take()
+    tree.write("notes.txt", b"first\nchanged\nthird\n")
+    tree.write("new.bin", b"\0\1")
+    (tree.top / "src/app.py").chmod(0o755)
+    after = tree.take("1/after")
+    found = tree.changes(before, after)
+    assert [(change.path, change.what) for change in found] == [
+        ("new.bin", "added"),
+        ("notes.txt", "changed"),
+        ("src/app.py", "mode"),
+    ]
+    assert stat(tree.repository, before.tree, after.tree) == {
+        "new.bin": Lines(None, None),
+        "notes.txt": Lines(2, 1),
+        "src/app.py": Lines(0, 0),
+    }
+
+
+def test_git_applies_the_patch_and_only_that_of_the_paths_asked_for(tree: WorkTree) -> None:
+    before = tree.take()
+    tree.write("notes.txt", b"first\nchanged")
+    tree.write("new\n\xff.bin".encode("latin-1").decode("utf-8", "surrogateescape"), bytes(range(256)) * 9, 0o755)
+    (tree.top / "src/app.py").unlink()
+    after, edited = tree.take("1/after"), tree.files()
+    printed = b"".join(patch(tree.repository, before.tree, after.tree, color=False))
+    tree.undo(before, after)
+    subprocess.run(["git", "apply"], cwd=tree.top, input=printed, check=True)
+    assert tree.files() == edited
+    some = b"".join(patch(tree.repository, before.tree, after.tree, color=True, paths=["src"]))
+    assert b"\x1b[" in some
+    assert b"app.py" in some
+    assert b"notes" not in some
+
+
+def test_an_unchanged_tree_takes_no_objects_and_two_processes(
+    tree: WorkTree, git_calls: Callable[[], list[str]]
+) -> None:
+    tree.write("new.txt", b"new\n")
+    repository, first = tree.repository, tree.take()
+    tree.take()  # git notes which folders it has seen
+    before = set((tree.top / ".git" / "objects").rglob("*"))
+    git_calls()
+    second = take(repository, tree.state, "refs/teamchat/s/1/after")
+    assert second.tree == first.tree
+    assert git_calls() == ["status", "update-ref"]
+    assert set((tree.top / ".git" / "objects").rglob("*")) == before
+
+
+def test_the_user_sees_nothing_of_it(tree: WorkTree) -> None:
+    tree.write("notes.txt", b"staged\n")
+    tree.git("add", "notes.txt")
+    tree.write("notes.txt", b"changed again\n")
+    tree.write("untracked", b"x")
+    standing, log = tree.standing(), tree.git("log", "--all", "--oneline")
+    before = tree.take()
+    tree.write("untracked", b"y")
+    tree.undo(before, tree.take("1/after"))
+    assert tree.standing() == standing
+    assert tree.git("log", "--all", "--oneline") == log
+    assert tree.git("fsck", "--full", "--strict") == ""
+
+
+def test_what_is_too_large_is_left_out_and_listed(tree: WorkTree) -> None:
+    tree.write("large.bin", b"x" * 101)
+    tree.write("fits.bin", b"x" * 100)
+    found = tree.take(limits=Limits(file_bytes=100))
+    assert found.left_out == (LeftOut("large.bin", 101, "large"),)
+    assert "large.bin" not in entries(tree.repository, found.tree)
+    assert found.largest[0] == ("fits.bin", 100)
+    assert tree.take().left_out == ()
+
+
+def test_a_checkpoint_outlives_garbage_collection_and_one_that_is_removed_does_not(tree: WorkTree) -> None:
+    tree.write("notes.txt", b"only in the checkpoint\n")
+    before = tree.take()
+    tree.git("gc", "-q", "--prune=now")
+    assert "notes.txt" in entries(tree.repository, before.tree)
+    assert prune(tree.repository, tree.state, "other") == 0
+    assert prune(tree.repository, tree.state, "s") == 1
+    tree.git("gc", "-q", "--prune=now")
+    with pytest.raises(CheckpointFailed, match="cannot be read"):
+        entries(tree.repository, before.tree)
+    again = tree.take()  # the index still names what is gone
+    assert again.tree == before.tree
+    tree.git("fsck", "--full")
+
+
+@pytest.mark.parametrize(
+    "ref", ["refs/heads/main", "refs/teamchat/../heads/main", "refs/teamchat/", "HEAD", "refs/teamchat/a\nb"]
+)
+def test_only_a_ref_of_teamchat_is_written(ref: str, tree: WorkTree) -> None:
+    with pytest.raises(ValueError, match="no ref of teamchat"):
+        take(tree.repository, tree.state, ref)
+
+
+def test_a_folder_without_a_work_tree_says_why(tree: WorkTree, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    subprocess.run(["git", "init", "-q", "--bare", tmp_path / "bare"], check=True)
+    reasons = {
+        tmp_path / "plain": f"{tmp_path}/plain is in no git repository",
+        tmp_path / "bare": f"{tmp_path}/bare is in no work tree of its repository",
+        tmp_path / "none": f"there is no folder {tmp_path}/none",
+    }
+    assert {folder: find_repository(folder) for folder in reasons} == {
+        folder: NoRepository(reason) for folder, reason in reasons.items()
+    }
+    tree.git("config", "core.worktree", os.fspath(tmp_path))
+    found = find_repository(tree.top)
+    assert isinstance(found, NoRepository)
+    assert "names another folder" in found.reason or "no work tree" in found.reason
+
+
+def test_the_repository_is_found_from_a_folder_in_it(tree: WorkTree) -> None:
+    found = find_repository(tree.top / "src")
+    assert found == tree.repository
+    assert (found.top, found.git_dir, found.object_format) == (tree.top, tree.top / ".git", "sha1")
+
+
+def test_changes_of_a_tree_that_is_not_there_are_one_line(tree: WorkTree) -> None:
+    with pytest.raises(CheckpointFailed, match="cannot be read"):
+        changes(tree.repository, tree.take().tree, "0" * 39 + "1")

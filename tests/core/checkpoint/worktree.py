@@ -1,0 +1,105 @@
+"""A repository of a test's own, and everything of it that a checkpoint must leave as it is."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from teamchat.core.checkpoint.compare import changes, entries
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.plan import plan_restore
+from teamchat.core.checkpoint.restore import restore
+from teamchat.core.checkpoint.take import take
+from teamchat.core.checkpoint.values import Change, Checkpoint, Limits, Repository, Step
+
+Files = Mapping[bytes, tuple[str, bytes]]
+
+
+@dataclass
+class WorkTree:
+    top: Path
+    state: Path
+
+    @classmethod
+    def make(cls, top: Path, state: Path, *options: str) -> WorkTree:
+        top.mkdir(parents=True)
+        made = cls(top, state)
+        made.git("init", "-q", *options)
+        return made
+
+    @property
+    def repository(self) -> Repository:
+        found = find_repository(self.top)
+        assert isinstance(found, Repository), found
+        return found
+
+    def git(self, *arguments: str, fails: bool = False) -> str:
+        """What git prints, with the configuration of the test; it leaves the index as it is where it only looks."""
+        argv = ("git", "--no-optional-locks", *arguments)
+        done = subprocess.run(argv, cwd=self.top, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+        assert fails or done.returncode == 0, done.stderr
+        return os.fsdecode(done.stdout)
+
+    def write(self, path: str, content: bytes, mode: int = 0o644) -> None:
+        file = self.top / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        file.chmod(mode)
+
+    def take(self, name: str = "1/before", limits: Limits | None = None) -> Checkpoint:
+        return take(self.repository, self.state, f"refs/teamchat/s/{name}", limits)
+
+    def changes(self, old: Checkpoint, new: Checkpoint) -> tuple[Change, ...]:
+        return changes(self.repository, old.tree, new.tree)
+
+    def undo(self, *trees: Checkpoint) -> None:
+        """Put back what was before the first of these, each of which was taken after a turn but the first."""
+        steps = [Step(self.changes(old, new)) for old, new in pairwise(trees)]
+        plan = plan_restore(steps, entries(self.repository, trees[-1].tree))
+        assert plan.conflicts == ()
+        restore(self.repository, self.state, plan.restore)
+
+    def files(self) -> Files:
+        """Everything on disk but the repositories, by its bytes: what it is and what it holds."""
+        found: dict[bytes, tuple[str, bytes]] = {}
+        for folder, folders, names in os.walk(os.fsencode(self.top)):
+            if b".git" in folders:
+                folders.remove(b".git")
+            links = [name for name in folders if os.path.islink(os.path.join(folder, name))]  # noqa: PTH114, PTH118
+            for name in (*names, *links):
+                path = os.path.join(folder, name)  # noqa: PTH118 (names of any bytes)
+                if name != b".git":
+                    found[os.path.relpath(path, os.fsencode(self.top))] = _content(path)
+        return found
+
+    def standing(self) -> dict[str, object]:
+        """What no checkpoint may change."""
+        own = self.repository.git_dir
+        common = self.repository.common_dir
+        logs = {path: path.read_bytes() for path in (common / "logs").rglob("*") if path.is_file()}
+        index = own / "index"
+        return {
+            "status": self.git("status", "--porcelain=v2", "--untracked-files=all", fails=True),
+            "HEAD": (own / "HEAD").read_bytes(),
+            "index": index.read_bytes() if index.exists() else None,
+            "stash": self.git("stash", "list", fails=True),
+            "logs": logs,
+            "config": self.git("config", "--list"),
+            "refs": [ref for ref in self.git("show-ref", fails=True).splitlines() if " refs/teamchat/" not in ref],
+            "in .git": sorted(path.name for path in own.iterdir()),
+        }
+
+
+def _content(path: bytes) -> tuple[str, bytes]:
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        return "link", os.readlink(path)  # noqa: PTH115
+    if not stat.S_ISREG(status.st_mode):
+        return "other", b""
+    with open(path, "rb") as file:  # noqa: PTH123
+        return ("executable" if status.st_mode & 0o100 else "file"), file.read()
