@@ -43,7 +43,7 @@ class AssemblerInput:
     `per_message` cuts the middle out of a longer message of the history.
 
     `contexts` are the layers, by names of `LAYERS`. `framework__context` goes with the system text and is the same
-    from turn to turn. `turn_note` says whom this turn serves and closes the history. `request` is the human message
+    from turn to turn. `turn_note` says which message the member answers. `request` is the human message
     being served, given only when it has left the history.
 
     `fence` is a code that is in none of the texts. With it, everything that somebody said and what files hold is put

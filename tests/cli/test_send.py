@@ -91,7 +91,7 @@ def test_with_several_people_the_hint_says_as_whom_to_answer(world: Path) -> Non
     asked = run_here("send", "--to", "max", "--quiet", "Go")
     assert asked.err == notes("waiting: max asks mia", "answer: teamchat send --as mia 'Your answer'")
     assert run_here("send", "--as", "mia", "Yes").code == 0
-    assert "The message below is from mia to max." in made.prompts("max")[1]
+    assert "from mia, below." in made.prompts("max")[1]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_the_model_gets_the_summary_in_place_of_what_it_covers(user: World, vend
     ran = user.json("compact", "--member", name)
     assert (ran.code, ran.result["text"]) == (0, SUMMARY), ran.err
     asked = user.prompt(vendor)
-    assert "Sum up the conversation above" in asked
+    assert "Summarise the conversation above" in asked
     assert [asked.count(text) for text in ("Question 1.", "Answer 1.", "Question 2.", "Answer 2.")] == [1, 1, 1, 0]
     assert "You are the one" not in asked + user.system(vendor)
 

@@ -125,7 +125,7 @@ WHY = {
     "todo__context": "what is open",
     "compression__context": "a summary of what is not quoted any more",
     "request": "what the person asked, which the history does not have",
-    "turn": "whom this turn serves",
+    "turn": "which message it answers, and for which request",
     "message": "what it answers",
 }
 

@@ -31,6 +31,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team.team import Team
+from teamchat.core.team.wording import TODAY, WORDINGS
 from teamchat.core.text.clean import visible
 from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished
 from teamchat.core.turn.host import Host
@@ -51,7 +52,8 @@ def play(
     """
     if cassette.header.label and show.talks:
         note(visible(f"a recording with a {cassette.header.label}"))
-    with open_stage(cassette, lambda turns: Player(turns, speed or math.inf), show, team) as stage:
+    with open_stage(cassette, lambda turns: Player(turns, speed or math.inf), show, team) as opened:
+        stage = replace(opened, as_worded=True)
         code, same = ExitCode.DONE, True
         for number, run in enumerate(cassette.runs, 1):
             try:
@@ -116,7 +118,10 @@ class _WithoutReceipts:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A place to replay a cassette in; `heard` may listen to every call of the recorded machine."""
+    """A place to replay a cassette in; `heard` may listen to every call of the recorded machine.
+
+    With `as_worded` prompts have the sentences that teamchat wrote at the time of recording, else those of today.
+    """
 
     cassette: Cassette
     team: Team
@@ -126,6 +131,7 @@ class Stage:
     plays: Plays
     show: OutputOptions | None
     heard: Callable[[Host], Host] = lambda host: host
+    as_worded: bool = False
 
     def play(self, run: RecordedRun) -> Played:
         """Play one input and all turns that follow from it."""
@@ -142,10 +148,11 @@ class Stage:
 
         if self.show and self.show.talks:
             print(f"$ {visible(shlex.join(typed_command(run.input)))}\n", flush=True)
+        wording = WORDINGS[run.input.wording] if self.as_worded else TODAY
         console = Console(self._output(), played.transcript)
         played.code = console.run(
             Run(
-                self.team,
+                replace(self.team, wording=wording),
                 self.db,
                 self.session.id,
                 folder=turns_dir(self.db),

@@ -22,6 +22,7 @@ from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import UsageError
 from teamchat.core.store.image_values import Kind as ImageKind
+from teamchat.core.team.wording import NEWEST
 from teamchat.core.text.clean import printable
 from teamchat.runners.events import FailureKind
 from teamchat.runners.regular_files import read_regular_text
@@ -64,9 +65,13 @@ class Header(Line):
 
 
 class InputLine(Line):
-    """What begins a run. `cooling` are the agents that were cooling down after a rate limit, for so many seconds."""
+    """What begins a run. `cooling` are the agents that were cooling down after a rate limit, for so many seconds.
+
+    `wording` is the number of the sentences that teamchat wrote into the prompts of the run.
+    """
 
     cooling: dict[str, Seconds] = {}
+    wording: Annotated[int, Field(ge=1, le=NEWEST)] = 1
 
 
 class ImageLine(Line):

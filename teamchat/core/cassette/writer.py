@@ -24,6 +24,7 @@ from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.files.whole_files import write_private
 from teamchat.core.store.image_values import Image
 from teamchat.core.team.team import Team
+from teamchat.core.team.wording import NEWEST
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying, unused
 from teamchat.core.text.redact import Redactor
@@ -105,7 +106,7 @@ class CassetteWriter:
 
     def _input(self, kind: str, values: Mapping[str, Any], cooling: Cooling) -> None:
         cools = {name: round(seconds, 3) for name, seconds in cooling.items()}
-        self._append(Entry.model_validate({kind: self._clean({**values, "cooling": cools})}))
+        self._append(Entry.model_validate({kind: self._clean({**values, "cooling": cools, "wording": NEWEST})}))
 
     def end(
         self,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from teamchat.assemblers.parts import LAYERS, AssemblerInput, PromptContextMessage
 from teamchat.assemblers.truncation import TruncationPolicy
-from teamchat.core.context.quoting import fenced
+from teamchat.core.context.quoting import fence_quotes
 from teamchat.core.messages import well_formed
+from teamchat.core.team.wording import TODAY, Wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class ContextComposer:
     target_bytes: int | None = None
     per_message: TruncationPolicy | None = None
     fence_key: str | None = None
+    wording: Wording = TODAY
 
     def compose(
         self,
@@ -63,7 +65,9 @@ class ContextComposer:
             turn_note=_well_formed(turn_note),
             request=_well_formed(request),
         )
-        return given if self.fence_key is None or newest is None else fenced(given, self.fence_key, newest)
+        if self.fence_key is None or newest is None:
+            return given
+        return fence_quotes(given, self.fence_key, newest, self.wording)
 
 
 def _well_formed(text: str | None) -> str | None:

@@ -23,7 +23,6 @@ from teamchat.core.context.history import (
     read_unsummarised,
     verbatim,
 )
-from teamchat.core.context.layers.framework import FENCE
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage, NewMessage, well_formed
 from teamchat.core.store.database import Database
 from teamchat.core.store.message_log import MemoryLog, MessageLog
@@ -31,6 +30,7 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import fence_key
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.team.team import Team
+from teamchat.core.team.wording import TODAY, Wording
 
 DEFAULT_CONTEXT_WINDOW_SIZE = 5
 DEFAULT_MAX_BYTES = 768 * 1024
@@ -58,10 +58,11 @@ class ContextManager:
         per_message: TruncationPolicy | None = None,
         fence_key: str | None = None,
         summaries: Summaries = no_summaries,
+        wording: Wording = TODAY,
     ) -> None:
         self._messages = MemoryLog() if log is None else log
         self._window_size = context_window_size
-        self._composer = ContextComposer(max_bytes, target_bytes, per_message, fence_key)
+        self._composer = ContextComposer(max_bytes, target_bytes, per_message, fence_key, wording)
         self._summaries = summaries
 
     def add_message(self, message: NewMessage) -> ConversationMessage:
@@ -159,7 +160,7 @@ class ContextManager:
             history=[in_prompt(one.message, quote(one.message, one.text)) for one in said],
             message="",
             newest=said[-1].message.id if said else None,
-            turn_note=f"{ask}{FENCE}" if said and self._composer.fence_key else ask,
+            turn_note=f"{ask}{self._composer.wording.fence}" if said and self._composer.fence_key else ask,
         )
 
     def quoted_bytes(self, text: str) -> int:
@@ -223,4 +224,5 @@ def manager_of(team: Team, db: Database, session: int) -> ContextManager:
         per_message=TruncationPolicy(team.message_bytes),
         fence_key=fence_key(db, session) if team.fence else None,
         summaries=summarised if team.share_context else no_summaries,
+        wording=team.wording,
     )

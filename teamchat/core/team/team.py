@@ -19,6 +19,7 @@ from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, Like, normalize_a
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold, valid_name
+from teamchat.core.team.wording import TODAY, Wording
 from teamchat.runners.base import Access, Memory, Terminal
 
 
@@ -119,6 +120,7 @@ class Team:
     `path` is the team file (None when the installed CLIs are the team) and `root` the folder that the members' `cwd` is
     relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is what `--team` must
     say to get this team again (None: nothing, where it was found). `digest` is the sha256 of the file's text.
+    `wording` is an older one only while a recording is replayed.
 
     `compactor` sums the conversation up whenever what is not summed up comes to `due_tokens` (`summary.py` in
     `core/conversation/`). `fence` puts what was said between fences in prompts, `redact` takes secrets out of it on its
@@ -147,6 +149,7 @@ class Team:
     agents: Mapping[str, AgentSpec] = field(default_factory=lambda: BUILTIN_AGENTS)
     option: str | None = None
     digest: str | None = None
+    wording: Wording = TODAY
 
     @property
     def ai_members(self) -> tuple[Member, ...]:

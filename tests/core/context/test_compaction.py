@@ -32,7 +32,7 @@ from teamchat.runners.events import ToolCall, ToolResult
 from teamchat.runners.process.running import Launch
 from tests.core.fake_conversation import Fails, Hangs, Reply, Stage, team_of
 
-ASKED = "Sum up the conversation above"
+ASKED = "Summarise the conversation above"
 SECRET = "sk-" + "Abcd1234" * 4
 
 
@@ -140,7 +140,7 @@ class TestWhenItIsDue:
     def test_the_next_prompt_has_the_summary_and_what_people_said_in_place_of_the_rest(self, stage: Stage) -> None:
         grow(stage, 5)
         prompt = of_max(stage)[-1]
-        assert prompt.count("[SUMMARY]\nWhat was said before the messages that follow, as sarah has summed it up:") == 1
+        assert prompt.count("[SUMMARY]\nSummary of the earlier messages, written by sarah:") == 1
         assert prompt.count("SUMMARY ONE") == 1
         places = [prompt.index(text) for text in ("SUMMARY ONE", "Question 0.", "Question 1.", "Question 3.")]
         assert places == sorted(places)
@@ -153,7 +153,7 @@ class TestWhenItIsDue:
         assert len(stage.said) == 10
         assert not any("SUMMARY" in text for text in stage.said)
         assert stage.queue == []
-        assert "as sarah has summed it up:\n\nSUMMARY ONE\n" in of_max(stage)[-1]
+        assert "written by sarah:\n\nSUMMARY ONE\n" in of_max(stage)[-1]
 
     def test_the_window_counts_what_is_newer(self, stage: Stage) -> None:
         grow(stage, 8)
@@ -180,7 +180,7 @@ class TestWhenItIsDue:
         assert ("SUMMARY ONE" in first, "SUMMARY ONE" in second) == (False, True)
         assert ("Reply 4." in first, "Reply 4." in second) == (True, False)
         assert ("Reply 5." in second, "Reply 8." in second) == (True, True)
-        assert "take over what still holds" in second
+        assert "repeat what is still true of it" in second
         last = of_max(stage)[-1]
         assert ("SUMMARY ONE" in last, "SUMMARY TWO" in last) == (False, True)
         assert [last.count(f"Question {number}.") for number in range(10)] == [1] * 10
@@ -284,7 +284,7 @@ class TestTheTurn:
         assert "The CODE of this prompt is " in asked(stage)[0]
         prompt = of_max(stage)[-1]
         code = prompt.split("The CODE of this prompt is ")[1].split(".")[0]
-        assert f"[SUMMARY]\n<said-{code}>\nWhat was said" in prompt
+        assert f"[SUMMARY]\n<said-{code}>\nSummary of the earlier" in prompt
         assert f"Obey\n</said-{code}>\n\n[CONTEXT]" in prompt
 
 

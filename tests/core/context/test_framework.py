@@ -15,6 +15,7 @@ from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Spe
 from teamchat.core.routing.markers import scan
 from teamchat.core.routing.names import LONGEST_NAME
 from teamchat.core.team.team import Member, Team
+from teamchat.core.team.wording import TODAY
 
 HERE = Path("/work")
 MAX = Member("max", "ai", HERE, "Architect", "claude")
@@ -43,18 +44,18 @@ def said(message_id: str, by: str) -> ConversationMessage:
 
 def test_a_member_is_told_who_is_there_and_how_to_hand_over() -> None:
     assert framework_text(TEAM, MAX) == (
-        "You are max (Architect), a member of the team 'phoenix'; teamchat passes its messages on.\n"
+        "You are max (Architect), a member of the team 'phoenix'. teamchat delivers its messages.\n"
         "The others: kailai (person, Owner), sarah.\n"
-        "To hand over, end your reply with a line like [NEXT: sarah] (several names: they speak in that order). Name a "
-        "person to ask them something. Without such a line nobody is called. Markers in code or quotes do nothing. "
-        "Everybody reads your whole reply; write your own part only."
+        "To hand over, end your reply with a line like [NEXT: sarah]. Several names speak in the given order. To ask "
+        "a person something, name the person. Without such a line nobody speaks next. Markers in code or quotes do "
+        "nothing. Everybody reads your whole reply. Write only your own part."
     )
 
 
 def test_what_a_fence_means_is_told_where_there_is_one() -> None:
     text = framework_text(replace(TEAM, fence=True), MAX)
     assert text.startswith(framework_text(TEAM, MAX))
-    assert "stands between <said-CODE> and </said-CODE>, with the CODE of the prompt's last line" in text
+    assert "are quoted between <said-CODE> and </said-CODE>. The prompt's last line has the CODE" in text
 
 
 def test_the_example_names_somebody_who_is_there() -> None:
@@ -69,7 +70,7 @@ def test_a_hundred_members_fit_in_a_kilobyte() -> None:
     text = framework_text(replace(TEAM, members=(MAX, *others)), MAX)
     assert len(text.encode()) <= MAX_BYTES
     assert "The others: member-number-0 (Does many things), member-number-1" in text
-    assert text.split("The others: ")[1].split(".\n")[0].endswith("and 82 more")
+    assert text.split("The others: ")[1].split(".\n")[0].endswith("and 83 more")
 
 
 def test_a_team_that_just_fits_is_named_whole() -> None:
@@ -111,13 +112,13 @@ def test_the_example_is_a_marker_that_counts() -> None:
             "msg-1",
             "msg-1",
             "kailai",
-            "This turn serves the message below (msg-1). The message below is from kailai to max.",
+            "You are answering msg-1, from kailai, below.",
         ),
         (
             "msg-1",
             "msg-3",
             "sarah",
-            "This turn serves the request of kailai (msg-1). The message below is from sarah to max.",
+            "You are answering msg-3, from sarah, below. It is part of the work on msg-1, from kailai.",
         ),
     ],
 )
@@ -125,10 +126,10 @@ def test_the_note_of_a_turn_says_whom_it_serves_and_who_is_heard(
     request_id: str, current_id: str, current_by: str, note: str
 ) -> None:
     route = Route("msg-2", "sarah", request_id, 1, "max")
-    assert turn_note(route, MAX, said(request_id, "kailai"), said(current_id, current_by)) == note
+    assert turn_note(route, MAX, said(request_id, "kailai"), said(current_id, current_by), TODAY) == note
 
 
 def test_the_note_tells_a_member_in_whose_place_it_answers() -> None:
     route = Route("msg-2", "sarah", "msg-1", 1, "sarah")
-    note = turn_note(route, MAX, said("msg-1", "kailai"), said("msg-1", "kailai"))
-    assert note.endswith("from kailai to sarah. You answer in place of sarah, who cannot.")
+    note = turn_note(route, MAX, said("msg-1", "kailai"), said("msg-1", "kailai"), TODAY)
+    assert note.endswith("below. You are the fallback for sarah, who cannot answer.")

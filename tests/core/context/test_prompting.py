@@ -135,7 +135,7 @@ def test_a_request_that_has_left_the_window_is_quoted_whole(stage: Stage) -> Non
     assert text_of(stage).split("\n\n", 1)[1] == (
         "[CONTEXT]\n- sarah -> all: answer 0\n- sarah -> all: answer 1\n\n"
         "[REQUEST]\nthe request\nin two lines\n\n"
-        "[TURN]\nThis turn serves the request of kailai (msg-1). The message below is from sarah to max.\n\n"
+        "[TURN]\nYou are answering msg-4, from sarah, below. It is part of the work on msg-1, from kailai.\n\n"
         "[MESSAGE]\nanswer 2"
     )
 
@@ -189,7 +189,7 @@ def test_what_was_said_is_told_without_markers_and_escape_sequences(stage: Stage
         say(stage, by, text)
     text = text_of(stage)
     assert "\x1b" not in text
-    assert "NEXT" not in text.split("write your own part only.")[-1]
+    assert "NEXT" not in text.split("Write only your own part.")[-1]
     assert "red" in text
 
 

@@ -47,15 +47,15 @@ def two_people(stage: Stage) -> None:
 # --- what each member is told
 
 SYSTEM = """\
-You are {name}, a member of the team 'crew'; teamchat passes its messages on.
+You are {name}, a member of the team 'crew'. teamchat delivers its messages.
 The others: kailai (person), {others}.
-To hand over, end your reply with a line like [NEXT: {first}] (several names: they speak in that order). Name a person \
-to ask them something. Without such a line nobody is called. Markers in code or quotes do nothing. Everybody reads \
-your whole reply; write your own part only."""
+To hand over, end your reply with a line like [NEXT: {first}]. Several names speak in the given order. To ask a \
+person something, name the person. Without such a line nobody speaks next. Markers in code or quotes do nothing. \
+Everybody reads your whole reply. Write only your own part."""
 
 FOR_MAX = """\
 [TURN]
-This turn serves the message below (msg-1). The message below is from kailai to max.
+You are answering msg-1, from kailai, below.
 
 [MESSAGE]
 Hi"""
@@ -68,7 +68,7 @@ FOR_SARAH = """\
 - kailai -> max, sarah, carol: Hi
 
 [TURN]
-This turn serves the request of kailai (msg-1). The message below is from max to sarah.
+You are answering msg-2, from max, below. It is part of the work on msg-1, from kailai.
 
 [MESSAGE]
 我建议..."""
@@ -82,7 +82,7 @@ Conversation so far:
 - max: 我建议...
 
 This turn:
-This turn serves the request of kailai (msg-1). The message below is from sarah to carol.
+You are answering msg-3, from sarah, below. It is part of the work on msg-1, from kailai.
 
 User message:
 技术上..."""

@@ -393,8 +393,8 @@ def test_a_fallback_is_told_and_its_receipt_says_why(scene: Scene) -> None:
     scene.says = {"max": [LOGIN], "sarah": ["Here."]}
     scene.answer()
     first, second = (launch.stdin.decode() for launch in scene.launched)
-    assert "in place of" not in first
-    assert "The message below is from kailai to max. You answer in place of max, who cannot." in second
+    assert "fallback" not in first
+    assert "You are answering msg-1, from kailai, below. You are the fallback for max, who cannot answer." in second
     assert [turn.setup.why for turn in scene.turns] == [
         "kailai asked for max in msg-1",
         "kailai asked for max in msg-1; sarah answers as its fallback",
@@ -409,7 +409,7 @@ def test_later_prompts_and_the_message_say_who_spoke_for_whom(tmp_path: Path) ->
     reply = stage.log[1]
     assert (reply.speaker.role_name, reply.stands_for) == ("sarah", "max")
     to_carol = stage.prompts[stage.spoke.index("carol")]
-    assert "The message below is from sarah (for max) to carol." in to_carol
+    assert "You are answering msg-2, from sarah (for max), below." in to_carol
     assert "- sarah (for max) -> carol: Here." in stage.prompts[-1]
 
 

@@ -37,7 +37,7 @@ def summary_told(summary: Summary, team: Team) -> str:
     if team.redact:
         text = redact_shapes(text)[0]
     text = truncate_middle(text, team.message_bytes).text
-    return f"What was said before the messages that follow, as {summary.member} has summed it up:\n\n{text}"
+    return f"{team.wording.summary.format(member=summary.member)}\n\n{text}"
 
 
 def worth_telling(summary: str) -> str:

@@ -7,7 +7,7 @@ import sys
 prompt = sys.stdin.read()
 person = sys.argv[1]
 
-if f"The message below is from {person} to" in prompt:
+if f", from {person}, below." in prompt:
     sys.stdout.write("Thank you. Then we are done.\n")
 else:
     sys.stdout.write(f"It looks right to me. May we call it done?\n\n[NEXT: {person}]\n")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 prompt = sys.stdin.read()
-# teamchat says from whom to whom the message goes; the rest of the prompt is the message, between two lines of its own
-message = prompt.rpartition("The message below is from ")[2].partition("\n\n")[2] or prompt
+# teamchat says whose message is to be answered; the rest of the prompt is the message, between two lines of its own
+message = prompt.rpartition("You are answering ")[2].partition("\n\n")[2] or prompt
 lines = [line for line in message.splitlines() if line.strip() and not line.startswith("<said-")]
 first_line = lines[0] if lines else "nothing"
 
