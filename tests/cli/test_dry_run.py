@@ -91,14 +91,14 @@ def test_a_guard_that_would_let_nobody_speak_is_told(world: Path) -> None:
     assert run_here("send", "--quiet", "Hi").code == 8
 
 
-def test_the_one_that_would_answer_while_a_vendor_cools_down_is_shown(world: Path) -> None:
+def test_the_one_that_would_answer_while_an_agent_cools_down_is_shown(world: Path) -> None:
     limited = {"err": "Error: 429 too many requests", "exit": 1}
     crew(world, {"max": [limited], "sarah": ["Me."]}, like={"max": "codex"}, members={"max": {"fallback": ["sarah"]}})
     assert "\n\nmax would run: " in run_here("send", "--dry-run", "Hi").out
     assert run_here("send", "--quiet", "Hi").out == "Me.\n"
     out = run_here("send", "--dry-run", "--to", "max", "Hi").out
     assert "speaking: max\n" in out
-    assert "\n\nmax's vendor cools down after a rate limit; sarah answers as its fallback\nsarah would run: " in out
+    assert "\n\nmax's agent cools down after a rate limit; sarah answers as its fallback\nsarah would run: " in out
 
 
 def test_the_share_of_the_budget_is_in_the_command(world: Path) -> None:

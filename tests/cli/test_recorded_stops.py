@@ -253,7 +253,7 @@ def test_a_slow_replay_is_not_paused_by_a_guard_of_minutes(world: Path) -> None:
     assert ran.code == 0, ran.err
 
 
-def test_a_vendor_cools_down_for_as_long_as_it_did(world: Path) -> None:
+def test_an_agent_cools_down_for_as_long_as_it_did(world: Path) -> None:
     crew(
         world,
         {"max": [LIMITED], "sarah": ["One.\n[NEXT: max]", "Two."]},

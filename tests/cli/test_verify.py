@@ -258,19 +258,21 @@ def test_retries_and_their_pauses_replay_at_once(world: Path) -> None:
     assert "tries again in 2 s" in ran.err
 
 
-def test_a_vendor_that_cooled_down_does_so_in_a_replay(world: Path) -> None:
+@pytest.mark.parametrize("agent", ["max-agent", "codex"])
+def test_an_agent_that_cooled_down_does_so_in_a_replay(world: Path, agent: str) -> None:
     limited = {"err": "rate limit reached, try again later\n", "exit": 1}
-    crew(
+    made = crew(
         world,
         {"max": [limited], "sarah": ["Hello.", "Again."]},
         like={"max": "codex"},
         members={"max": {"fallback": ["sarah"]}},
     )
-    assert record("[NEXT:max] Go").code == 0
+    made.file.write_text(made.file.read_text().replace("max-agent", agent))
+    assert record("[NEXT:max] Go", "--trust").code == 0
     assert record("[NEXT:max] Once more").code == 0
     ran = replay("--verify")
     assert ran.code == 0, ran.err
-    assert "max's vendor cools down" in ran.err
+    assert "max's agent cools down" in ran.err
 
 
 def test_members_in_folders_of_their_own_write_at_the_same_time_in_a_replay_too(world: Path) -> None:

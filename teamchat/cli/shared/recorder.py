@@ -63,7 +63,7 @@ def recorded(
         before = mark(coordinator)
         writer.begin(standing(coordinator))
         with writer.whole():
-            left = {name: cooldowns.left(name) for name in team.agents}
+            left = {agent.name: cooldowns.left(agent.name) for agent in team.agents.values()}
             write_input(writer, {name: seconds for name, seconds in left.items() if seconds})
             conclusion = await work(coordinator)
         transcript.finish(conclusion)

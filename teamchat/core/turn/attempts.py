@@ -89,7 +89,7 @@ class Attempts:
             result = await self._tries(route, member, has_fallback=not all(map(self._cools, others)))
             kind = _kind(result)
             if kind is FailureKind.RATE_LIMIT and self.run.cooldowns:
-                self.run.cooldowns.start(self._vendor(member))
+                self.run.cooldowns.start(self._agent(member))
             if kind not in FALLBACK_ON or _interrupted(result) or not others:
                 return result
             if isinstance(result, Answer):
@@ -101,14 +101,15 @@ class Attempts:
             self.run.emit(Warned(f"{_reason(result)}; {_fallback(member, target)}", route.number))
 
     def order(self, target: Member) -> list[Member]:
-        """The target and its fallbacks in the order of asking: those whose vendor cools down come last."""
+        """The target and its fallbacks in the order of asking: those whose agent cools down come last."""
         return sorted([target, *map(self.run.team.member, target.fallback)], key=self._cools)
 
     def _cools(self, member: Member) -> bool:
-        """True while the member's vendor cools down after a rate limit."""
-        return bool(self.run.cooldowns and self.run.cooldowns.left(self._vendor(member)))
+        """True while the member's agent cools down after a rate limit."""
+        return bool(self.run.cooldowns and self.run.cooldowns.left(self._agent(member)))
 
-    def _vendor(self, member: Member) -> str:
+    def _agent(self, member: Member) -> str:
+        """What cools down: a rate limit is that of a login, and each agent of a team may have a login of its own."""
         return self.run.team.agent_of(member).name
 
     async def _tries(self, route: Route, member: Member, *, has_fallback: bool) -> Answer | NoAnswer:
@@ -245,7 +246,7 @@ def _kind(result: Answer | NoAnswer) -> FailureKind | None:
 
 def passed_over(target: Member, member: Member) -> str:
     """Why a fallback is asked before the target."""
-    return f"{target.name}'s vendor cools down after a rate limit; {_fallback(member, target)}"
+    return f"{target.name}'s agent cools down after a rate limit; {_fallback(member, target)}"
 
 
 def _no_more(result: Answer | NoAnswer, paused: Paused) -> NoAnswer:

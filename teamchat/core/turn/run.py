@@ -35,7 +35,7 @@ class Run:
     - `host` is what turns touch of the machine: environment, clock, program starts. `REAL` is the machine itself.
     - `manager` reads and stores the messages and makes the prompts. It belongs to `session`. By default it is made
       from the team's settings.
-    - `cooldowns` remembers which vendors asked to be left alone. Without it none is avoided.
+    - `cooldowns` remembers which agents met a rate limit. Without it none is avoided.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Limits of vendors: no turn while a vendor cools down after a rate limit, and starts of its CLIs spaced apart."""
+"""Limits of vendors: an agent cools down after a rate limit, and the starts of a vendor's CLIs are spaced apart."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
 
 
 class Cooldowns:
-    """Remembers in a file until when vendors cool down. An unusable file costs one failed attempt, never a turn."""
+    """Remembers in a file until when agents cool down. An unusable file costs one failed attempt, never a turn."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
 
-    def left(self, vendor: str) -> float:
-        """The seconds left of the vendor's cool-down; 0 when there is none."""
-        return max(0.0, self._known().get(vendor, 0.0) - self._now())
+    def left(self, agent: str) -> float:
+        """The seconds left of the agent's cool-down; 0 when there is none."""
+        return max(0.0, self._known().get(agent, 0.0) - self._now())
 
-    def start(self, vendor: str, seconds: float = COOL_S) -> None:
-        """Begin a cool-down of the vendor now."""
+    def start(self, agent: str, seconds: float = COOL_S) -> None:
+        """Begin a cool-down of the agent now."""
         with contextlib.suppress(OSError), locked_beside(self._file) as new:  # another process may do the same
-            write_private(new, json.dumps({**self._known(), vendor: self._now() + seconds}).encode())
+            write_private(new, json.dumps({**self._known(), agent: self._now() + seconds}).encode())
             new.replace(self._file)
 
     def _known(self) -> dict[str, float]:

@@ -416,7 +416,7 @@ def test_later_prompts_and_the_message_say_who_spoke_for_whom(tmp_path: Path) ->
 # --- cool-downs
 
 
-def test_a_rate_limit_lets_the_vendor_cool_down_for_the_next_run_too(scene: Scene) -> None:
+def test_a_rate_limit_lets_the_agent_cool_down_for_the_next_run_too(scene: Scene) -> None:
     scene.member("max", fallback=("sarah",))
     scene.says = {"max": [RATE_LIMIT], "sarah": ["Here.", "Here again."]}
     scene.answer()
@@ -424,7 +424,7 @@ def test_a_rate_limit_lets_the_vendor_cool_down_for_the_next_run_too(scene: Scen
     scene.events.clear()
     assert text_of(scene.answer()) == "Here again."
     assert scene.spoke == ["max", "sarah", "sarah"]
-    assert scene.warnings == ["max's vendor cools down after a rate limit; sarah answers as its fallback"]
+    assert scene.warnings == ["max's agent cools down after a rate limit; sarah answers as its fallback"]
 
 
 @pytest.mark.parametrize("failure", [OVERLOADED, LOGIN], ids=["overloaded", "login"])
@@ -435,14 +435,14 @@ def test_nothing_else_does(scene: Scene, failure: Fails) -> None:
     assert text_of(scene.answer()) == "Me."
 
 
-def test_a_vendor_that_cools_down_is_asked_all_the_same_when_nobody_else_is_there(scene: Scene) -> None:
+def test_an_agent_that_cools_down_is_asked_all_the_same_when_nobody_else_is_there(scene: Scene) -> None:
     scene.says = {"max": [RATE_LIMIT, "Me."]}
     scene.answer()
     assert text_of(scene.answer()) == "Me."
     assert scene.warnings == []
 
 
-def test_a_fallback_of_the_vendor_that_cools_down_comes_last(scene: Scene) -> None:
+def test_a_fallback_with_the_agent_that_cools_down_comes_last(scene: Scene) -> None:
     """The rate limit of one key is that of all who use it."""
     scene.member("max", fallback=("carol", "sarah"))
     scene.member("carol", agent="max-agent")
@@ -451,7 +451,7 @@ def test_a_fallback_of_the_vendor_that_cools_down_comes_last(scene: Scene) -> No
     assert scene.spoke == ["max", "sarah"]
 
 
-def test_one_whose_vendor_cools_down_is_asked_when_the_others_can_not_answer(scene: Scene) -> None:
+def test_one_whose_agent_cools_down_is_asked_when_the_others_can_not_answer(scene: Scene) -> None:
     assert scene.cooldowns
     scene.cooldowns.start("max-agent")
     scene.member("max", fallback=("sarah",))
@@ -459,7 +459,7 @@ def test_one_whose_vendor_cools_down_is_asked_when_the_others_can_not_answer(sce
     scene.says = {"max": ["Me."]}
     assert text_of(scene.answer()) == "Me."
     assert scene.warnings == [
-        "max's vendor cools down after a rate limit; sarah answers as its fallback",
+        "max's agent cools down after a rate limit; sarah answers as its fallback",
         "sarah's program is not installed; max is asked anyway",
     ]
 

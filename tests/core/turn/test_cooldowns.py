@@ -9,7 +9,7 @@ import pytest
 from teamchat.core.turn.vendor_limits import COOL_S, Cooldowns
 
 
-def test_a_cool_down_is_remembered_for_its_vendor_only(tmp_path: Path) -> None:
+def test_a_cool_down_is_remembered_for_its_agent_only(tmp_path: Path) -> None:
     Cooldowns(tmp_path / "cooldowns.json").start("claude")
     later = Cooldowns(tmp_path / "cooldowns.json")
     assert COOL_S - 5 < later.left("claude") <= COOL_S
