@@ -42,11 +42,9 @@ def doctor(
     if offline and live:
         raise UsageError("--offline calls no model and --live does: choose one", "teamchat doctor --offline")
     if offline and team is not None:
-        raise UsageError("--offline looks at the installed CLIs, not at a team", "teamchat doctor --offline")
+        raise UsageError("--offline checks the installed CLIs, not a team", "teamchat doctor --offline")
     if store and (offline or live):
-        raise UsageError(
-            "--store checks the store alone; it does not go with --offline and --live", "teamchat doctor --store"
-        )
+        raise UsageError("--store checks only the store; it excludes --offline and --live", "teamchat doctor --store")
     report = Report(as_json)
     raise_again()
     if store:

@@ -36,7 +36,7 @@ def learn_from_session(
     """Returns the turn's exit code. Raises `UsageError` before the turn if there is no terminal to confirm at."""
     if not yes and (as_json or not (sys.stdin.isatty() and sys.stderr.isatty())):
         raise UsageError(
-            "lessons are kept after a yes, and there is no terminal to ask at", "teamchat learn --from-session --yes"
+            "storing lessons needs your yes, and there is no terminal to ask on", "teamchat learn --from-session --yes"
         )
     found = find_team(team, timeout)
     learner_of(found, member)  # before anything begins
@@ -59,7 +59,7 @@ def learn_from_session(
                 for lesson in keep_lessons(db, lessons, chosen.name):
                     note(learned(lesson))
             else:
-                note("nothing is kept")
+                note("no lesson was stored")
     return code
 
 
@@ -102,7 +102,7 @@ def learn(
             team, session, member, as_json=as_json, yes=yes, timeout=timeout, trust=trust, wait=not no_wait
         )
     if member or yes or timeout or trust or no_wait:
-        raise UsageError("--member, --yes, --timeout, --trust and --no-wait go with --from-session")
+        raise UsageError("--member, --yes, --timeout, --trust and --no-wait need --from-session")
     if text is not None and delete is not None:
         raise UsageError("--delete takes no text")
     with open_store(find_root(team)) as db:

@@ -35,7 +35,7 @@ def delete(
         chosen = need_session(db, name)
         with held(root, db, chosen, wait=False):
             if not (yes or confirm_deletion(chosen)):
-                note(f"session {chosen.name} stays")
+                note(f"session {chosen.name} was not deleted")
                 return
             kept = delete_session(db, chosen)
             problems = clean_turns(db, chosen.id, turns_dir(db))
@@ -44,7 +44,7 @@ def delete(
             note(printable(problem))
         for left in kept:
             names = ", ".join(left.sessions)
-            note(printable(f"what {left.agent} itself keeps stays in {left.folder}: {names}"))
+            note(printable(f"{left.agent} keeps its own session files in {left.folder}: {names}"))
 
 
 def confirm_deletion(session: Session) -> bool:
@@ -58,7 +58,7 @@ def confirm_deletion(session: Session) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             f"session {session.name} ({session_size(session)}) would be deleted for good,"
-            " and there is no terminal to ask at",
+            " and there is no terminal to ask on",
             shlex.join(["teamchat", "sessions", "delete", "--yes", session.name]),
         )
     return confirmed(f"Delete session {session.name} ({session_size(session)}) for good?")

@@ -28,7 +28,7 @@ def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:
         changed = True
         yield visible(line)
     if not changed:
-        yield f"turn {turn.number} was given the same as {name}"
+        yield f"turn {turn.number} got the same as {name}"
 
 
 def _given(db: Database, turn: Turn) -> list[str]:
@@ -159,4 +159,4 @@ def reply_of(db: Database, session: int, turn: Turn) -> Iterator[str]:
         return SqliteLog(db, session).pieces(turn.outcome.reply)
     for _, key in left_by(db, turn):
         return pieces_of(db, key)
-    raise UsageError(f"turn {turn.number} has said nothing", f"teamchat show {turn.number}")
+    raise UsageError(f"turn {turn.number} wrote no reply", f"teamchat show {turn.number}")

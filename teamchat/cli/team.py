@@ -112,5 +112,5 @@ def lines(row: dict[str, Any]) -> list[str]:
         f"  works in: {row['cwd']}",
         f"  runs: {shlex.join(row['argv'])}",
         *(f"  with: {name}={value}" for name, value in row["env"].items()),
-        f"  clocks: first byte {clocks['first_byte']:g} s, stall {clocks['stall']:g} s, in all {clocks['timeout']:g} s",
+        f"  clocks: first byte {clocks['first_byte']:g} s, stall {clocks['stall']:g} s, total {clocks['timeout']:g} s",
     ]

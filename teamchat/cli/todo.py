@@ -63,7 +63,7 @@ def todo(
     given = words or []
     action = action_of(what, given)
     if (everything or history) and action is not Action.LIST:
-        raise UsageError(f"--all and --history list; they do not go with {action}", "teamchat todo --all")
+        raise UsageError(f"--all and --history are for listing, not for {action}", "teamchat todo --all")
     if action in (Action.LIST, Action.CLEAR):
         if given:
             raise UsageError(f"{action} takes no text", ADD)

@@ -18,7 +18,7 @@ from teamchat.runners.events import Denied, Failure, Usage
 Purpose = Literal["reply", "summary", "lessons"]
 """What a turn is to give: a message of the conversation, or something that is made of it."""
 MOST_MARKED = 5  # names of files in a line
-NOT_ALL = "there are too many to look at all of them"
+NOT_ALL = "there are too many to compare them all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Setup:
     `env` has the changed variables: the new value (secrets hidden), or None for a removed one. `redacted` counts the
     secrets that were taken out of other vendors' texts.
 
-    `resumes` is the vendor session that the turn goes on with, else `fresh_because` says why it begins one; `opened`:
+    `resumes` is the vendor session that the turn continues, else `fresh_because` says why it begins one; `opened`:
     a person went on with it by hand meanwhile; `same_process`: in the process of an earlier turn. `fresh_bytes` is what
     a fresh turn would have been sent in all. `shown_from`, `beside`, `thread_key` and `edits` are what the next turn's
     memory is judged by. `sources` names what layers are made of (files, lessons), by the layer's name.

@@ -114,7 +114,7 @@ class Job:
 
     `images` are files that the CLI is to show its model.
 
-    `resumes` is the vendor session to go on with. A turn of memory "fresh" leaves none behind, where the CLI has a
+    `resumes` is the vendor session to continue. A turn of memory "fresh" leaves none behind, where the CLI has a
     switch for that. `terminal` goes with the agent type of that name; `first_byte_s` is how long its prompt may take.
     `slash` says that `SlashRule.add` has put a command into its input.
     """

@@ -19,7 +19,7 @@ class FailureKind(StrEnum):
     OVERLOADED = "overloaded"  # the vendor or the network: another try may work
     BUDGET = "budget"  # it has used up what it may cost
     INTERRUPTED = "interrupted"  # the user stopped it
-    GONE = "gone"  # the vendor session that it was to go on with is not there any more
+    GONE = "gone"  # the vendor session that it was to continue no longer exists
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,11 @@ def unknown(typed: str, vendor: Vendor) -> Slash | None:
     name = command_name(typed)
     if name is None or os.path.lexists(f"/{name}"):
         return None
-    return Slash(typed, "", refused=f"{vendor} has no custom command of that name, and its own are for its own screen")
+    return Slash(
+        typed,
+        "",
+        refused=f"{vendor} has no custom command of that name, and its built-in ones work only on its own screen",
+    )
 
 
 def first_file(paths: Iterable[Path]) -> Path | None:

@@ -116,7 +116,7 @@ def test_receipts_show_the_summary_and_where_it_was_told() -> None:
     talk(3)
     shown = run_here("show", "3").out
     assert "  why       the conversation needs a summary\n  covers    what was said through msg-4\n" in shown
-    assert shown.endswith(f"  the summary, which prompts have in place of what was said before:\n  | {SUMMARY}\n")
+    assert shown.endswith(f"  the summary, which prompts have instead of the older messages:\n  | {SUMMARY}\n")
     assert "reply" not in shown
     (receipt,) = objects(run_here("show", "3", "--json"))
     assert (receipt["route"], receipt["summary"]) == (None, SUMMARY)

@@ -225,7 +225,7 @@ def test_a_quoted_mention_that_is_taken_for_a_wish_fails(put: Put, vendor: Vendo
     assert ran.code == ExitCode.MEMBER_FAILED
     assert {what for what, found in states(rows, vendor).items() if found != "ok"} == {"mentions"}
     assert rows[vendor, "mentions"]["text"] == (
-        "files, agents and skills that others mention are taken for a wish: 'The user wants the agent \"prover\".'"
+        "files, agents and skills that others mention are acted on: 'The user wants the agent \"prover\".'"
     )
 
 
@@ -247,7 +247,7 @@ def test_a_cli_that_starts_a_server_that_it_should_leave_alone_fails(
     assert {name for name, found in states(rows, vendor).items() if found != "ok"} == {what}
     told = {
         "project": "hooks and MCP servers of a project's settings run without project_settings",
-        "servers": "under read an MCP server of the user's starts, and can write what it likes",
+        "servers": "under read an MCP server of the user's starts, and can write anything",
     }
     assert rows[vendor, what]["text"] == told[what]
 
@@ -265,7 +265,7 @@ def test_a_quoted_keyword_that_is_taken_for_a_wish_fails(put: Put) -> None:
     ran, rows = proved()
     assert ran.code == ExitCode.MEMBER_FAILED
     assert {what for what, found in states(rows, "claude").items() if found != "ok"} == {"keywords"}
-    assert rows["claude", "keywords"]["text"].startswith("keywords that others mention are taken for a wish: 'The user")
+    assert rows["claude", "keywords"]["text"].startswith("keywords that others mention are acted on: 'The user")
 
 
 def test_a_process_that_may_act_after_its_turn_fails(put: Put) -> None:
@@ -284,7 +284,7 @@ def test_many_new_events_are_counted(put: Put) -> None:
     assert states(rows, "codex") == {**dict.fromkeys(ROWS, "ok"), "events": "warning"}
     names = ", ".join(f"`news-{number}`" for number in range(5))
     assert rows["codex", "events"]["text"] == (
-        f"understood; new ones came, which teamchat passes over: {names} and 35 more"
+        f"understood; new ones came, which teamchat ignores: {names} and 35 more"
     )
 
 
@@ -315,7 +315,7 @@ def test_a_proof_that_breaks_off_keeps_what_it_found_out(put: Put) -> None:
     assert {what: check.state for what, check in found.items()} == {
         what: "unknown" if what in lost else "ok" for what in CLAUDES[:-1]
     }
-    text = "not known: the proof broke off (ValueError: I/O operation on closed file)"
+    text = "not known: the test broke off (ValueError: I/O operation on closed file)"
     assert {found[what].text for what in lost} == {text}
     assert {check.state for check in told if check.member == "codex"} == {"ok"}
 
@@ -324,7 +324,7 @@ def test_instructions_that_never_come_to_the_model_fail(put: Put) -> None:
     put("claude", headstrong=True)
     ran, rows = proved()
     assert ran.code == ExitCode.MEMBER_FAILED
-    assert rows["claude", "flags"]["text"] == "instructions of 19 characters never came to the model"
+    assert rows["claude", "flags"]["text"] == "instructions of 19 characters never reached the model"
 
 
 def test_a_prompt_that_does_not_arrive_whole_fails(put: Put) -> None:
@@ -347,8 +347,8 @@ def test_a_version_that_itself_refuses_a_prompt_that_is_let_through_is_a_warning
 @pytest.mark.parametrize(
     ("fault", "text"),
     [
-        ("forgets", "a second turn went on with the session, but its model did not hear of the first"),
-        ("anew", "a second turn began a new session instead of going on with its own"),
+        ("forgets", "a second turn continued the session, but its model did not get the first"),
+        ("anew", "a second turn began a new session instead of continuing its own"),
     ],
 )
 def test_a_session_that_does_not_go_on_fails(put: Put, fault: str, text: str) -> None:

@@ -243,7 +243,7 @@ def test_as_json_each_finding_is_an_object(store: Path) -> None:
 
 def test_it_does_not_go_with_what_looks_at_clis() -> None:
     ran = run_here("doctor", "--store", "--offline")
-    assert (ran.code, refused(ran)) == (2, "--store checks the store alone; it does not go with --offline and --live")
+    assert (ran.code, refused(ran)) == (2, "--store checks only the store; it excludes --offline and --live")
 
 
 def test_a_store_of_an_older_version_is_not_damaged(store: Path) -> None:

@@ -84,7 +84,7 @@ def test_what_finds_no_room_and_what_is_taken_out_of_the_queue_is_told(world: Pa
 def test_a_guard_that_would_let_nobody_speak_is_told(world: Path) -> None:
     crew(world, {"max": ["One."]}, like={"max": "codex"}, limits={"tokens": 100})
     assert run_here("send", "Hi").code == 0
-    told = "paused: 120 tokens are spent (limits.tokens)\nspeaking: nobody\nheld, only resume moves them: max\n"
+    told = "paused: 120 tokens are spent (limits.tokens)\nspeaking: nobody\non hold until teamchat resume: max\n"
     ran = run_here("send", "--dry-run", "Hi")
     assert ran.out.startswith(told)
     assert "would run" not in ran.out
@@ -149,7 +149,7 @@ def test_what_is_held_stays_held_and_is_told(world: Path) -> None:
     assert run_here("send", "[NEXT: max, sarah] Hi").code == 1
     before = rows()
     ran = run_here("send", "--dry-run", "--to", "sarah", "Hi")
-    assert "speaking: sarah\nheld, only resume moves them: max, sarah\n" in ran.out
+    assert "speaking: sarah\non hold until teamchat resume: max, sarah\n" in ran.out
     assert rows() == before
 
 

@@ -70,7 +70,7 @@ def test_its_receipt_has_the_answer(world: Path) -> None:
     talked(world, TWO)
     run_here(*ASK, "--yes")
     shown = run_here("show", "2").out
-    assert "  why       somebody asked for the lessons of the conversation\n" in shown
+    assert "  why       a person asked for lessons from the conversation\n" in shown
     assert "  access    read: " in shown
     assert shown.endswith("  the answer (never a message, never in a prompt):\n  | - Run make lint.\n"
                           "  | - Never push. [NEXT: max]\n")  # fmt: skip
@@ -217,15 +217,15 @@ def test_a_person_is_asked(world: Path, answer: str, kept: list[object]) -> None
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
-    assert ("nothing is kept" in str(child.before)) is not bool(kept)
+    assert ("no lesson was stored" in str(child.before)) is not bool(kept)
     assert lessons() == kept
 
 
 @pytest.mark.parametrize(
     ("args", "code", "error"),
     [
-        ([], 2, "lessons are kept after a yes, and there is no terminal to ask at"),
-        (["--json"], 2, "lessons are kept after a yes, and there is no terminal to ask at"),
+        ([], 2, "storing lessons needs your yes, and there is no terminal to ask on"),
+        (["--json"], 2, "storing lessons needs your yes, and there is no terminal to ask on"),
         (["--yes", "A lesson"], 2, "--from-session takes neither a text nor --delete"),
         (["--yes", "--delete", "1"], 2, "--from-session takes neither a text nor --delete"),
         (["--yes", "--member", "kailai"], 2, "kailai is a person; only an agent can be asked for lessons"),
@@ -245,7 +245,7 @@ def test_its_options_are_of_no_use_without_it(world: Path) -> None:
     crew(world, {"max": []})
     ran = run_here("learn", "A lesson", "--yes")
     assert ran.code == 2
-    assert refused(ran) == "--member, --yes, --timeout, --trust and --no-wait go with --from-session"
+    assert refused(ran) == "--member, --yes, --timeout, --trust and --no-wait need --from-session"
     assert lessons() == []
 
 

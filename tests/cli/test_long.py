@@ -97,7 +97,7 @@ def test_show_has_all_that_a_turn_said(world: Path) -> None:
     assert run_here("show", "--reply").out == "Hi \x1b[31mthere"
     assert at_terminal("show", "--reply").out == "Hi there\n"
     run_here("send", "Hi")
-    assert refused(run_here("show", "--reply")) == "turn 2 has said nothing"
+    assert refused(run_here("show", "--reply")) == "turn 2 wrote no reply"
 
 
 def test_a_message_that_is_not_there_is_refused(world: Path) -> None:

@@ -105,7 +105,7 @@ def test_a_cassette_that_can_not_be_played_does_not_hide_the_others(world: Path)
     assert ran.code == 1
     first, second, total = [line for line in ran.out.splitlines() if not line.startswith(" ")]
     assert first.startswith(
-        "tapes/a.cassette: cannot be played: tapes/a.cassette is no cassette of this version: line 1:"
+        "tapes/a.cassette: cannot be played: tapes/a.cassette is not a cassette of this version: line 1:"
     )
     assert second.startswith(f"{TAPE}: cannot be played: the cassette has no recording of this turn of max")
     assert total == "2 cassettes, 2 changed"
@@ -151,4 +151,4 @@ def test_a_file_that_is_named_and_is_no_cassette_is_a_usage_error() -> None:
     Path("tapes/a.cassette").write_text("{}\n")
     ran = run_here("test", "tapes/a.cassette")
     assert ran.code == 2
-    assert refused(ran).startswith("tapes/a.cassette is no cassette of this version: line 1: ")
+    assert refused(ran).startswith("tapes/a.cassette is not a cassette of this version: line 1: ")

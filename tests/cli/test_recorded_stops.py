@@ -143,7 +143,7 @@ def test_another_conversation_of_the_same_length_is_refused(world: Path) -> None
     assert record("[NEXT:max] Go").code == 0
     assert run_here("send", "--new", "[NEXT:max] Go").code == 0
     ran = record("More")
-    assert (ran.code, "does not end where this conversation stands" in ran.err) == (2, True)
+    assert (ran.code, "does not match what this conversation has now" in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_conversation_that_went_on_without_its_recording_is_refused(world: Pat
     ran = record("--to", "max", "More")
     notes = re.compile("^· .*\n", re.MULTILINE)
     said = refused(Result(ran.code, ran.out, notes.sub("", ran.err)))
-    assert (ran.code, said) == (2, f"the recording {FILE} does not end where this conversation stands")
+    assert (ran.code, said) == (2, f"the recording {FILE} does not match what this conversation has now")
     assert (FILE.read_bytes(), run_here("log", "--json").out) == (before, rows)
 
 

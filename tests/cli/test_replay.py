@@ -122,7 +122,7 @@ def test_a_recording_that_can_not_go_on_is_refused_before_anything_is_said(casse
     assert (ran.code, run_here("log", "--json").out) == (2, before)
     other = shlex.quote(str(cassette.with_stem("talk-2")))
     assert ran.err.endswith(f"\n  try: teamchat send --new --record {other} --to max More\n")
-    assert "does not end where this conversation stands" in ran.err
+    assert "does not match what this conversation has now" in ran.err
 
 
 def test_a_file_that_is_not_there_is_one_line() -> None:
@@ -135,7 +135,7 @@ def test_a_file_that_is_not_there_is_one_line() -> None:
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("session.cassette", "session.cassette is no cassette of this version: line 1: "),
+        ("session.cassette", "session.cassette is not a cassette of this version: line 1: "),
         ("/proc/session.cassette", "the cassette /proc/session.cassette cannot be written: "),
     ],
 )

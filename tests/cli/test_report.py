@@ -15,4 +15,4 @@ def test_too_few_threads_are_one_line(capsys: pytest.CaptureFixture[str]) -> Non
         raise RuntimeError("can't start new thread")
 
     assert report(start) == 13
-    assert capsys.readouterr().err == "teamchat: the system lets you start no more threads or processes\n"
+    assert capsys.readouterr().err == "teamchat: the system allows no more threads or processes\n"

@@ -148,7 +148,7 @@ def test_it_shows_itself_as_send_does() -> None:
             2,
             '--timeout \'soon\': expected a time above zero such as "90s", "30m" or "1h30m", got \'soon\'',
         ),
-        (["--stream"], 2, "--stream goes with --json; without both, a terminal shows text as it comes"),
+        (["--stream"], 2, "--stream needs --json; without both, a terminal shows text as it arrives"),
         (["Go on"], 2, "too many arguments: Go on (a text with spaces needs quotes)"),
     ],
 )

@@ -99,7 +99,7 @@ class TestBeforeAnythingBegins:
             (
                 ["--stream", "Hi"],
                 2,
-                "--stream goes with --json; without both, a terminal shows text as it comes",
+                "--stream needs --json; without both, a terminal shows text as it arrives",
             ),
             (["--team", "nope.toml", "Hi"], 2, "{work}/nope.toml: no such file"),
             (
@@ -195,7 +195,7 @@ class TestTheAgent:
             ({}, ["--timeout", "0.3s"], ["reply", "half", "+", "hang"], "was still running after 0.3 s (its timeout)"),
             ({"timeout": "0.3s"}, [], ["reply", "half", "+", "hang"], "was still running after 0.3 s (its timeout)"),
             ({"first_byte": "0.3s"}, [], ["hang"], "wrote nothing in its first 0.3 s (first_byte)"),
-            ({"stall": "0.3s"}, [], ["reply", "half", "+", "hang"], "gave no sign of life for 0.3 s (stall)"),
+            ({"stall": "0.3s"}, [], ["reply", "half", "+", "hang"], "was silent for 0.3 s (stall)"),
         ],
     )
     def test_each_clock_says_which_it_is(
@@ -285,7 +285,7 @@ class TestTheAgent:
         assert run_here("send", "Hi") == Result(
             11,
             "",
-            "teamchat: no team file here, and no agent CLI is installed; install one, or go on without\n"
+            "teamchat: no team file here, and no agent CLI is installed; install one, or try teamchat without one\n"
             "  try: npm install -g @anthropic-ai/claude-code\n"
             "  try: npm install -g @openai/codex\n"
             "  try: npm install -g @google/gemini-cli\n"

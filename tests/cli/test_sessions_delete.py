@@ -114,7 +114,7 @@ def test_a_script_has_to_say_yes() -> None:
     ran = cli("sessions", "delete", "s1")
     assert (ran.code, refused(ran)) == (
         2,
-        "session s1 (5 messages, 4 turns) would be deleted for good, and there is no terminal to ask at",
+        "session s1 (5 messages, 4 turns) would be deleted for good, and there is no terminal to ask on",
     )
     assert ran.err.endswith("  try: teamchat sessions delete --yes s1\n")
     assert rows() == before

@@ -87,7 +87,7 @@ def test_its_text_streams_as_it_comes() -> None:
             "half an answer\nout of memory",
         ),
         ("blank", "", 1, "finished without an answer", ""),
-        ("silent", 'stall = "0.3s"', 3, "gave no sign of life for 0.3 s (stall)", "half an answer\nand a half"),
+        ("silent", 'stall = "0.3s"', 3, "was silent for 0.3 s (stall)", "half an answer\nand a half"),
         ("silent", 'timeout = "0.3s"', 3, "was still running after 0.3 s (its timeout)", "half an answer\nand a half"),
     ],
 )
@@ -197,4 +197,4 @@ def test_a_recorded_terminal_without_its_pattern_is_no_cassette() -> None:
     Path("talk.cassette").write_text(text.replace(whole, "null"))
     ran = run_here("replay", "talk.cassette", "--speed", "0")
     assert ran.code == 2
-    assert "the agent 'desk' has a terminal only by half" in refused(ran)
+    assert "the agent 'desk' has an incomplete terminal configuration" in refused(ran)

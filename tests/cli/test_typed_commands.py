@@ -81,7 +81,7 @@ def test_a_dry_run_and_a_replay_have_it_too(made: Crew, home: Path, tmp_path: Pa
     assert made.prompts("gem")[0].endswith(SAYS)
 
 
-UNKNOWN = "has no custom command of that name, and its own are for its own screen"
+UNKNOWN = "has no custom command of that name, and its built-in ones work only on its own screen"
 
 
 @pytest.mark.parametrize("typed", ["/clear", "/model opus", "/nosuch"])

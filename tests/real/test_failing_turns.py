@@ -70,7 +70,7 @@ def test_a_stall_ends_by_the_members_clock_and_keeps_the_partial_text(user: Worl
         user.server.script(vendor, [Reply("half a rep", ending="stall")])
         ran = user("send", "--new", "Hi")
         assert ran.code == 3, ran.err
-        assert f"gave no sign of life for {stall[:-1]} s (stall)" in ran.err
+        assert f"was silent for {stall[:-1]} s (stall)" in ran.err
         shown = user("show").out
         if vendor == "codex" or "half a rep" in shown:  # Codex prints whole messages only
             break

@@ -127,5 +127,5 @@ def test_git_is_there_beside_a_server_of_the_users_in_a_folder_that_claude_trust
     record.write_text(json.dumps(json.loads(record.read_text()) | trust))
     user.member("claude", 'git = true\naccess = "edit"')
     asked = (call("claude", "own", "write_it"), call("claude", "teamchat", "git_status"))
-    assert play(user, "claude", *asked) == ["written", f"{user.cwd} is in no git repository"]
+    assert play(user, "claude", *asked) == ["written", f"{user.cwd} is not in a git repository"]
     assert "--project-config-root" in user.receipt(1)["setup"]["argv"]

@@ -161,12 +161,12 @@ def test_a_git_of_the_repository_is_not_run(repository: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("tool", "reason"),
     [
-        (Log(revisions="--output=made"), "'--output=made' is no revision"),
-        (Diff(revisions="HEAD..--output=made"), "'--output=made' is no revision"),
+        (Log(revisions="--output=made"), "'--output=made' is not a revision"),
+        (Diff(revisions="HEAD..--output=made"), "'--output=made' is not a revision"),
         (Show(revision="nowhere"), "there is no commit 'nowhere'"),
-        (Show(revision="HEAD\n"), "'HEAD\\n' is no revision"),
-        (Show(path="\0"), "'\\x00' is no path"),
-        (Blame(path=""), "'' is no path"),
+        (Show(revision="HEAD\n"), "'HEAD\\n' is not a revision"),
+        (Show(path="\0"), "'\\x00' is not a path"),
+        (Blame(path=""), "'' is not a path"),
         (Blame(path="--output=made"), "fatal: no such path '--output=made' in HEAD"),
     ],
 )
@@ -191,7 +191,7 @@ def test_a_path_outside_is_refused(ask: Ask) -> None:
 def test_no_repository_is_said(tmp_path: Path) -> None:
     with pytest.raises(GitError) as raised:
         Git(tmp_path, tmp_path / "scratch")
-    assert str(raised.value) == f"{tmp_path} is in no git repository"
+    assert str(raised.value) == f"{tmp_path} is not in a git repository"
 
 
 def no_program(repository: Path, scratch: Path) -> Git:

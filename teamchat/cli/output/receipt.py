@@ -82,13 +82,13 @@ def partial_head(turn: Turn) -> str:
     return f"  {'the answer' if whole else 'partial text'} (never a message, never in a prompt):"
 
 
-SUMMARY_HEAD = "  the summary, which prompts have in place of what was said before:"
+SUMMARY_HEAD = "  the summary, which prompts have instead of the older messages:"
 
 
 def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     yield "why", setup.why + (f", attempt {setup.attempt}" if setup.attempt > 1 else "")
     if turn.route is None:
-        yield "covers", f"what was said through {setup.answers}"
+        yield "covers", f"the messages up to {setup.answers}"
     else:
         yield "answers", f"{setup.answers}, for the request {setup.request}"
     yield "started", moment(turn.started_at)
@@ -107,13 +107,13 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
 
 
 def memory_in_words(setup: Setup) -> str:
-    """Whether the turn went on with the CLI's own session, and what that saved; else why it began a fresh one."""
+    """Whether the turn continued the CLI's own session, and what that saved; else why it began a fresh one."""
     if setup.resumes is None:
         return f"{setup.memory}, a fresh session: {setup.fresh_because}"
     process = " in the process of an earlier turn" if setup.same_process else ""
-    moved = "; a person went on with it by hand since" if setup.opened else ""
+    moved = "; a person continued it by hand since then" if setup.opened else ""
     return (
-        f"{setup.memory}, goes on with {setup.resumes}{process}; a fresh one takes {setup.fresh_bytes:,} bytes{moved}"
+        f"{setup.memory}, continues {setup.resumes}{process}; a fresh one would take {setup.fresh_bytes:,} bytes{moved}"
     )
 
 
@@ -122,9 +122,9 @@ WHY = {
     "task": "what the team works on",
     "experience__context": "lessons of this workspace that fit",
     "knowledge__context": "files of the team that fit",
-    "todo__context": "what is open",
-    "compression__context": "a summary of what is not quoted any more",
-    "request": "what the person asked, which the history does not have",
+    "todo__context": "the open todos",
+    "compression__context": "a summary of messages that are no longer quoted",
+    "request": "the person's request, which is not in the history",
     "turn": "which message it answers, and for which request",
     "message": "what it answers",
 }

@@ -61,7 +61,7 @@ class OutputOptions:
 
     def __post_init__(self) -> None:
         if self.stream and not self.as_json:
-            raise UsageError("--stream goes with --json; without both, a terminal shows text as it comes")
+            raise UsageError("--stream needs --json; without both, a terminal shows text as it arrives")
         if self.quiet and self.as_json:
             raise UsageError("--json and --quiet exclude each other; the last line of --json has the last reply")
 
@@ -223,7 +223,7 @@ class Console:
         self.stopper.request()
         patience = STUCK_S if self.stopper.asked == 1 else AGAIN_S
         if time.monotonic() - self.showing_since > patience:
-            raise BrokenPipeError(errno.EPIPE, "nobody takes the output")
+            raise BrokenPipeError(errno.EPIPE, "nobody reads the output")
 
     def emit(self, event: ConversationEvent) -> None:
         if self.listen:

@@ -89,7 +89,7 @@ def _explain(
     queue = [route for route in coordinator.state.queue if route.status is not RouteStatus.HELD]
     yield "speaking: " + (", then ".join(speaking_order(queue)) or "nobody")
     if coordinator.state.held:
-        yield "held, only resume moves them: " + ", ".join(route.target for route in coordinator.state.held)
+        yield "on hold until teamchat resume: " + ", ".join(route.target for route in coordinator.state.held)
     yield from guards(team, coordinator)
     if not addressed.wordless and (stored := coordinator.manager.get_latest_message()):
         for member in map(team.member, addressed.names):
@@ -140,7 +140,7 @@ def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[
         said = coordinator.summariser.pending(route.as_of)
         size = approx_tokens(sum(coordinator.manager.quoted_bytes(one.text) for one in said))
         yield f"before that, {member.name} would summarise {plural(len(said), 'message')} (about {size:,} tokens);"
-        yield "the prompt below is the one without that summary"
+        yield "the prompt below does not have that summary"
 
 
 def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:

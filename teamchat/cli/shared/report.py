@@ -160,7 +160,7 @@ def denied(error: MemoryError | RuntimeError | OSError) -> int:
         return complain(f"{error.strerror or error}{place}", HINTS.get(error.errno or 0), ExitCode.STORE)
     if str(error) != NO_THREAD:
         raise error
-    return complain("the system lets you start no more threads or processes", None, ExitCode.STORE)
+    return complain("the system allows no more threads or processes", None, ExitCode.STORE)
 
 
 def output_lost(error: OSError) -> int:

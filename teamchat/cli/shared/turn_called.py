@@ -34,5 +34,5 @@ def turn_called(db: Database, session: Session, name: str | None) -> Turn:
 def _turn_of_message(db: Database, session: Session, name: str) -> Turn:
     message = SqliteLog(db, session.id).get(name)
     if message.turn_id is None:
-        raise UnknownName(f"{name} is from {name_of(message)}, and no turn made it", "teamchat log")
+        raise UnknownName(f"{name} is from {name_of(message)}, and no turn wrote it", "teamchat log")
     return get_turn(db, message.turn_id)

@@ -99,7 +99,7 @@ def abandoned(root: Path, session: int, running: Callable[[], Sequence[T]]) -> l
 
 
 def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> tuple[Session, bool]:
-    """The session to go on with, and whether it begins; `new` begins another, under the name if one is given.
+    """The session to continue, and whether it is new; `new` begins another, under the name if one is given.
 
     Without a name there need be none before. Raises `UnknownName` for one that is missing, and `UsageError`.
     """

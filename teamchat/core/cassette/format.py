@@ -297,7 +297,7 @@ def read_cassette(path: Path) -> Cassette:
         text = read_regular_text(path, most=LARGEST)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{name} is no cassette of this version: line {line}: not UTF-8") from error
+        raise UsageError(f"{name} is not a cassette of this version: line {line}: not UTF-8") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"the cassette {name} cannot be read: {reason}") from error
@@ -315,7 +315,7 @@ def parse_cassette(text: str, name: str) -> Cassette:
             _add(runs, Entry.model_validate_json(line))
     except ValueError as error:
         wrong = printable(_told(error) if isinstance(error, ValidationError) else str(error))[:300]
-        raise UsageError(f"{name} is no cassette of this version: line {number}: {wrong}") from error
+        raise UsageError(f"{name} is not a cassette of this version: line {number}: {wrong}") from error
     return Cassette(header, tuple(runs))
 
 

@@ -66,19 +66,19 @@ class RecordedTeam(BaseModel):
     def _known(self) -> RecordedTeam:
         talking = {member.name: member for member in self.members if member.type == "ai"}
         if self.lead is not None and self.lead not in talking:
-            raise ValueError(f"the lead {self.lead!r} is no AI member")
+            raise ValueError(f"the lead {self.lead!r} is not an AI member")
         if self.compactor is not None and self.compactor not in talking:
-            raise ValueError(f"the compactor {self.compactor!r} is no AI member")
+            raise ValueError(f"the compactor {self.compactor!r} is not an AI member")
         for member in talking.values():
             if member.agent is None or normalize_agent_type(member.agent) not in self.agents:
                 raise ValueError(f"the agent {member.agent!r} of {member.name!r} is missing")
             if not talking.keys() >= set(member.fallback):
-                raise ValueError(f"somebody who answers instead of {member.name!r} is missing")
+                raise ValueError(f"a fallback of {member.name!r} is missing")
         for agent in self.agents.values():
             if not agent.command or not agent.name.isprintable():
                 raise ValueError(f"the agent {agent.name!r} has no command, or no name")
             if (agent.like == "terminal") != (agent.terminal is not None):
-                raise ValueError(f"the agent {agent.name!r} has a terminal only by half")
+                raise ValueError(f"the agent {agent.name!r} has an incomplete terminal configuration")
         return self
 
 

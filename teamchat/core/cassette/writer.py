@@ -65,7 +65,7 @@ class CassetteWriter:
             self._check(stands)
         elif stands["messages"]:
             raise UsageError(
-                "a recording begins with a new conversation: what was said before would be missing in it",
+                "a recording begins with a new conversation: the earlier messages would be missing",
                 saying("--new", "--record", str(self.path)),
             )
         else:
@@ -79,7 +79,7 @@ class CassetteWriter:
         elif len(ends) < len(there.runs):
             wrong = "breaks off"
         elif self._clean(standing_of(ends)) != self._clean(stands):
-            wrong = "does not end where this conversation stands"
+            wrong = "does not match what this conversation has now"
         else:
             return
         raise UsageError(

@@ -152,7 +152,7 @@ def _ask(team: Team, member: Member, route: Route, manager: ContextManager, coll
     """Raises `UsageError` where there is no message to answer."""
     answers = manager.get_current_message(up_to=route.as_of)
     if answers is None:
-        raise UsageError("there is no message with text for anybody to answer", reading(route.target))
+        raise UsageError("no message has text that a member could answer", reading(route.target))
     request = manager.get_message(route.request)
     gathered = collector.gather(
         LayerContext(member, answers, text_of(answers), manager.get_team_task(), text_of(request))

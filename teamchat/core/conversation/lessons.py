@@ -31,7 +31,7 @@ from teamchat.core.turn.run import Run
 from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
 from teamchat.core.turn.tally import TurnFailure
 
-WHY = "somebody asked for the lessons of the conversation"
+WHY = "a person asked for lessons from the conversation"
 MOST = 10
 KNOWN_TOKENS = 4000  # of known lessons in the prompt; a quarter of the prompt at most
 NONE = "NONE"
@@ -110,7 +110,7 @@ async def find_lessons(run: Run, member: Member, keep_as: str | None = None) -> 
     """
     answers = run.manager.get_current_message()
     if answers is None:
-        raise UsageError("nothing was said in this conversation yet", saying())
+        raise UsageError("this conversation has no messages yet", saying())
     member = for_side_turn(member)
 
     def read(answer: str) -> Callable[[Turn], LessonsFound]:

@@ -127,7 +127,7 @@ def prompt_about(
 
 def no_room(member: Member) -> PromptTooLarge:
     return PromptTooLarge(
-        f"{member.name} has no room for what was said; raise max_bytes and max_prompt_tokens in the team file"
+        f"{member.name}'s prompt has no room for the messages; raise max_bytes and max_prompt_tokens in the team file"
     )
 
 
@@ -235,4 +235,4 @@ class Summariser:
 
 
 def _fault(summary: str) -> str | None:
-    return None if worth_telling(summary) else "gave a summary without text"
+    return None if worth_telling(summary) else "wrote an empty summary"

@@ -39,11 +39,13 @@ def check_arguments(
     except SpawnFailed:
         return None  # the version tells it
     if code or not said:
-        return Check(None, "args", "unknown", f"`{typed}` gave no answer")
+        return Check(None, "args", "unknown", f"`{typed}` did not answer")
     strange = [option for option in options if not _named(option, said.decode(errors="replace"))]
     if strange:
         named = ", ".join(masked(strange, ()))
-        return Check(None, "args", "warning", f"`{typed}` does not name {named}: misspelt, it ends every turn", named)
+        return Check(
+            None, "args", "warning", f"`{typed}` does not name {named}: a misspelt option fails every turn", named
+        )
     return Check(None, "args", "ok", f"named by `{typed}`: {', '.join(options)}", ", ".join(options))
 
 

@@ -72,7 +72,7 @@ def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str
     else:
         yield Check(member.name, "program", "ok", post.program, post.program)
     if isinstance(post.program, str) and post.is_builtin:
-        not_asked = Check(None, "version", "unknown", "not asked: the team file, which is not trusted, sets variables")
+        not_asked = Check(None, "version", "unknown", "not checked: the team file sets variables and is not trusted")
         yield replace(versions.get(post.program, not_asked), member=member.name)
     if member.name in arguments:
         yield replace(arguments[member.name], member=member.name)

@@ -43,7 +43,7 @@ def check_version(
         return Check(None, "version", "warning", f"--version gave no answer in {answer_s:g} s")
     version = _VERSION.search(said)
     if code or version is None:
-        return Check(None, "version", "warning", f"--version {ending(code)}, and told no version")
+        return Check(None, "version", "warning", f"--version {ending(code)}, and printed no version")
     assert runner.vendor
     return _known(version[0].decode(), runner.vendor, INSTALL[name])
 

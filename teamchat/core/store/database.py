@@ -218,7 +218,7 @@ LOCKS = "session-*.lock"
 
 ADVICE = {
     sqlite3.SQLITE_BUSY: "wait until the other teamchat that writes to it is done",
-    sqlite3.SQLITE_FULL: "make room on its disk",
+    sqlite3.SQLITE_FULL: "free some space on its disk",
     sqlite3.SQLITE_TOOBIG: "send less of it at once",
 }
 # The statements are ours and fit a healthy store: where SQLite finds fault with one, the store is to blame.

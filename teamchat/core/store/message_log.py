@@ -13,7 +13,7 @@ from typing import Protocol
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage
 
-NOT_EMPTY = "a conversation is restored into an empty one only"
+NOT_EMPTY = "a conversation can only be restored into an empty one"
 _NUMBERED = re.compile(r"msg-([0-9]{1,18})")  # a longer number may not fit into the 64 bits of a store
 
 

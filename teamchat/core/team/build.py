@@ -117,7 +117,7 @@ def _terminal(table: AgentTable, where: str) -> Terminal | None:
         return None
     if table.prompt_pattern is None:
         raise TeamFileProblem(
-            f'{where}: prompt_pattern: missing, expected with transport = "pty" what its prompt looks like'
+            f'{where}: prompt_pattern: missing, expected a pattern of its prompt with transport = "pty"'
         )
     if table.like not in {None, "plain"}:
         raise TeamFileProblem(f"{where}: like: expected 'plain' with transport = \"pty\", got {table.like!r}")
@@ -181,7 +181,7 @@ def _memory(table: MemberTable, agent: AgentSpec, where: str) -> Memory:
     if table.memory is None:
         return "fresh" if sessions is None or table.access == "read" else "resume"
     if table.memory != "fresh" and sessions is None:
-        raise TeamFileProblem(f'{where}: memory: agent {agent.name!r} has no sessions to go on with, expected "fresh"')
+        raise TeamFileProblem(f'{where}: memory: agent {agent.name!r} has no sessions to continue, expected "fresh"')
     if table.memory == "live" and sessions and not sessions.live:
         live = listed(*(row.name for row in CLIS if row.runner.sessions and row.runner.sessions.live))
         raise TeamFileProblem(f'{where}: memory: "live" is only for {live}, expected "fresh" or "resume"')
@@ -252,7 +252,7 @@ def _speaker(key: str, written: str | None, members: Iterable[Member]) -> str | 
 
 def _compactor(settings: TeamTable, members: Iterable[Member]) -> str | None:
     if settings.compactor is None and "compact_at_tokens" in settings.model_fields_set:
-        raise TeamFileProblem("team: compact_at_tokens: expected only with compactor, which names who sums up")
+        raise TeamFileProblem("team: compact_at_tokens: expected only with compactor, which names who summarises")
     return _speaker("compactor", settings.compactor, members)
 
 

@@ -102,7 +102,9 @@ def installed_team(root: Path, which: Which = shutil.which, login: str | None = 
     specs = [spec for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
     if not specs:
         commands = "\n".join((*INSTALL.values(), "teamchat init --template offline"))
-        raise AgentMissing("no team file here, and no agent CLI is installed; install one, or go on without", commands)
+        raise AgentMissing(
+            "no team file here, and no agent CLI is installed; install one, or try teamchat without one", commands
+        )
     root = root.absolute()
     members = [Member(spec.name, "ai", root, agent=spec.name) for spec in specs]
     return Team(

@@ -181,7 +181,7 @@ def plan(
         return _offline(folder, login)
     installed = [spec.name for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
     if not installed:
-        raise AgentMissing("no agent CLI is installed; install one, or go on without", _ways())
+        raise AgentMissing("no agent CLI is installed; install one, or try teamchat without one", _ways())
     if template == "panel":
         seats = [seat for seat, _ in PANEL]
         # each on the CLI it is meant for, where that is there

@@ -111,10 +111,10 @@ def _outside_needs(team: Team, member: Member, folder: Path) -> Iterator[Need]:
     if outside := _outside(member.cwd, team.root):
         yield _need(member.name, "cwd", f"works in {outside}", (str(outside),))
     if member.instruction_file and (outside := _outside(member.instruction_file, folder)):
-        yield _need(member.name, "instruction_file", f"is told the text of {outside}", (str(outside),))
+        yield _need(member.name, "instruction_file", f"gets the text of {outside}", (str(outside),))
     for path in member.knowledge.values():
         if outside := _outside(path, folder):
-            yield _need(member.name, "knowledge", f"is told what is in {outside}", (str(outside),))
+            yield _need(member.name, "knowledge", f"gets what is in {outside}", (str(outside),))
 
 
 def _command(member: Member, spec: AgentSpec) -> Need:

@@ -79,7 +79,7 @@ def _inflated(data: bytes) -> bytes:
     inflate = zlib.decompressobj()
     content = inflate.decompress(data, LARGEST_WRITTEN)
     if not inflate.eof:
-        raise ValueError("it is cut, or larger than any turn")
+        raise ValueError("it is incomplete, or larger than any turn")
     return content
 
 

@@ -211,7 +211,7 @@ class ClaudeEvents(JsonEvents):
                 # it is what was said last, which need not be kept twice
                 self.reply, self.done = self.said[-1] if self.said[-1:] == [reply] else reply, True
             case {"subtype": "success", "is_error": False}:
-                self.fail("its result holds no answer")
+                self.fail("its result has no answer")
             case {"terminal_reason": "aborted_streaming" | "aborted_tools"}:
                 self.fail("", kind=FailureKind.INTERRUPTED)
             case {"errors": [str(), *_] as errors}:

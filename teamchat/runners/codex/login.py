@@ -22,7 +22,7 @@ def codex_login(env: Mapping[str, str]) -> Login:
         return Login(None, "the system's keyring may hold one")
     if env.get("OPENAI_API_KEY"):
         told = "printenv OPENAI_API_KEY | codex login --with-api-key"
-        return Login(False, f"there is no {file}, and codex does not look at OPENAI_API_KEY by itself", told)
+        return Login(False, f"there is no {file}, and codex does not use OPENAI_API_KEY by itself", told)
     return Login(False, f"no CODEX_API_KEY is set, and there is no {file}", "codex login")
 
 
@@ -39,7 +39,7 @@ def _of_provider(settings: Mapping[str, object], env: Mapping[str, str]) -> Logi
         return None
     key = provider.get("env_key")
     if not isinstance(key, str):
-        return Login(None, f"its model provider {name!r} has a way of its own")
+        return Login(None, f"its model provider {name!r} has a login of its own")
     if env.get(key):
         return Login(True, f"{key} is set, the key of its model provider {name!r}", variables=(key,))
     return Login(False, f"{key} is not set, the key of its model provider {name!r}")

@@ -117,7 +117,7 @@ class CodexRunner:
     def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
         """Where an MCP server might be named that could not be switched off."""
         wrong = misunderstood(env) if access == "read" else None
-        return f"{wrong}; what it says of MCP servers is not known" if wrong else None
+        return f"{wrong}; its MCP servers are not known" if wrong else None
 
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]

@@ -21,7 +21,7 @@ from teamchat.runners.untrusted_json import scalar
 NAMES = ("AGENTS.override.md", "AGENTS.md")
 MOST = 32 * 1024  # bytes that Codex reads of a project's AGENTS.md where the user says nothing else
 LARGEST = 100_000  # bytes of what is handed over, as TOML; the kernel takes 131,071 for one argument
-CUT = "\n[teamchat cut the rest, for which an argument has no room]"
+CUT = "\n[teamchat cut the rest, which does not fit in an argument]"
 
 
 def without_project(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def gemini_login(cwd: Path, env: Mapping[str, str]) -> Login:
     of_project = (path for folder in (cwd, *cwd.parents) for path in (folder / ".gemini" / ".env", folder / ".env"))
     if unread := next(filter(is_there, of_project), None):
         return Login(None, f"no GEMINI_API_KEY is set, and {unread} is read only with project_settings = true")
-    hidden = " (GOOGLE_API_KEY is taken for Vertex AI only)" if env.get("GOOGLE_API_KEY") else ""
+    hidden = " (GOOGLE_API_KEY counts for Vertex AI only)" if env.get("GOOGLE_API_KEY") else ""
     return Login(False, f"no GEMINI_API_KEY is set{hidden}, and no login is in {folder}", "gemini")
 
 

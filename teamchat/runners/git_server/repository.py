@@ -62,7 +62,7 @@ class Repository:
                 own = (top / _pointed(marked).removeprefix("gitdir:").strip()).resolve()
                 common = own / "commondir"
                 return cls(top, own, (own / _pointed(common)).resolve() if common.is_file() else own)
-        raise GitError(f"{folder} is in no git repository")
+        raise GitError(f"{folder} is not in a git repository")
 
 
 class Git:
@@ -91,7 +91,7 @@ class Git:
     def commit(self, revision: str) -> str:
         """The full name of the commit that `revision` names."""
         if revision.startswith("-") or not revision.isprintable():
-            raise GitError(f"{revision!r} is no revision")
+            raise GitError(f"{revision!r} is not a revision")
         try:
             return self("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}").text.strip()
         except GitError:
@@ -108,7 +108,7 @@ class Git:
     def path(self, path: str) -> str:
         """A path as git takes it, relative to the member's folder."""
         if not path or "\0" in path:
-            raise GitError(f"{path!r} is no path")
+            raise GitError(f"{path!r} is not a path")
         return os.path.relpath(self._cwd / path, self._cwd)
 
     def _settings(self, config: Path) -> Iterator[str]:

@@ -90,9 +90,9 @@ class OpencodeRunner:
     def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
         """Where the project's plugins would run, or an MCP server might be named that could not be switched off."""
         if there := config_of_project(env):
-            return f"opencode runs the plugins that {there} names, whatever it is told; set project_settings = true"
+            return f"opencode runs the plugins that {there} names, with any options; set project_settings = true"
         wrong = misunderstood(env) if access == "read" else None
-        return f"{wrong}; what it says of MCP servers is not known" if wrong else None
+        return f"{wrong}; its MCP servers are not known" if wrong else None
 
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]

@@ -367,5 +367,5 @@ def sweep(scratch: Path) -> None:
 
 
 def launch(what: Launch) -> Running:
-    """Start a real process, or go on with one that has stayed. Raises `SpawnFailed`."""
+    """Start a real process, or reuse one that was kept running. Raises `SpawnFailed`."""
     return what.stays.turn(what) if what.stays else Process(what)

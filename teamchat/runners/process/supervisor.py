@@ -39,7 +39,7 @@ from teamchat.runners.process.running import Chunk, Cut, Framer, LineFramer, Run
 from teamchat.runners.untrusted_json import one_line
 
 SILENT = "silent for"
-UNSAID = "did not say at once that its turn is over"
+UNSAID = "did not report at once that its turn is over"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
 TAIL_BYTES = 64 * 1024
 TICK_S = 0.1
@@ -230,7 +230,7 @@ class _Turn:
                 self.process.over()
             if isinstance(event, VendorSession) and self.resumes not in (None, event.id):
                 # Codex does so without a word (observed at 0.169.0): it would answer without what it should remember
-                self._end_process(Failure(FailureKind.GONE, "began a new session instead of going on with its own"))
+                self._end_process(Failure(FailureKind.GONE, "began a new session instead of continuing its own"))
 
     def _retries(self, event: Retry) -> None:
         """A rejected login does not heal by trying again, which Claude does for three minutes."""
@@ -284,7 +284,7 @@ class _Turn:
             limit = self.clocks.exit_s
             return f"did not exit within {_seconds(limit)} after its result" if now - self.alive > limit else None
         if not self.facts.open_tools and now - self.alive > self.clocks.stall_s:
-            return f"gave no sign of life for {_seconds(self.clocks.stall_s)} (stall)"
+            return f"was silent for {_seconds(self.clocks.stall_s)} (stall)"
         return None
 
     def _end_process(self, why: Failure, *, hard: bool = False) -> None:
@@ -363,6 +363,6 @@ async def run_turn(
     """Follow `process` to its end and judge it; `emit` gets every event as it comes.
 
     `patience` is how many retries of its own, by their kind, the CLI may report before it is ended.
-    It is ended, too, when it goes on with another vendor session than `resumes`.
+    It is also ended when it continues another vendor session than `resumes`.
     """
     return await _Turn(process, parser, clocks, stopper, emit, patience, resumes).run()

@@ -106,7 +106,7 @@ def test_it_hangs_before_its_first_byte(scene: Scene, voice: Voice) -> None:
 @pytest.mark.usefixtures("_until_it_hangs")
 def test_it_hangs_in_the_middle_of_its_answer(scene: Scene, voice: Voice) -> None:
     ran = scene.send(voice, *raw(voice.half), "+", "hang", stall="0.3s")
-    scene.assert_failed(ran, voice, 3, "gave no sign of life for 0.3 s (stall)", HALF)
+    scene.assert_failed(ran, voice, 3, "was silent for 0.3 s (stall)", HALF)
 
 
 @eventful

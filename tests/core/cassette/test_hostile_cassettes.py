@@ -138,7 +138,9 @@ def test_damaged_bytes_are_one_line_with_its_number(
     with contextlib.suppress(UsageError):
         read_cassette(file)
         return
-    with pytest.raises(UsageError, match=r"damaged\.cassette is no cassette of this version: line \d+: .+\Z") as raised:
+    with pytest.raises(
+        UsageError, match=r"damaged\.cassette is not a cassette of this version: line \d+: .+\Z"
+    ) as raised:
         read_cassette(file)
     assert str(raised.value).isprintable()
 
@@ -163,7 +165,7 @@ def test_damaged_bytes_are_one_line_with_its_number(
 def test_what_is_wrong_is_told(line: str, wrong: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_cassette(f"{DEMO[0]}\n{DEMO[1]}\n{line}\n", "x")
-    assert str(caught.value).startswith("x is no cassette of this version: line 3: ")
+    assert str(caught.value).startswith("x is not a cassette of this version: line 3: ")
     assert wrong in str(caught.value)
     assert len(str(caught.value)) < 400
 
@@ -175,7 +177,7 @@ def test_a_line_in_the_wrong_place_is_told() -> None:
 
 
 def test_another_version_is_called_by_its_number() -> None:
-    with pytest.raises(UsageError, match=r"^x is no cassette of this version: line 1: version 2\Z"):
+    with pytest.raises(UsageError, match=r"^x is not a cassette of this version: line 1: version 2\Z"):
         parse_cassette(DEMO[0].replace('"cassette": 1', '"cassette": 2'), "x")
 
 

@@ -114,7 +114,7 @@ def test_a_recording_goes_on_only_with_its_own_conversation(tmp_path: Path, worl
     path = tmp_path / "a.cassette"
     writer(path, world).begin(NEW)
     writer(path, world).begin(NEW)  # nothing said so far: it is the same conversation
-    with pytest.raises(UsageError, match="does not end where this conversation stands"):
+    with pytest.raises(UsageError, match="does not match what this conversation has now"):
         writer(path, world).begin(NEW | {"messages": ["a", "b", "c"]})
     assert len(path.read_text().splitlines()) == 1
 
@@ -129,7 +129,7 @@ def test_a_recording_begins_with_a_new_conversation(tmp_path: Path, world: Path)
     "text", ["", "{}", "nonsense", '{"cassette": 2, "team": {}}', '{"cassette": 1, "team": {}}\n{"other": 1}', "\0"]
 )
 def test_what_is_no_cassette_is_said_in_one_line(text: str) -> None:
-    with pytest.raises(UsageError, match=r"^x is no cassette of this version: line [12]: [^\n]+$"):
+    with pytest.raises(UsageError, match=r"^x is not a cassette of this version: line [12]: [^\n]+$"):
         parse_cassette(text, "x")
 
 

@@ -375,7 +375,7 @@ class TestWhatDoesNotFit:
 FAILURES: list[tuple[Reply, str]] = [
     (Fails("half a SUMMARY"), "sarah reported an error: half a SUMMARY"),
     ("   ", "sarah"),
-    ("[NEXT: max]", "sarah gave a summary without text"),
+    ("[NEXT: max]", "sarah wrote an empty summary"),
 ]
 
 

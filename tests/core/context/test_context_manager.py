@@ -347,7 +347,7 @@ class TestLifecycle:
         snapshot = used.export_snapshot()
         used.add_message(NewMessage("Go on", KAILAI))
 
-        with pytest.raises(UsageError, match=r"^a conversation is restored into an empty one only$"):
+        with pytest.raises(UsageError, match=r"^a conversation can only be restored into an empty one$"):
             used.import_snapshot(snapshot | {"teamTask": "Another"})
 
         assert (len(used.get_messages()), used.get_team_task()) == (3, "Design it")

@@ -178,7 +178,7 @@ def test_a_request_of_markers_only_is_not_quoted(stage: Stage) -> None:
 
 def test_without_any_text_there_is_nothing_to_answer(stage: Stage) -> None:
     say(stage, "kailai", "[NEXT: max]")
-    with pytest.raises(UsageError, match=r"^there is no message with text for anybody to answer$"):
+    with pytest.raises(UsageError, match=r"^no message has text that a member could answer$"):
         prompt_of(stage)
 
 

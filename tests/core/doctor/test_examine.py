@@ -219,7 +219,7 @@ class TestArguments:
 
     def test_one_that_the_help_does_not_name_is_a_warning(self) -> None:
         checks, ask = self.args('["--colour", "red", "-c", "x=--y", "--dir=z", "--config", "-q", "--", "--after"]')
-        words = "`codex exec --help` does not name --colour, --dir, -q: misspelt, it ends every turn"
+        words = "`codex exec --help` does not name --colour, --dir, -q: a misspelt option fails every turn"
         assert checks == [Check("max", "args", "warning", words, "--colour, --dir, -q")]
         assert [argv[1:] for argv in ask.asked] == [("--version",), ("exec", "--help")]
 
@@ -237,7 +237,7 @@ class TestArguments:
 
     def test_without_an_answer_nothing_is_known(self) -> None:
         checks, _ = self.args('["--x"]', {**SAYS, "codex": ""})
-        assert checks == [Check("max", "args", "unknown", "`codex exec --help` gave no answer")]
+        assert checks == [Check("max", "args", "unknown", "`codex exec --help` did not answer")]
 
     @pytest.mark.parametrize("text", ["[]", '["a prompt", "-", "---", "-12"]'])
     def test_without_options_nothing_is_asked(self, text: str) -> None:

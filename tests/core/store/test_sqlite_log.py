@@ -90,7 +90,7 @@ def test_nothing_is_restored_over_hidden_messages(db: Database, session: int) ->
     log = SqliteLog(db, session)
     log.append(draft("Hi"))
     db.execute("UPDATE messages SET hidden = 1")
-    with pytest.raises(UsageError, match=r"^a conversation is restored into an empty one only$"):
+    with pytest.raises(UsageError, match=r"^a conversation can only be restored into an empty one$"):
         log.restore((draft("x").stored_as("msg-9"),), None)
     assert log.all() == []
 

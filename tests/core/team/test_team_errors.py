@@ -74,7 +74,7 @@ def test_the_files_own_tables(text: str, said: str, tmp_path: Path) -> None:
         ('compactor = "max"\ncompact_at_tokens = 0', "team: compact_at_tokens: expected at least 1, got 0"),
         (
             "compact_at_tokens = 9",
-            "team: compact_at_tokens: expected only with compactor, which names who sums up",
+            "team: compact_at_tokens: expected only with compactor, which names who summarises",
         ),
         ("context_window = 99999999999999999999", f"team: context_window: {MOST}"),
         ("limits.turns = 99999999999999999999", f"team.limits: turns: {MOST}"),
@@ -222,7 +222,7 @@ def test_the_members_together(text: str, said: str, tmp_path: Path) -> None:
         ('command = ["a"]\ntransport = "tty"', "transport: expected 'pipe' or 'pty', got 'tty'"),
         (
             'command = ["a"]\ntransport = "pty"',
-            'prompt_pattern: missing, expected with transport = "pty" what its prompt looks like',
+            'prompt_pattern: missing, expected a pattern of its prompt with transport = "pty"',
         ),
         ('command = ["a"]\nprompt_pattern = "> "', 'prompt_pattern: expected only with transport = "pty"'),
         ('command = ["a"]\nexit = "/bye"', 'exit: expected only with transport = "pty"'),
@@ -341,7 +341,7 @@ def test_a_path_can_not_reach_the_terminal_raw(tmp_path: Path) -> None:
         ),
         (
             '[[members]]\nname = "al"\nagent = "local"\nmemory = "resume"\n[agents.local]\ncommand = ["cat"]\n',
-            "members 'al': memory: agent 'local' has no sessions to go on with, expected \"fresh\"",
+            "members 'al': memory: agent 'local' has no sessions to continue, expected \"fresh\"",
         ),
     ],
 )

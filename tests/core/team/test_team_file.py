@@ -282,7 +282,10 @@ def test_the_installed_clis_are_fenced_and_redact(tmp_path: Path) -> None:
 def test_with_nothing_installed_the_error_says_how_to_install(tmp_path: Path) -> None:
     with pytest.raises(AgentMissing) as missing:
         installed_team(tmp_path, which=lambda _: None)
-    assert str(missing.value) == "no team file here, and no agent CLI is installed; install one, or go on without"
+    assert (
+        str(missing.value)
+        == "no team file here, and no agent CLI is installed; install one, or try teamchat without one"
+    )
     assert missing.value.hint == (
         "npm install -g @anthropic-ai/claude-code\n"
         "npm install -g @openai/codex\n"

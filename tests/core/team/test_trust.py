@@ -62,12 +62,12 @@ def test_knowledge_outside_the_folder_needs_trust_for_the_place_where_it_is(proj
     (proj / "link").symlink_to(proj.parent / "shared")
     own = 'knowledge = ["../shared", "docs"]\n[knowledge]\npaths = ["link"]\n'
     team = team_of(proj, HEAD + own)
-    assert lines(team) == [f"max is told what is in {proj.parent}/shared"] * 2
+    assert lines(team) == [f"max gets what is in {proj.parent}/shared"] * 2
     store.grant(team)
     (proj / "link").unlink()
     (proj / "link").symlink_to(proj.parent / "other")
     moved = team_of(proj, HEAD + own)
-    assert f"max is told what is in {proj.parent}/other" in lines(moved)
+    assert f"max gets what is in {proj.parent}/other" in lines(moved)
     with pytest.raises(NotTrusted):
         require(moved, store)
 
@@ -104,8 +104,8 @@ def test_the_installed_clis_need_no_trust(proj: Path, store: TrustStore) -> None
         (HEAD + 'access = "full"', "max does anything you may do"),
         (HEAD + 'cwd = ".."', "max works in {outside}"),
         (HEAD + 'cwd = "link"', "max works in {outside}/there"),
-        (HEAD + 'instruction_file = "../secret"', "max is told the text of {outside}/secret"),
-        (HEAD + 'instruction_file = "leak.md"', "max is told the text of {outside}/secret"),
+        (HEAD + 'instruction_file = "../secret"', "max gets the text of {outside}/secret"),
+        (HEAD + 'instruction_file = "leak.md"', "max gets the text of {outside}/secret"),
         (OWN + 'command = ["sh", "-c", "ls\\u001b[2K\\n"]', "al runs sh -c 'ls\\x1b[2K\\n'"),
     ],
 )
@@ -411,12 +411,12 @@ SECRETS = 'env = { MY_KEY = "sk-old", PATH = "/old" }'
         (
             HEAD + 'instruction_file = "../one"',
             HEAD + 'instruction_file = "../two"',
-            ["instruction_file of max: is told the text of {up}/one → is told the text of {up}/two"],
+            ["instruction_file of max: gets the text of {up}/one → gets the text of {up}/two"],
         ),
         (
             HEAD + 'knowledge = ["../one"]',
             HEAD + 'knowledge = ["../one", "../two"]',
-            ["added knowledge of max: is told what is in {up}/two"],
+            ["added knowledge of max: gets what is in {up}/two"],
         ),
         (
             HEAD + 'access = "full"',

@@ -151,7 +151,7 @@ def test_what_was_not_looked_at_is_said_and_the_other_folders_are_looked_at(tmp_
     assert stage.turns[0].outcome is not None
     assert stage.turns[0].outcome.not_all_looked_at
     (warning,) = stage.warnings
-    assert warning.endswith("; there are too many to look at all of them")
+    assert warning.endswith("; there are too many to compare them all")
 
 
 @pytest.mark.parametrize("script", ["true", "rm .claude/commands/*0.md", "echo y > .claude/commands/new.md"])
@@ -162,9 +162,7 @@ def test_a_full_folder_in_which_nothing_that_was_looked_at_changed_names_no_file
     assert [name for name in marked(stage) if (tmp_path / "repo" / name).exists() and "new.md" not in name] == []
     assert len(stage.warnings) == 1
     if script == "true":
-        assert stage.warnings == [
-            "max may have changed files that run things: there are too many to look at all of them"
-        ]
+        assert stage.warnings == ["max may have changed files that run things: there are too many to compare them all"]
 
 
 def test_a_folder_that_fills_up_in_the_turn_is_said(tmp_path: Path) -> None:
@@ -172,7 +170,7 @@ def test_a_folder_that_fills_up_in_the_turn_is_said(tmp_path: Path) -> None:
     script = "mkdir -p .claude/commands; cd .claude/commands; i=0; while [ $i -le 1000 ]; do : > $i; i=$((i+1)); done"
     stage = done_by_shell(tmp_path, script, tmp_path / "repo")
     assert marked(stage)
-    assert stage.warnings[0].endswith("; there are too many to look at all of them")
+    assert stage.warnings[0].endswith("; there are too many to compare them all")
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_a_store_that_stays_locked_costs_no_reply(stage: Stage) -> None:
         assert end.hint == "teamchat resume"
         assert stage.said == ["kailai: Begin"]
     assert stage.resume().code is ExitCode.DONE
-    assert stage.warnings == ["turn 1 (max) had ended, and is stored now"]
+    assert stage.warnings == ["turn 1 (max) had finished and is stored now"]
     assert stage.said == ["kailai: Begin", "max: Plan it. [NEXT: sarah]", "sarah: Fine."]
     assert stage.spoke == ["max", "sarah"]
     assert [turn.status for turn in stage.turns] == ["done", "done"]

@@ -188,7 +188,9 @@ def test_a_process_that_tells_no_end_of_its_turn_is_not_waited_for(stage: Stage,
     assert stage.turns[3].setup.resumes == stage.turns[2].vendor_session
     ended = {"unsaid": "ended with exit code 0", "unsaid-deaf": "was ended by SIGINT"}[order]
     assert stage.warnings == [f"max {ended} before it had finished its answer; each further turn gets its own process"]
-    assert notes(stage.turns[1]) == ["did not say at once that its turn is over: its process is kept for no other turn"]
+    assert notes(stage.turns[1]) == [
+        "did not report at once that its turn is over: its process is kept for no other turn"
+    ]
 
 
 def test_an_end_that_is_told_late_counts_and_its_process_is_not_kept(stage: Stage) -> None:
@@ -196,7 +198,7 @@ def test_an_end_that_is_told_late_counts_and_its_process_is_not_kept(stage: Stag
     assert talk(stage, "unsaid-late 1.5", "pid").code is ExitCode.DONE
     first, second = stage.turns
     assert (first.status, second.status) == ("done", "done")
-    assert notes(first) == ["did not say at once that its turn is over: its process is kept for no other turn"]
+    assert notes(first) == ["did not report at once that its turn is over: its process is kept for no other turn"]
     assert not second.setup.same_process
     assert second.setup.resumes == first.vendor_session
     assert stage.warnings == []

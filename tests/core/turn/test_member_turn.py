@@ -306,7 +306,7 @@ def test_files_of_a_command_that_can_not_be_written_are_no_crash(stage: Stage) -
     [
         ("timeout_s", "echo a; touch hangs; sleep 60", "was still running after 0.3 s (its timeout)"),
         ("first_byte_s", "touch hangs; sleep 60", "wrote nothing in its first 0.3 s (first_byte)"),
-        ("stall_s", "echo a; touch hangs; sleep 60", "gave no sign of life for 0.3 s (stall)"),
+        ("stall_s", "echo a; touch hangs; sleep 60", "was silent for 0.3 s (stall)"),
     ],
 )
 def test_each_clock_says_that_it_ran_out(

@@ -334,7 +334,7 @@ def test_only_a_full_success_is_one(result: dict[str, object]) -> None:
         ({"is_error": True, "result": "success"}, "failed and gave no reason"),
         ({"is_error": True, "result": None}, "failed and gave no reason"),
         ({"is_error": None, "result": None}, "failed and gave no reason"),
-        ({"result": None}, "reported an error: its result holds no answer"),
+        ({"result": None}, "reported an error: its result has no answer"),
     ],
 )
 def test_success_is_no_reason_of_a_failure(result: dict[str, object], reason: str) -> None:

@@ -98,7 +98,7 @@ def test_a_file_that_is_not_understood_refuses_read_and_is_named(tmp_path: Path,
     refusal = CodexRunner().refusal("read", env)
     assert refusal
     assert refusal.startswith(f"{tmp_path / 'config.toml'} cannot be read: ")
-    assert refusal.endswith("; what it says of MCP servers is not known")
+    assert refusal.endswith("; its MCP servers are not known")
     assert CodexRunner().refusal("edit", env) is None
     login = CodexRunner().login(tmp_path, env)
     assert login

@@ -176,7 +176,7 @@ def test_reading_is_refused_where_the_servers_are_not_known(job: Job, access: Ac
     file = Path(job.env["HOME"]) / ".config/opencode/opencode.json"
     assert refusal is not None
     assert refusal.startswith(f"{file} cannot be read: ")
-    assert refusal.endswith("; what it says of MCP servers is not known")
+    assert refusal.endswith("; its MCP servers are not known")
 
 
 def test_a_prompt_goes_as_it_is() -> None:

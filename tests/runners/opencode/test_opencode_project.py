@@ -38,7 +38,7 @@ def test_what_may_name_plugins_refuses_every_access(
     file.parent.mkdir(exist_ok=True)
     file.mkdir()
     refusal = RUNNER.refusal(access, env_of(cwd, tmp_path / "home"))
-    assert refusal == (f"opencode runs the plugins that {file} names, whatever it is told; set project_settings = true")
+    assert refusal == (f"opencode runs the plugins that {file} names, with any options; set project_settings = true")
     assert RUNNER.refusal(access, env_of(cwd, tmp_path / "home", project_settings=True)) is None
 
 

@@ -169,7 +169,7 @@ def test_the_first_bytes_clock_ends_with_the_first_byte() -> None:
 def test_silence_after_the_first_byte_is_a_stall_and_keeps_the_partial_text() -> None:
     scripted = Scripted(said("half an"), HANG, last_words=(said("answer"),))
     taken = take(scripted, clocks=replace(LONG, stall_s=SHORT))
-    assert taken.failure == Failure(FailureKind.TIMEOUT, "gave no sign of life for 0.2 s (stall)")
+    assert taken.failure == Failure(FailureKind.TIMEOUT, "was silent for 0.2 s (stall)")
     assert (taken.end.text, taken.end.exit_code) == ("half an\nanswer", -15)
 
 
@@ -186,7 +186,7 @@ def test_retries_notes_and_noise_are_no_life(sign: bytes | Err) -> None:
     script = [sign if at % 2 else SHORT / 4 for at in range(200)]
     taken = take(Scripted(said("text"), *script, said("done")), clocks=replace(LONG, stall_s=SHORT))
     last = "; the last it said: rate limit" if b"retry" in (sign.data if isinstance(sign, Err) else sign) else ""
-    assert taken.failure.reason == f"gave no sign of life for 0.2 s (stall){last}"
+    assert taken.failure.reason == f"was silent for 0.2 s (stall){last}"
     assert taken.end.seconds == pytest.approx(SHORT, abs=0.02)
 
 
@@ -211,13 +211,13 @@ def test_a_stall_says_why_the_agent_tried_again_last(
 ) -> None:
     init = b'{"type": "init"}\n'
     taken = take(Scripted(init, retry, HANG), parser(), replace(LONG, stall_s=SHORT))
-    reason = f"gave no sign of life for 0.2 s (stall); the last it said: {words}"
+    reason = f"was silent for 0.2 s (stall); the last it said: {words}"
     assert taken.failure == Failure(FailureKind.TIMEOUT, reason)
 
 
 def test_a_retry_that_was_answered_is_no_reason_for_a_later_stall() -> None:
     taken = take(Scripted(said("retry", "text"), HANG), clocks=replace(LONG, stall_s=SHORT))
-    assert taken.failure.reason == "gave no sign of life for 0.2 s (stall)"
+    assert taken.failure.reason == "was silent for 0.2 s (stall)"
 
 
 def test_an_open_tool_call_stops_the_stall_clock() -> None:
@@ -338,7 +338,7 @@ def test_who_is_interrupted_twice_at_once_is_killed_at_once() -> None:
 def test_an_interrupt_after_a_timeout_only_hurries() -> None:
     scripted = Scripted(said("half"), HANG, deaf=True)
     taken = take(scripted, clocks=replace(LONG, stall_s=SHORT), stop_at=(3 * SHORT, 4 * SHORT))
-    assert taken.failure.reason == "gave no sign of life for 0.2 s (stall)"
+    assert taken.failure.reason == "was silent for 0.2 s (stall)"
     assert scripted.process.stops == [False, False, True]
 
 

@@ -258,7 +258,7 @@ def test_a_prompt_that_never_comes_runs_out_of_the_first_bytes_time(take: Take, 
 def test_a_prompt_that_does_not_come_again_is_a_stall_and_the_partial_text_is_kept(take: Take, pids: Pids) -> None:
     clocks = Clocks(PATIENCE_S, 0.3, PATIENCE_S, PATIENCE_S, PATIENCE_S)
     taken = take(repl("silent"), clocks=clocks, clocks_from="and a half")
-    assert taken.failure == Failure(FailureKind.TIMEOUT, "gave no sign of life for 0.3 s (stall)")
+    assert taken.failure == Failure(FailureKind.TIMEOUT, "was silent for 0.3 s (stall)")
     assert taken.end.text == "half an answer\nand a half"
     assert "no line matched prompt_pattern '>>> '; the last one is 'and a half'" in taken.notes
     assert pids.alive() == []
@@ -283,7 +283,7 @@ def test_a_pattern_that_costs_for_ever_costs_its_own_turn_only(take: Take, pids:
     assert taken.end.text == "A" * 60 + "B"
     taken = take(("/bin/sh", "-c", f"printf '>>> '; read line; printf {'a' * 60}; read line"),
                  terminal=Terminal(">>> |(a+)+b"), clocks=clocks)  # fmt: skip
-    assert taken.failure.reason == "gave no sign of life for 1 s (stall)"
+    assert taken.failure.reason == "was silent for 1 s (stall)"
     assert pids.alive() == []
 
 

@@ -35,9 +35,9 @@ def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unh
     """
     for access, turn in turns:
         if not turn.began:
-            return _row("flags", "failed", f"does not start with what teamchat gives it for {access}: {_reason(turn)}")
+            return _row("flags", "failed", f"does not start with teamchat's arguments for {access}: {_reason(turn)}")
     if unheard:
-        return _row("flags", "failed", f"instructions of {unheard[0]:,} characters never came to the model")
+        return _row("flags", "failed", f"instructions of {unheard[0]:,} characters never reached the model")
     text = f"accepted for {', '.join(dict.fromkeys(access for access, _ in turns))}"
     return _row("flags", "ok", text + (f" (not tried: {refusal.partition(':')[0]})" if refusal else ""))
 
@@ -56,7 +56,7 @@ def events(turn: Observed, test: SelfTest) -> Check:
     if unread := _unread(turn):
         return _row("events", "failed", f"all came, but without what teamchat reads from them: {', '.join(unread)}")
     if strange:
-        return _row("events", "warning", f"understood; new ones came, which teamchat passes over: {_named(strange)}")
+        return _row("events", "warning", f"understood; new ones came, which teamchat ignores: {_named(strange)}")
     return _row("events", "ok", f"understood, all {len(test.needed_events)} kinds", " ".join(test.needed_events))
 
 
@@ -86,11 +86,11 @@ def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limi
                     f"prompts arrive byte for byte, but this version refuses one of {limit.size:,} {limit.unit} itself"
                 )
                 return _row("stdin", "warning", text)
-            text = f"a prompt of {len(given):,} bytes never came to the model: {_reason(turn)}"
+            text = f"a prompt of {len(given):,} bytes never reached the model: {_reason(turn)}"
             return _row("stdin", "failed", text)
         arrived = prompt(requests[0]).encode(errors="surrogatepass")
         if arrived != given:
-            text = f"a prompt of {len(given):,} bytes came to the model as {len(arrived):,} others"
+            text = f"a prompt of {len(given):,} bytes reached the model as {len(arrived):,} others"
             return _row("stdin", "failed", text)
     text = f"prompts arrive byte for byte, up to {limit.size:,} {limit.unit}; larger ones are refused before they run"
     return _row("stdin", "ok", text, f"{limit.size} {limit.unit}")
@@ -120,7 +120,7 @@ def _words(text: str) -> list[str]:
 def _inert(what: str, added: Sequence[str]) -> Check:
     quoted = "files, agents and skills" if what == "mentions" else "keywords"
     if added:
-        return _row(what, "failed", f"{quoted} that others mention are taken for a wish: {one_line(added[0], 80)!r}")
+        return _row(what, "failed", f"{quoted} that others mention are acted on: {one_line(added[0], 80)!r}")
     return _row(what, "ok", f"{quoted} that others mention stay text")
 
 
@@ -143,12 +143,12 @@ def left_alone(traps: Traps, asked: Sequence[Request]) -> Iterator[Check]:
     else:
         yield _row("project", "ok", f"{told} do not run")
     if any(PLANTED in system_text(request) for request in asked):
-        text = "a project's .env is obeyed, and can take the user's key elsewhere: remove it, or use another version"
+        text = "a project's .env is loaded and can send the user's key elsewhere: remove it, or use another version"
         yield _row("dotenv", "failed", text)
     else:
         yield _row("dotenv", "ok", "a project's .env changes nothing")
     if traps.servers:
-        yield _row("servers", "failed", "under read an MCP server of the user's starts, and can write what it likes")
+        yield _row("servers", "failed", "under read an MCP server of the user's starts, and can write anything")
     else:
         yield _row("servers", "ok", "under read no MCP server of the user's starts")
 
@@ -160,10 +160,8 @@ def resume(first: Observed, second: Observed, asked: Sequence[Request], said: st
     if second.end.failure and second.end.failure.kind is FailureKind.GONE:
         return _row("resume", "failed", f"a second turn {second.end.failure.reason}")
     if not (asked and said in [message.text for message in messages(asked[0])]):
-        return _row(
-            "resume", "failed", "a second turn went on with the session, but its model did not hear of the first"
-        )
-    return _row("resume", "ok", "a second turn goes on with the session of the first")
+        return _row("resume", "failed", "a second turn continued the session, but its model did not get the first")
+    return _row("resume", "ok", "a second turn continues the session of the first")
 
 
 def stays(turns: Sequence[Observed], runs: bool) -> Check:
@@ -207,7 +205,7 @@ def denials(turn: Observed, requests: Sequence[Request], tries: int, written: It
     if not turn.began:
         return _row("denials", "unknown", NO_TURN)
     if files := [path.name for path in written if path.exists()]:
-        text = f"under read it wrote {' and '.join(files)}: give this version nothing to read that it must not change"
+        text = f"under read it wrote {' and '.join(files)}: do not use this version where it must not write"
         return _row("denials", "failed", text)
     if len(requests) <= tries:
         return _row("denials", "failed", f"the turn ended before it had tried to write: {_reason(turn)}")
@@ -215,7 +213,7 @@ def denials(turn: Observed, requests: Sequence[Request], tries: int, written: It
         return _row("denials", "ok", f"under read nothing was written; refusals reported: {len(turn.end.denied)}")
     if runner.reports_denials:
         return _row("denials", "failed", "under read nothing was written; but no refusal was reported")
-    return _row("denials", "unknown", "under read nothing was written; it does not report what it refuses")
+    return _row("denials", "unknown", "under read nothing was written; it does not report refusals")
 
 
 def untried(what: str) -> Check:
@@ -225,7 +223,7 @@ def untried(what: str) -> Check:
 
 def broken(what: str, error: Exception) -> Check:
     """The row of what was not found out, because the proof itself raised an error."""
-    return _row(what, "unknown", f"not known: the proof broke off ({one_line(f'{type(error).__name__}: {error}')})")
+    return _row(what, "unknown", f"not known: the test broke off ({one_line(f'{type(error).__name__}: {error}')})")
 
 
 def duration(small: Observed, all_s: float) -> Check:
@@ -240,7 +238,7 @@ def _row(what: str, state: State, text: str, value: str | None = None) -> Check:
 
 
 def _reason(turn: Observed) -> str:
-    return turn.end.failure.reason if turn.end.failure else f"it ended well, and said {one_line(turn.end.text, 40)!r}"
+    return turn.end.failure.reason if turn.end.failure else f"it succeeded and answered {one_line(turn.end.text, 40)!r}"
 
 
 def _noted(turn: Observed) -> str:
