@@ -1,4 +1,4 @@
-# Every target sets up its own .venv: Python 3.11+ with venv and pip is all that is needed (node and npm for `real`).
+# Every target sets up .venv. It needs Python 3.11+ with venv and pip, and for `real` also node and npm.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,29 +13,28 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[git]' $(DEV)
 	touch $@
 
-# A recorded session of three members: needs no agent CLI and reaches nothing.
+# Plays a recorded session of three members. It needs no agent CLI and no network.
 demo: $(VENV)/ready
 	$(BIN)/teamchat demo
 
-# What failed beside other tests runs once more, one at a time: a machine that is too busy fails no test, a bug fails twice.
+# Failed tests run once more, one at a time: a busy machine can fail a test once, a bug fails it twice.
 AGAIN := --last-failed --last-failed-no-failures none -n 0
 
-# Four at a time, also on two cores: many tests wait for agents. Their folders are in memory (/dev/shm) where it has room.
+# Four tests at a time, also on two cores, because many tests wait for agents. Their folders are in /dev/shm if it has room.
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 4 || $(BIN)/python -m pytest $(AGAIN)
 
-# What says most in little time: the core, the runners and the assemblers without the tests that damage things at random,
-# and the main paths of the program.
+# The core, the runners and the assemblers, without the tests that damage things at random, and the main commands.
 quick: $(VENV)/ready
 	$(BIN)/python -m pytest -n 4 tests/assemblers tests/core tests/runners \
 		tests/cli/test_send.py tests/cli/test_resume.py tests/cli/test_stop.py tests/cli/test_demo.py \
 		--ignore-glob='*/test_damaged*' --ignore=tests/runners/test_parser_fuzz.py --ignore=tests/core/engine/test_engine_properties.py
 
-# Kills the real program at ten times as many random moments as `test` does; a failing case is named by its seed.
+# Kills the real program at 2,000 random moments, ten times as many as `test`. A failure names its seed.
 crash: $(VENV)/ready
 	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py
 
-# Every hostile agent of tests/torture/agents.py, in namespaces of their own; `test` runs the quick ones.
+# Runs every hostile agent of tests/torture/agents.py, each in its own namespaces. `test` runs only the quick ones.
 torture: $(VENV)/ready
 	TORTURE=all $(BIN)/python -m pytest -n auto tests/torture
 
@@ -45,34 +44,34 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# The real CLIs from npm, against a scripted model server on loopback, at the pinned versions or with CLIS=newest.
+# Runs the real CLIs from npm against a scripted model server on loopback: the pinned versions, or with CLIS=newest the newest.
 CLIS ?= pinned
 real: $(VENV)/ready
 	clis=$$($(BIN)/python -m tests.real.clis $(CLIS)) && \
 	export TEAMCHAT_REAL_CLIS=$$clis && \
 	{ $(BIN)/python -m pytest tests/real -m real -n 4 || $(BIN)/python -m pytest tests/real -m real $(AGAIN); }
 
-# What falls short at the newest versions of the CLIs: told, and no failure.
+# Prints which checks do not hold with the newest CLIs. It does not fail for them.
 newest: $(VENV)/ready
 	$(BIN)/python -m tests.real.newest
 
-# Makes teamchat/core/doctor/ledger.json and the tables of docs/clis.md: minutes, on a quiet machine. VERSIONS="claude=2.1.300"
-# adds versions to those that are pinned, newest or in the ledger already.
+# Makes teamchat/core/doctor/ledger.json and the tables of docs/clis.md. It takes minutes on a quiet machine. It runs the pinned
+# versions, the newest ones and those in the ledger; VERSIONS="claude=2.1.300" adds more.
 ledger: $(VENV)/ready
 	$(BIN)/python -m tests.real.ledger $(VERSIONS)
 
-# Makes teamchat/core/doctor/parity.json and the table of docs/parity.md from runs of the pinned CLIs: minutes.
+# Makes teamchat/core/doctor/parity.json and the table of docs/parity.md by running the pinned CLIs. It takes minutes.
 parity: $(VENV)/ready
 	$(BIN)/python -m tests.real.parity
 
-# Twenty times as many damaged streams and stores as the tests try, and other streams each time; minutes.
+# Tries twenty times as many damaged streams and stores as `test`, and different streams each time. It takes minutes.
 fuzz: $(VENV)/ready
 	DAMAGES=100 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py tests/runners/test_damaged_live_streams.py \
 		tests/cli/test_damaged_store.py -n auto \
 		--hypothesis-profile=fuzz --timeout=0
 
-# Times, memory and ratios, never asserted by tests; some minutes. What memory saves, and what large replies and hostile text
-# cost, have bounds, which fail it.
+# Measures times, memory and ratios, which no test asserts. It takes minutes, and fails if the savings of `memory`, or the
+# cost of large replies or hostile text, are out of bounds.
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/group.py
@@ -82,19 +81,19 @@ bench: $(VENV)/ready
 	$(BIN)/python benchmarks/prompt.py
 	$(BIN)/python -m benchmarks.hostile
 
-# Makes the session that `teamchat demo` plays, with the real CLIs and a scripted model.
+# Records the session that `teamchat demo` plays, with the real CLIs and a scripted model.
 record-demo: $(VENV)/ready
 	$(BIN)/python -m tests.real.record_demo teamchat/cli/demo.cassette
 
-# What docs/ holds of the program: its commands, the keys of the team file, the schemas. A test compares them.
+# Writes the generated parts of docs/: commands, the team file's keys, schemas. A test checks that they are up to date.
 pages: $(VENV)/ready
 	$(BIN)/python -m generators
 
-# The picture of a terminal in the README, drawn from the demo at its own pace: 12 seconds.
+# Draws the README's picture of a terminal from the demo, at its recorded pace: 12 seconds.
 picture: $(VENV)/ready
 	$(BIN)/python -m generators.picture docs/images/demo.svg
 
-# The manual as a site in site/; mkdocs-material comes into .venv with the first run.
+# Builds the manual as a site in site/. The first run installs mkdocs-material into .venv.
 docs: pages
 	$(BIN)/pip install --quiet --constraint constraints.txt mkdocs-material
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,4 +1,4 @@
-"""No test reads the user's home, keys or CLIs, or writes where it stands: each has a small world of its own."""
+"""Each test has its own home, state and working folder, and does not see the user's home, keys or CLIs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tests import forks
 from tests.program import ROOT
 
 for number in (signal.SIGINT, signal.SIGHUP):
-    if signal.getsignal(number) is signal.SIG_IGN:  # of a pytest under nohup or behind &: teamchat would ignore it, too
+    if signal.getsignal(number) is signal.SIG_IGN:  # nohup and & set this, and teamchat would inherit it
         signal.signal(number, signal.SIG_DFL)
-# the same examples in every run, however slow the machine; others: pytest --hypothesis-profile=default
+# every run tries the same examples, however slow the machine is; pytest --hypothesis-profile=default tries others
 settings.register_profile("steady", derandomize=True, database=None, deadline=None, report_multiple_bugs=False)
 settings.load_profile("steady")
-engine.MAX_SHRINKING_SECONDS = 30  # a failure is told while somebody still waits for it; it would be five minutes
-# where the tests run in the background of a script Ctrl-C is ignored, which every program here would inherit
+engine.MAX_SHRINKING_SECONDS = 30  # the default of five minutes is too long to wait for a failure
+# tests in the background of a script would ignore Ctrl-C, and so would every program that they start
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# the tests start this program a thousand times, and it is compiled once for all of them
+# the tests start the program a thousand times, so its bytecode is kept
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 pytest_plugins = ["tests.leftovers"]
@@ -39,16 +39,16 @@ XDG = ("CONFIG_HOME", "STATE_HOME", "DATA_HOME", "CACHE_HOME", "RUNTIME_DIR")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the folders of the tests in memory where there is room: most of a run is waiting for disks to be flushed.
+    """Keep the tests' folders in memory if it has room, because most of a run is waiting for disk flushes.
 
-    Not those of the real CLIs: their sandboxes know `/tmp`.
+    The folders of the real CLIs stay in `/tmp`, which their sandboxes expect.
     """
     if config.option.markexpr == "not real" and has_room(IN_MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 
 def has_room(folder: Path) -> bool:
-    """Whether it is a folder of this system for files of that size, and for programs."""
+    """Whether the folder has `ROOM` free bytes and lets programs in it run."""
     if not (sys.platform == "linux" and os.access(folder, os.W_OK | os.X_OK)):
         return False
     system = os.statvfs(folder)
@@ -80,7 +80,7 @@ def _without_agents(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> s
 
 @pytest.fixture(scope="session")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Folders that are not there yet, one after another."""
+    """An endless series of folders that do not exist yet."""
     root = tmp_path_factory.mktemp("worlds")
     return (root / str(number) for number in count(1))
 
@@ -89,9 +89,9 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def world(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, worlds: Iterator[Path], plain_path: str
 ) -> Path:
-    """A home, a state folder and an empty working folder; `tmp_path` stays the test's own. Returns the folder of all.
+    """A home, a state folder and an empty working folder, apart from `tmp_path`. Returns the folder that has all three.
 
-    Tests of the real CLIs build their own world, and need the machine's npm for it.
+    Tests of the real CLIs build their own world, because they need the machine's npm.
     """
     for name in (*USERS_OWN, *(key for row in CLIS for key in row.keys)):
         monkeypatch.delenv(name, raising=False)

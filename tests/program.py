@@ -25,7 +25,7 @@ TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class Result:
-    """How the program ended. `out` and `err` are text; bytes that are no UTF-8 are kept as surrogates."""
+    """How the program ended. `out` and `err` are text; bytes that are not UTF-8 become surrogates."""
 
     code: int
     out: str
@@ -33,7 +33,7 @@ class Result:
 
     @property
     def raw(self) -> bytes:
-        """What was on stdout, byte for byte."""
+        """Standard output, byte for byte."""
         return self.out.encode(errors="surrogateescape")
 
 
@@ -67,7 +67,7 @@ def cli_exec(*args: str | os.PathLike[str]) -> Result:
 
 
 class Started(Program):
-    """A program that runs. A test that fails inside its `with` kills it instead of waiting for its end."""
+    """A running program. If a test fails inside its `with`, the program is killed at once."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is not None:
@@ -82,7 +82,7 @@ def start(
     stdout: int | IO[bytes] = subprocess.PIPE,
     stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> Started:
-    """Start the real program, or another one of Python, in a session of its own; the caller ends it."""
+    """Start the real program, or another Python `program`, in a session of its own; the caller ends it."""
     return Started(
         argv(*args) if program is None else [sys.executable, str(program), *argv(*args)[len(RUN) :]],
         stdin=subprocess.DEVNULL,
@@ -100,7 +100,7 @@ def ended(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Resul
 
 
 def run_here(*args: str | os.PathLike[str], stdin: str | bytes | None = None) -> Result:
-    """Run the program in this process: quick, for what needs no signals. `stdin` is redirected in, as a file is."""
+    """Run the program in this process. This is quick, and signals cannot be tested. `stdin` is redirected from a file."""
     from teamchat.cli.app import run
 
     out, err = _Stream(), _Stream()
@@ -108,14 +108,14 @@ def run_here(*args: str | os.PathLike[str], stdin: str | bytes | None = None) ->
     with given, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             code = run([os.fspath(arg) for arg in args])
-        except SystemExit as end:  # of what completes a line
+        except SystemExit as end:  # shell completion exits by itself
             code = int(end.code or 0)
     return Result(int(code), out.text, err.text)
 
 
 @contextlib.contextmanager
 def _redirected(data: str | bytes) -> Iterator[None]:
-    """Have this process read `data` as its standard input."""
+    """Make this process read `data` from its standard input."""
     before, stream = os.dup(0), sys.stdin
     try:
         with tempfile.TemporaryFile() as file:

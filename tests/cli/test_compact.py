@@ -115,7 +115,7 @@ def test_json_tells_the_turn_and_what_came_of_it(made: Crew) -> None:
 def test_receipts_show_the_summary_and_where_it_was_told() -> None:
     talk(3)
     shown = run_here("show", "3").out
-    assert "  why       the conversation needs a summary\n  covers    what was said through msg-4\n" in shown
+    assert "  why       the conversation needs a summary\n  covers    the messages up to msg-4\n" in shown
     assert shown.endswith(f"  the summary, which prompts have instead of the older messages:\n  | {SUMMARY}\n")
     assert "reply" not in shown
     (receipt,) = objects(run_here("show", "3", "--json"))

@@ -257,7 +257,7 @@ def test_a_gemini_that_obeys_a_projects_dotenv_fails(put: Put) -> None:
     ran, rows = proved()
     assert ran.code == ExitCode.MEMBER_FAILED
     assert {what for what, found in states(rows, "gemini").items() if found != "ok"} == {"dotenv"}
-    assert rows["gemini", "dotenv"]["text"].startswith("a project's .env is obeyed, and can take the user's key")
+    assert rows["gemini", "dotenv"]["text"].startswith("a project's .env is loaded and can send the user's key")
 
 
 def test_a_quoted_keyword_that_is_taken_for_a_wish_fails(put: Put) -> None:
@@ -295,7 +295,7 @@ def test_requests_that_can_not_be_read_are_told(put: Put, vendor: Vendor) -> Non
     assert ran.code == ExitCode.MEMBER_FAILED
     assert list(states(rows, vendor)) == OF[vendor]
     assert rows[vendor, "stdin"]["state"] == "failed"
-    assert rows[vendor, "stdin"]["text"].endswith("came to the model as 0 others")
+    assert rows[vendor, "stdin"]["text"].endswith("reached the model as 0 others")
 
 
 def test_a_proof_that_breaks_off_keeps_what_it_found_out(put: Put) -> None:
@@ -331,7 +331,7 @@ def test_a_prompt_that_does_not_arrive_whole_fails(put: Put) -> None:
     put("gemini", cut=1_000_000)
     ran, rows = proved()
     assert ran.code == ExitCode.MEMBER_FAILED
-    assert rows["gemini", "stdin"]["text"] == "a prompt of 4,000,000 bytes came to the model as 1,000,000 others"
+    assert rows["gemini", "stdin"]["text"] == "a prompt of 4,000,000 bytes reached the model as 1,000,000 others"
     assert states(rows, "gemini") == {**dict.fromkeys(GEMINIS, "ok"), "stdin": "failed"}
 
 

@@ -99,7 +99,7 @@ def test_the_next_turn_goes_on_with_the_session_and_its_receipt_says_that_it_mov
     run_here("send", "--to", "max", "And on")
     shown = [run_here("show", turn).out for turn in "123"]
     assert [session_of(turn) for turn in (2, 3)] == [session_of(1)] * 2
-    assert ["went on with it by hand" in receipt for receipt in shown] == [False, True, False]
+    assert ["continued it by hand" in receipt for receipt in shown] == [False, True, False]
     assert run_here("log").out.startswith(said)
     assert said.count("msg-") == 2, "what is said by hand is no message"
 

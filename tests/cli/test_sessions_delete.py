@@ -92,8 +92,8 @@ def test_what_agents_keep_of_their_own_is_named_and_not_touched() -> None:
         "",
         notes(
             "session s1 is deleted: 5 messages, 4 turns",
-            "what max-agent itself keeps stays in ~/.claude/projects: v-1",
-            "what carol-agent itself keeps stays in ~/.gemini/tmp: v-1",
+            "max-agent keeps its own session files in ~/.claude/projects: v-1",
+            "carol-agent keeps its own session files in ~/.gemini/tmp: v-1",
         ),
     )
 

@@ -150,7 +150,7 @@ def test_scripts_read_json() -> None:
         (["done", "1"], 4, "there is no todo 1 (open: none)"),
         (["list", "a"], 2, "list takes no text"),
         (["clear", "1"], 2, "clear takes no text"),
-        (["add", "a", "--all"], 2, "--all and --history list; they do not go with add"),
+        (["add", "a", "--all"], 2, "--all and --history are for listing, not for add"),
         (["add", "a", "--as", "max"], 4, "max is an agent; only people send messages: --as kailai or mia"),
         (["ad", "a"], 2, "todo has list, add, done and clear, not 'ad'"),
         (["--session", "none"], 4, "there is no session 'none' (sessions: s1)"),

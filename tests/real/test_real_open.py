@@ -124,5 +124,5 @@ def test_what_is_said_by_hand_is_remembered_by_the_member_and_said_by_its_receip
     assert second.outcome
     assert second.outcome.usage
     assert second.outcome.usage.input_tokens == 11, "what was used by hand is not the turn's"
-    assert "went on with it by hand" in user("show", "2").out
+    assert "continued it by hand" in user("show", "2").out
     assert "by hand" not in user("log").out

@@ -107,7 +107,7 @@ def test_only_the_servers_that_are_named_start_and_their_tools_need_no_question(
         user.member(vendor, f'mcp = ["own"]\ngit = true\naccess = "{access}"')
         written, status = play(user, vendor, call(vendor, "own", "write_it"), call(vendor, "teamchat", "git_status"))
         assert "written" in written
-        assert "is in no git repository" in status
+        assert "is not in a git repository" in status
         assert sorted(path.name for path in folder.iterdir()) == ["own", "own has written"]
         for path in folder.iterdir():
             path.unlink()

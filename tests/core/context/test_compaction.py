@@ -364,7 +364,7 @@ class TestWhatDoesNotFit:
             stage.warnings
             == [
                 (
-                    "the conversation was not summarised: sarah has no room for what was said; "
+                    "the conversation was not summarised: sarah's prompt has no room for the messages; "
                     "raise max_bytes and max_prompt_tokens in the team file"
                 ),
             ]
