@@ -39,7 +39,7 @@ max · Architect · max-agent
   memory: fresh
   works in: {world}/work
   runs: {sys.executable} -I -S {SCRIPTED} {made.scripts} max plain
-  clocks: first byte 60 s, stall 300 s, in all 90 s
+  clocks: first byte 60 s, stall 300 s, total 90 s
 """,
         "",
     )
