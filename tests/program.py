@@ -100,7 +100,7 @@ def ended(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Resul
 
 
 def run_here(*args: str | os.PathLike[str], stdin: str | bytes | None = None) -> Result:
-    """Run the program in this process. This is quick, and signals cannot be tested. `stdin` is redirected from a file."""
+    """Run the program in this process: quick, but without signals. `stdin` is redirected from a file."""
     from teamchat.cli.app import run
 
     out, err = _Stream(), _Stream()
