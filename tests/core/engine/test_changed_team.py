@@ -12,10 +12,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.state import Rules
+from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.store.checking import problems
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import Conclusion
+from tests.core.engine.driver import Talk
 from tests.core.fake_conversation import Fails, Stage, human, team_of
 
 LIKES = ("plain", "claude", "codex", "gemini")
@@ -94,6 +97,18 @@ def test_a_member_whose_name_is_spelled_otherwise_now_is_the_same(stage: Stage) 
     stage.team = renamed(stage.team, "max", "M-A_X")
     assert stage.resume().code is ExitCode.DONE
     assert stage.said[-1].startswith("M-A_X: ")
+
+
+# --- the queue
+
+
+def test_who_is_queued_goes_by_the_names_of_now_and_who_has_left_keeps_its_own() -> None:
+    talk = Talk().says("max").replies("kailai", "sarah").says("max", by="bob")
+    assert talk.queue == ["max running", "kailai asked", "sarah waiting"]
+    talk.state = replace(talk.state, rules=Rules(("M-A_X", "carol"), ("Kai-Lai", "bob")))
+    assert [route.target for route in fitted(talk.state).queue] == ["M-A_X", "Kai-Lai", "sarah"]
+    talk.stop().resume()
+    assert talk.queue == ["M-A_X running", "Kai-Lai asked", "sarah waiting"]
 
 
 # --- groups

@@ -18,7 +18,7 @@ from teamchat.core.engine.actions import (
     RunTurn,
     TurnFailed,
 )
-from teamchat.core.engine.decide import default_target
+from teamchat.core.engine.decide import asker_gone, default_target
 from teamchat.core.engine.draft import MAX_WAITING
 from teamchat.core.engine.events import HumanSpoke, ResumeMode, TurnBegan
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
@@ -325,6 +325,15 @@ def test_without_agents_nobody_answers() -> None:
     assert default_target(State(Rules((), HUMANS)), "kailai") is None
 
 
+def test_who_asked_and_has_left_the_team_is_known(talk: Talk) -> None:
+    talk.says("max").replies("kailai")
+    assert asker_gone(talk.state, "kailai") is None
+    state = replace(talk.state, rules=Rules(("sarah",), HUMANS))
+    assert asker_gone(state, "kailai") == "max"
+    assert asker_gone(state, "bob") is None
+    assert asker_gone(replace(state, rules=Rules(("M-A_X",), HUMANS)), "kailai") is None
+
+
 # --- failures, and what is held
 
 
@@ -391,6 +400,12 @@ def test_resume_asks_again_who_is_asked(talk: Talk) -> None:
     talk.says("max").replies("kailai", "sarah").resume()
     assert isinstance(talk.ending, HumanAsked)
     assert talk.queue == ["kailai asked", "sarah waiting"]
+
+
+def test_resume_leaves_a_question_behind_the_turn_that_failed_open(talk: Talk) -> None:
+    talk.says("max").replies("kailai", "sarah").says("carol", wordless=True).fails().resume()
+    assert talk.queue == ["carol running", "kailai asked", "sarah waiting"]
+    assert default_target(talk.state, "kailai") == "max"
 
 
 def test_resume_can_go_on_without_an_answer(talk: Talk) -> None:

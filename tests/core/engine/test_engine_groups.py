@@ -259,6 +259,11 @@ def test_of_a_group_only_as_many_run_as_the_guard_allows_and_the_others_after_it
     assert talk.group_runs().delivering == ALL
 
 
+def test_of_a_group_only_as_many_run_as_the_turns_before_it_have_left() -> None:
+    talk = Talk(Rules(AI, HUMANS, max_turns=3)).says("max", ALL)
+    assert talk.replies().speaking == "max+sarah"
+
+
 def test_who_had_to_wait_for_others_of_its_group_until_a_guard_stopped_it_is_held_and_not_failed() -> None:
     talk = Talk(Rules(AI, HUMANS, max_tokens=5)).says(ALL).answers("max")
     talk.spends(5).take(GroupRan(talk.now))
