@@ -44,6 +44,43 @@ def test_a_near_miss_is_noticed_with_what_to_write(text: str, hint: Hint) -> Non
     assert not any(marker.counts for marker in scan(text, "human"))
 
 
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("[NEXT: max", "max"),
+        ("[NEXT: nobody", ""),
+        ("［NEXT: @max, sarah］", "max, sarah"),
+        ("［NEXT: nobody］", ""),
+        ("[NEXT max, sarah]", "max, sarah"),
+        ("NEXT: max", "max"),
+        ("@max look", "max"),
+        ("[DROP: max", None),
+        ("［DROP: max］", None),
+    ],
+)
+def test_a_near_miss_of_next_says_whom_it_was_to_call(text: str, calls: str | None) -> None:
+    assert [hint.calls for hint in noticed(text)] == [calls]
+
+
+def test_in_a_near_miss_a_misspelt_name_becomes_the_closest_members() -> None:
+    def guessed(text: str) -> list[tuple[str, str | None]]:
+        found = hints(text, scan(text, "human"), MEMBERS, closest={"macks": "max", "sahra": "sarah"}.get)
+        return [(hint.suggestion, hint.calls) for hint in found]
+
+    assert guessed("NEXT: macks, @sahra") == [("[NEXT: max, sarah]", "max, sarah")]
+    assert guessed("［NEXT: @macks］") == [("[NEXT: max]", "max")]
+    assert guessed("@max macks") == [("[NEXT: max]", "max")]
+    assert guessed("@macks, @sahra: look") == [("[NEXT: max, sarah]", "max, sarah")]
+    assert guessed("@max, sahra: look") == [("[NEXT: max]", "max")]
+    assert guessed("NEXT: nobody") == []
+
+
+def test_who_was_perhaps_meant_is_looked_for_of_the_first_twenty_names() -> None:
+    text = "\n".join(f"NEXT: macks{number}" for number in range(30))
+    found = hints(text, scan(text, "human"), MEMBERS, closest=lambda _: "max")
+    assert [hint.text for hint in found] == [f"NEXT: macks{number}" for number in range(20)]
+
+
 @pytest.mark.parametrize("near_miss", ["NEXT: max", "[NEXT max", "@max", "［NEXT：max］"])
 def test_a_near_miss_is_noticed_at_any_place_of_a_long_text(near_miss: str) -> None:
     for before in range(PIECE - len(near_miss) - 2, PIECE + 2):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from teamchat.core.routing.markdown import Place, Places, is_escaped
+from teamchat.core.routing.markdown import Place, Places, is_escaped, open_fence
 from tests.core.routing.marker_texts import PATHOLOGICAL, grows_linearly, marked_up
 
 FENCE, CODE, QUOTE = Place.FENCE, Place.CODE, Place.QUOTE
@@ -43,6 +43,7 @@ def place_of(word: str, text: str) -> Place | None:
         "- a\n  - b\n    ```\n    X",
         "- lazy\nline\n    ```\n    X",
         "*    \n\t~~~\tX",
+        "```\n```\n- ```\n  a\n  X",
         "- a\n\n  \t```\n\n  \tX",
     ],
 )
@@ -64,10 +65,28 @@ def test_a_fence_reaches_from_its_opening_line_to_its_closing_line(text: str) ->
         "- ```\n  code\nX",
         "1. item\n\n   ```\n   code\n   ```\n\nX",
         "> ```\nX",
+        "- ```\n  code\n  ```\n  X",
+        "- a\n```\n```\n    ```\nX",
     ],
 )
 def test_outside_a_fence_is_ordinary_text(text: str) -> None:
     assert place_of("X", text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "closing"),
+    [
+        ("```py\ncode", "```"),
+        ("~~~~ a\ncode\n~~~", "~~~~"),
+        ("```\ncode\n```", None),
+        ("- ```\n  code", None),
+        ("text", None),
+    ],
+)
+def test_what_closes_an_open_fence_is_its_own_run_of_signs_and_one_in_an_item_ends_with_it(
+    text: str, closing: str | None
+) -> None:
+    assert open_fence(text) == closing
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,19 @@ def test_a_letter_that_looks_like_another_alphabets_is_told() -> None:
     assert match("m\u0430x", TEAM) == Unknown("m\u0430x", "max", strange="\u0430")
 
 
+@pytest.mark.parametrize("name", ["m\x07x", "m\ue000x"])
+def test_a_letter_without_a_name_of_its_own_is_not_strange(name: str) -> None:
+    assert match(name, TEAM) == Unknown(name, "max")
+
+
+def test_who_was_perhaps_meant_is_not_looked_for_unless_it_is_asked_for() -> None:
+    assert Directory(TEAM).match("m\u0430x", guess=False) == Unknown("m\u0430x", None)
+
+
 def test_nothing_is_guessed_for_a_very_long_name() -> None:
+    titled = Somebody("max", "x" * 100)
+    assert match("x" * 99 + "y", [titled]) == Unknown("x" * 99 + "y", "max")
+    assert match("x" * 100 + "y", [titled]) == Unknown("x" * 100 + "y", None)
     assert match("sarah" * 200_000, TEAM) == Unknown("sarah" * 200_000, None)
 
 
@@ -130,6 +142,11 @@ def test_what_the_grammar_uses_is_no_name(name: str) -> None:
 )
 def test_what_can_not_be_seen_is_no_name(name: str) -> None:
     assert not valid_name(name)
+
+
+def test_a_name_has_forty_characters_at_most() -> None:
+    assert valid_name("x" * 40)
+    assert not valid_name("x" * 41)
 
 
 @pytest.mark.parametrize("name", ["all", "ALL", "A-l_L", "ａｌｌ"])
