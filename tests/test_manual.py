@@ -14,7 +14,7 @@ from generators.cli_page import context_of
 from teamchat.cli.app import program
 from tests.installed import install
 from tests.program import ROOT
-from tests.test_readme import check
+from tests.test_readme import assert_runs_as_written
 
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("*.md"))]
@@ -33,7 +33,7 @@ def test_a_page_is_true(page: str, world: Path, monkeypatch: pytest.MonkeyPatch)
     install(world, monkeypatch, "claude", "codex", "gemini")
     for name, text in FILES.findall((DOCS / f"{page}.md").read_text(encoding="utf-8")):
         Path(name).write_text(text, encoding="utf-8")
-    check(f"docs/{page}.md")
+    assert_runs_as_written(f"docs/{page}.md")
 
 
 def test_every_command_of_the_tutorial_is_one_that_is_run() -> None:
@@ -66,7 +66,7 @@ def test_a_command_line_has_a_command_and_options_that_are_there(page: Path) -> 
         command, rest = group, line
         while rest and (inner := group.get_command(None, rest[0]) if command is group else inner_of(command, rest[0])):
             command, rest = inner, rest[1:]
-        command.make_parser(context_of("teamchat", command)).parse_args(rest)
+        assert command.make_parser(context_of("teamchat", command)).parse_args(rest)
 
 
 def inner_of(command: Any, name: str) -> Any:

@@ -42,7 +42,7 @@ def matches(expected: list[str], printed: list[str]) -> bool:
     return re.fullmatch(pattern, "".join(f"{plain(line)}\n" for line in printed), re.DOTALL) is not None
 
 
-def check(document: str) -> None:
+def assert_runs_as_written(document: str) -> None:
     """Run a document's commands, each in a shell of its own that begins where the one before has ended."""
     code, folder = 0, Path.cwd()
     with NamedTemporaryFile() as ended:
@@ -71,13 +71,13 @@ def test_the_readme_is_true(world: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     Path("a.txt").write_text("one\n")
     subprocess.run(["git", "add", "a.txt"], check=True)
     Path("a.txt").write_text("two\n")
-    check("README.md")
+    assert_runs_as_written("README.md")
     assert Path("teamchat.toml").exists()
 
 
 def test_the_page_on_routing_is_true() -> None:
     shutil.copy(ROOT / "examples" / "pingpong" / "teamchat.toml", "teamchat.toml")
-    check("docs/routing.md")
+    assert_runs_as_written("docs/routing.md")
 
 
 def test_what_the_readme_names_is_there() -> None:

@@ -50,10 +50,10 @@ def test_any_arguments_end_in_a_code_of_the_table(arguments: list[str]) -> None:
     ran = run_here(*arguments)
     assert ran.code in set(ExitCode)
     assert "Traceback" not in ran.err
-    check_complaint(ran)
+    assert_complaint(ran)
 
 
-def check_complaint(ran: Result) -> None:
+def assert_complaint(ran: Result) -> None:
     """A command that was refused says why in one line, and what to do in at most one more (the list of trust aside)."""
     complaints = [line for line in ran.err.splitlines() if line.startswith("teamchat: ")]
     assert len(complaints) <= 1

@@ -74,7 +74,7 @@ def restored(state: Path, world: Path) -> Callable[[], Path]:
     return restore
 
 
-def check(seed: object, *commands: list[str]) -> None:
+def assert_one_line(seed: object, *commands: list[str]) -> None:
     for args in commands:
         ran = run_here(*args)
         assert ran.code in set(ExitCode), (seed, args, ran)
@@ -158,8 +158,8 @@ def test_every_command_says_in_one_line_what_is_wrong(damage: Damage, restored: 
         seed = f"{damage.__name__} {number}"
         chance = random.Random(seed)  # noqa: S311 (no secret)
         damage(restored(), chance)
-        check(seed, *LOOKING)
-        check(seed, *chance.sample(CHANGING, 3))
+        assert_one_line(seed, *LOOKING)
+        assert_one_line(seed, *chance.sample(CHANGING, 3))
 
 
 # --- the other files of the state folder
@@ -213,8 +213,10 @@ def test_junk_in_the_place_of_any_file_is_one_line_or_no_matter(
         remove(place)
         junk(place)
         seed = f"{junk.__name__} {name}"
-        check(seed, ["team"], ["log"], ["stop"], ["send", "--session", "s1", "--to", "max", "Go on"], ["trust"])
-        check(seed, ["resume", "--drop", "--session", "s1"], ["sessions", "delete", "s1", "--yes"])
+        assert_one_line(
+            seed, ["team"], ["log"], ["stop"], ["send", "--session", "s1", "--to", "max", "Go on"], ["trust"]
+        )
+        assert_one_line(seed, ["resume", "--drop", "--session", "s1"], ["sessions", "delete", "s1", "--yes"])
 
 
 def remove(path: Path) -> None:

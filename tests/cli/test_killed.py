@@ -198,7 +198,7 @@ class Life:
         """The files of turns that are over."""
         return [str(path) for place in ("tmp/teamchat-*", "state/*/*/turns/*") for path in self.folder.glob(place)]
 
-    def check(self, undisturbed: Kept) -> None:
+    def assert_same_as(self, undisturbed: Kept) -> None:
         assert self.kept == undisturbed
         turns = self.rows("SELECT route, member, status, json_extract(setup, '$.attempt') FROM turns ORDER BY id")
         for number, target, status, *_ in undisturbed["routes"]:
@@ -238,7 +238,7 @@ def test_killed_around_any_write_of_the_first_message(
     for step in count(part + 1, PARTS):
         life = Life(world / str(step), mortals, "writes", [step])
         life.says(*ASKS)
-        life.check(undisturbed.asked)
+        life.assert_same_as(undisturbed.asked)
         if not life.died:
             break
     assert step > 60
@@ -252,7 +252,7 @@ def test_killed_around_any_write_of_the_answer(
         copytree(undisturbed.folder, world / str(step))
         life = Life(world / str(step), mortals, "writes", [step])
         life.says(*ANSWERS)
-        life.check(undisturbed.done)
+        life.assert_same_as(undisturbed.done)
         if not life.died:
             break
     assert step > 40
@@ -266,7 +266,7 @@ def test_killed_again_and_again_at_random(world: Path, mortals: Mortals, undistu
         life = Life(world / str(number), mortals, "calls", deaths)
         life.says(*ASKS)
         life.says(*ANSWERS)
-        life.check(undisturbed.done)
+        life.assert_same_as(undisturbed.done)
         if not deaths:
             break
 
@@ -276,4 +276,4 @@ def test_killed_over_members_of_every_kind(world: Path, mortals: Mortals, undist
     life = Life(world / str(step), mortals, "writes", [step], work=mortals.of_every_kind)
     life.says(*ASKS)
     assert life.died
-    life.check(undisturbed.asked)
+    life.assert_same_as(undisturbed.asked)

@@ -141,7 +141,7 @@ def test_a_stopped_cli_gives_the_terminal_back_and_goes_on() -> None:
         shell.sendline("exit 5")
         shell.expect_exact("bye")
         shell.sendline("echo code $?")
-        shell.expect_exact("code 5")
+        assert shell.expect_exact("code 5") == 0
     finally:
         shell.close(force=True)
 

@@ -29,7 +29,7 @@ NAMELESS = (
 
 
 def assert_fails(ran: Result, code: int, reason: str, *, half: bool) -> None:
-    """The member's one turn failed; nothing of it is an answer, and the half of one is kept apart."""
+    """The member's turn failed: no reply is stored, and partial text is kept on the receipt."""
     partial = ["what max had said is in: teamchat show 1"] if half else []
     ending = (f"failed: max {reason}; held: max", "try: teamchat resume")
     assert steady(ran) == Result(code, "", notes(BEGINS, *turn("max", 1), *partial, *ending))
@@ -39,7 +39,7 @@ def assert_fails(ran: Result, code: int, reason: str, *, half: bool) -> None:
 
 @pytest.mark.parametrize("file", [".", "teamchat.toml", "/dev/full"])
 def test_a_conversation_that_can_not_be_recorded_does_not_begin(world: Path, file: str) -> None:
-    """The next message goes on with the last one, and not with nothing."""
+    """The next message continues the earlier conversation, and not an empty one."""
     crew(world, {"max": ["Hi.", "Again."]})
     assert run_here("send", "Go").code == 0
     before = rows()
@@ -50,7 +50,7 @@ def test_a_conversation_that_can_not_be_recorded_does_not_begin(world: Path, fil
 
 
 class TestBeforeAnythingBegins:
-    """What is wrong with the message or its options is told first: no session begins and nothing is stored."""
+    """Mistakes in the message or its options are reported first: no session begins and nothing is stored."""
 
     @pytest.fixture(autouse=True)
     def team(self, world: Path) -> None:
@@ -393,7 +393,7 @@ def test_a_second_process_on_the_session_is_refused_and_told_of_the_first(pids: 
                 "  try: teamchat stop",
                 f"  try: teamchat send --new {again}",
             ]
-        assert {**rows(), "sessions": []} == {**before, "sessions": []}  # when it was used last has changed
+        assert {**rows(), "sessions": []} == {**before, "sessions": []}  # only the time of last use has changed
         assert run_here("log").out.startswith("msg-1 kailai -> max:")
     finally:
         first.terminate()

@@ -117,7 +117,7 @@ def test_a_folder_that_is_gone_stops_its_member_alone(made: Crew, world: Path, p
 GONE = "max, who asked you, is no longer in the team"
 
 
-def refuses_the_answer() -> None:
+def assert_answer_refused() -> None:
     """`send` names the command that sends the answer to maxim, and changes nothing."""
     before = rows()
     ran = run_here("send", "I think so", "--trust")
@@ -128,7 +128,7 @@ def refuses_the_answer() -> None:
 
 def test_an_answer_to_an_agent_that_has_left_is_refused_and_kept_to_be_sent(made: Crew) -> None:
     becomes(made, 'name = "max"', 'name = "maxim"')
-    refuses_the_answer()
+    assert_answer_refused()
     assert run_here("send", "--to", "maxim", "I think so", "--trust").out == "maxim:\nThanks.\n\nsarah:\nFine.\n\n"
 
 
@@ -155,7 +155,7 @@ def test_who_asked_is_answered_when_only_the_spelling_of_its_name_changes(made: 
 def test_who_was_asked_and_has_another_name_too_is_told_as_well(made: Crew) -> None:
     becomes(made, 'name = "max"', 'name = "maxim"')
     becomes(made, 'name = "kailai"', 'name = "kai"')
-    refuses_the_answer()
+    assert_answer_refused()
 
 
 @pytest.mark.parametrize(("name", "told"), [("maxim", " (max is no longer in the team)"), ("Max", ""), ("max", "")])

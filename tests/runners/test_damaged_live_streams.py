@@ -30,7 +30,7 @@ from tests.leftovers import marked
 from tests.runners.mutations import PLANS, Damaged, damaged
 from tests.runners.processes import PATIENCE_S
 from tests.runners.scripted import HurriedLoop, loop_time
-from tests.runners.test_damaged_streams import EXAMPLES, FUZZ, check_sound
+from tests.runners.test_damaged_streams import EXAMPLES, FUZZ, assert_sound
 
 FUZZES = settings.get_current_profile_name() == "fuzz"
 AT_ONCE_S = 1.0
@@ -100,7 +100,7 @@ def test_a_damaged_turn_of_a_process_that_stays_ends_at_once_or_is_run_again(
         stream, dies = damaged("claude", plan), plan[0] % 2 == 0
         parser = ClaudeEvents()
         process, events, end, seconds = hurried.run(_played(stream, parser, dies=dies))
-        check_sound("claude", stream, events, end)
+        assert_sound("claude", stream, events, end)
         told = any(isinstance(event, Done) for event in events)
         assert process.is_over == told
         assert not (end.untold and told)
@@ -131,7 +131,7 @@ def test_damaged_turns_of_a_real_process_leave_none_waiting(tmp_path: Path, monk
     monkeypatch.setattr(turn, "TICK_S", 0.01)
     monkeypatch.setattr(live, "CLOSE_S", 0.2)
     plans = Random(1)  # noqa: S311 (no secret)
-    asyncio.run(_many_turns(tmp_path, [plans.randbytes(36) for _ in range(TURNS)]))
+    asyncio.run(_assert_many_turns_end(tmp_path, [plans.randbytes(36) for _ in range(TURNS)]))
 
 
 SAYS = """\
@@ -145,7 +145,7 @@ done
 """
 
 
-async def _many_turns(folder: Path, plans: list[bytes]) -> None:
+async def _assert_many_turns_end(folder: Path, plans: list[bytes]) -> None:
     life, served, reused = LiveAgent(LIVE), 0, 0
     try:
         for number, plan in enumerate(plans):
@@ -174,5 +174,5 @@ async def _turn(folder: Path, says: Path, number: int, life: LiveAgent, stream: 
     what = Launch(argv, folder, env, b"Hi", folder / f"turn{number}", stop=stop, stays=life)
     parser, clocks = ClaudeEvents(), Clocks(first_byte_s=1.0, stall_s=0.3, total_s=2.0)
     events, end, _ = await asyncio.wait_for(follow(life.turn(what), parser, clocks), 2 * PATIENCE_S)
-    check_sound("claude", stream, events, end)
+    assert_sound("claude", stream, events, end)
     assert end.failure is None or "after its result" not in end.failure.reason

@@ -151,7 +151,7 @@ def size(value: object) -> int:
     return 1
 
 
-def check_storable(event: AgentEvent) -> None:
+def assert_storable(event: AgentEvent) -> None:
     for field in fields(event):
         match getattr(event, field.name):
             case str(text):
@@ -162,7 +162,7 @@ def check_storable(event: AgentEvent) -> None:
                 assert abs(number) < 2**53
 
 
-def check_sound(cli: Cli, stream: Damaged, events: list[AgentEvent], end: TurnEnd) -> None:
+def assert_sound(cli: Cli, stream: Damaged, events: list[AgentEvent], end: TurnEnd) -> None:
     """No false success, no failure without words, no text but the agent's, and nothing that cannot be stored."""
     seen = list(events_of(stream.lines()))
     if end.failure is None:
@@ -172,13 +172,13 @@ def check_sound(cli: Cli, stream: Damaged, events: list[AgentEvent], end: TurnEn
         assert end.failure.reason.strip()
         assert not any(category(character) == "Cc" for character in end.failure.reason)
     assert made_of(end.text, [text for event in seen for text in spoken(cli, event)])
-    check_usage(end)
+    assert_usage(end)
     for event in events:
-        check_storable(event)
+        assert_storable(event)
         assert event != Done(ok=True) or any(says_success(cli, event) for event in seen)
 
 
-def check_usage(end: TurnEnd) -> None:
+def assert_usage(end: TurnEnd) -> None:
     """No number is made up: who counted nothing tells no zeros, and a turn that failed cost not nothing."""
     if end.usage and end.usage.is_nothing:
         assert (end.usage.input_tokens, end.usage.cached_tokens, end.usage.output_tokens) == (None, None, None)
@@ -199,7 +199,7 @@ def test_a_damaged_stream_is_survived_and_none_is_a_success_without_the_clis_own
     events, end = play(loop, stream, parser)
     if end.failure is None:
         assert stream.code == 0
-    check_sound(cli, stream, events, end)
+    assert_sound(cli, stream, events, end)
     assert size(events) + size(end) + size(vars(parser)) <= 16 * len(stream.stdout + stream.stderr) + 20_000
 
 

@@ -51,7 +51,7 @@ EVENTS = st.dictionaries(KEY, JSON, max_size=8).flatmap(
 LINES = st.lists(EVENTS | JSON.map(lambda value: json.dumps(value).encode()) | st.binary(), max_size=8)
 
 
-def check_sound(events: list[AgentEvent], verdict: Verdict) -> None:
+def assert_sound(events: list[AgentEvent], verdict: Verdict) -> None:
     """Everything can be stored as JSON in UTF-8, and a success has text and a failure words."""
     for event in events:
         json.dumps(asdict(event), ensure_ascii=False, allow_nan=False).encode()
@@ -87,7 +87,7 @@ def test_any_output_is_survived_and_none_is_a_success_without_the_clis_own_word(
     cli: Cli, stdout: list[bytes], stderr: list[bytes], code: int
 ) -> None:
     events, verdict = play(RUNNERS[cli].parser(), stdout, stderr, code)
-    check_sound(events, verdict)
+    assert_sound(events, verdict)
     if code != 0 or not may_succeed(cli, stdout):
         assert verdict.failure is not None
 
@@ -100,7 +100,7 @@ def test_a_real_stream_that_is_cut_is_no_success(cli: Cli, name: str, data: st.D
     end = whole.rindex(TERMINAL[cli]) + len(TERMINAL[cli])
     cut = data.draw(st.integers(0, end))
     events, verdict = play(RUNNERS[cli].parser(), lines(whole[:cut]), [], 0)
-    check_sound(events, verdict)
+    assert_sound(events, verdict)
     assert verdict.failure is not None
 
 
@@ -126,7 +126,7 @@ def test_a_real_success_with_another_exit_code_is_none(cli: Cli, name: str, code
     ],
 )
 def test_hostile_lines_are_survived(cli: Cli, line: bytes) -> None:
-    check_sound(*play(RUNNERS[cli].parser(), [line], [line], 0))
+    assert_sound(*play(RUNNERS[cli].parser(), [line], [line], 0))
 
 
 @pytest.mark.parametrize("cli", CLIS)

@@ -73,7 +73,7 @@ def text(entries: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(entry) + "\n" for entry in entries)
 
 
-def replay(entries: str) -> Result:
+def assert_plays_harmlessly(entries: str) -> Result:
     """Play it, and see that it does nothing but in its temporary store, of which nothing is left."""
     warm()
     file, folder = Path("a.cassette"), Path(tempfile.gettempdir())
@@ -113,7 +113,7 @@ def test_any_value_in_any_place_is_played_or_refused_and_does_no_harm(data: st.D
     entries = lines()
     container, key = data.draw(st.sampled_from(values(entries)))
     container[key] = data.draw(st.sampled_from(NASTY))
-    ran = replay(text(entries))
+    ran = assert_plays_harmlessly(text(entries))
     if ran.code == ExitCode.USAGE:
         notes = re.compile("^· .*\n", re.MULTILINE)  # it may have begun to play
         refused(Result(ran.code, ran.out.partition("$ teamchat")[0], notes.sub("", ran.err)))
@@ -122,7 +122,7 @@ def test_any_value_in_any_place_is_played_or_refused_and_does_no_harm(data: st.D
 def test_an_input_without_text_is_refused_where_it_is_played() -> None:
     entries = lines()
     entries[1]["human"]["text"] = ""
-    ran = replay(text(entries))
+    ran = assert_plays_harmlessly(text(entries))
     assert ran.code == ExitCode.USAGE
     assert "\nteamchat: input 1 of the recording cannot be played: there is nothing to send\n" in ran.err
 
@@ -182,7 +182,7 @@ def test_another_version_is_called_by_its_number() -> None:
 
 
 def test_a_resume_where_nothing_waits_is_refused_where_it_is_played() -> None:
-    ran = replay(text([lines()[0], {"resume": {}}]))
+    ran = assert_plays_harmlessly(text([lines()[0], {"resume": {}}]))
     assert ran.code == ExitCode.USAGE
     assert ran.err.endswith("input 1 of the recording cannot be played: nothing is waiting in this conversation\n")
 
@@ -237,7 +237,7 @@ def test_nothing_that_is_shown_can_move_a_terminal() -> None:
     entries[1]["human"]["text"] += ESCAPES
     entries[2]["turn"]["stdin"] += f"{ESCAPES} is not what it is told"
     entries[2]["turn"]["output"] = [[0, "err", ESCAPES + "\n"]]
-    ran = replay(text(entries))
+    ran = assert_plays_harmlessly(text(entries))
     assert ran.code == ExitCode.NO_RECORDING
     assert "the nearest one differs" in ran.err
 
@@ -247,7 +247,7 @@ def test_folders_that_it_names_are_never_looked_at(world: Path) -> None:
     for member in entries[0]["team"]["members"]:
         member |= {"cwd": "../../../../" + str(world / "home"), "instruction_file": "/etc/passwd"}
     entries[2]["turn"]["cwd"] = "/etc"
-    assert replay(text(entries)).code == ExitCode.NO_RECORDING  # sarah's, behind what max said
+    assert assert_plays_harmlessly(text(entries)).code == ExitCode.NO_RECORDING  # sarah's, behind what max said
 
 
 @pytest.mark.parametrize("make", ["folder", "pipe", "missing", "huge"])
@@ -269,4 +269,4 @@ def test_what_is_no_ordinary_file_is_not_read(make: str) -> None:
 def test_a_very_long_prompt_that_differs_is_still_told_at_once() -> None:
     entries = lines()
     entries[2]["turn"]["stdin"] = "\n".join(f"line {number}" for number in range(60_000))
-    assert replay(text(entries)).code == ExitCode.NO_RECORDING
+    assert assert_plays_harmlessly(text(entries)).code == ExitCode.NO_RECORDING

@@ -49,7 +49,7 @@ def writer(path: Path, world: Path) -> CassetteWriter:
     )
 
 
-def clean(path: Path) -> None:
+def assert_clean(path: Path) -> None:
     text = path.read_text()
     for form in PIECES:
         assert form not in text
@@ -80,7 +80,7 @@ def test_no_field_of_a_cassette_has_a_secret(tmp_path: Path, world: Path, data: 
     todo = {"number": 1, "by": ALL, "text": ALL, "done": False}
     stored = {"messages": [message], "turns": [turn], "routes": [], "task": ALL, "todos": [todo]}
     made.end(0, None, stored, [{"type": "x", "text": [ALL]}], [ALL])
-    clean(path)
+    assert_clean(path)
     cassette = read_cassette(path)  # and it is one still
     assert cassette.header.team.members[0].name == "kailai"  # who is in a team is no secret, whatever has that value
 
@@ -135,7 +135,7 @@ def test_what_was_said_before_the_recording_goes_on_is_known(tmp_path: Path, wor
     again = writer(path, world)
     again.begin(NEW | {"messages": [KEY]})
     again.human(f"{KEY[:20]}…", None, None)
-    clean(path)
+    assert_clean(path)
 
 
 @pytest.mark.parametrize("word", ["system", "claude", "timeout", "interrupted", "cassette", "priority", "        "])

@@ -22,7 +22,7 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path, team_of(tmp_path, {"max": "codex", "sarah": "plain"}))
 
 
-def check(stage: Stage, text: str, to: str | None = "max", *, cut: bool = False) -> None:
+def assert_fits(stage: Stage, text: str, to: str | None = "max", *, cut: bool = False) -> None:
     check_entry(stage.team, Database(stage.folder / "teamchat.db"), None, text, speaker=None, to=to, cut=cut)
 
 
@@ -32,13 +32,13 @@ def check(stage: Stage, text: str, to: str | None = "max", *, cut: bool = False)
 def test_the_size_that_is_named_is_the_one_it_takes(tmp_path: Path, like: Like, text: str, *, fence: bool) -> None:
     stage = Stage(tmp_path, replace(team_of(tmp_path, {"max": like}), max_bytes=10_000, fence=fence, task="Build it"))
     with pytest.raises(NoRoom) as refusal:
-        check(stage, text)
+        assert_fits(stage, text)
     assert refusal.value.code is ExitCode.TOO_LARGE
     size, needed = re.findall(r"[\d,]{5,}", str(refusal.value))[:2]
     assert int(size.replace(",", "")) == len(text.encode())
     enough = int(needed.replace(",", ""))
     stage.team = replace(stage.team, max_bytes=enough)
-    check(stage, text)
+    assert_fits(stage, text)
     stage.says = {"max": ["Fine."]}
     stage.send(text, to="max")
     (turn,) = stage.turns
@@ -46,13 +46,13 @@ def test_the_size_that_is_named_is_the_one_it_takes(tmp_path: Path, like: Like, 
     assert not turn.setup.trimmed
     stage.team = replace(stage.team, max_bytes=enough - 1)
     with pytest.raises(NoRoom):
-        check(stage, text)
+        assert_fits(stage, text)
 
 
 def test_it_is_one_line_that_says_what_to_do(stage: Stage) -> None:
     stage.team = replace(stage.team, max_bytes=10_000)
     with pytest.raises(NoRoom) as refusal:
-        check(stage, "x" * 20_000)
+        assert_fits(stage, "x" * 20_000)
     assert re.sub(r"20,\d{3}:", "N:", str(refusal.value)) == (
         "the message has 20,000 bytes, and max's prompt with it N: over max_bytes (10,000). Raise it in the team file,"
         " or leave the middle of the message out (--cut)"
@@ -61,30 +61,30 @@ def test_it_is_one_line_that_says_what_to_do(stage: Stage) -> None:
 
 def test_with_cut_it_needs_no_room(stage: Stage) -> None:
     stage.team = replace(stage.team, max_bytes=10_000)
-    check(stage, "x" * 20_000, cut=True)
+    assert_fits(stage, "x" * 20_000, cut=True)
 
 
 def test_everybody_that_is_called_needs_room_for_it(stage: Stage) -> None:
     stage.team = replace(stage.team, max_bytes=10_000)
     stage.member("sarah", system_instruction="y" * 5000)
-    check(stage, "x" * 6000)
+    assert_fits(stage, "x" * 6000)
     with pytest.raises(NoRoom, match="and sarah's prompt with it"):
-        check(stage, "x" * 6000, to="max, sarah")
-    check(stage, "x" * 6000, to="max")
+        assert_fits(stage, "x" * 6000, to="max, sarah")
+    assert_fits(stage, "x" * 6000, to="max")
 
 
 @pytest.mark.parametrize(("text", "fits"), [("水" * 1_000_000, True), ("x" * 1_100_000, False)])
 def test_what_its_cli_takes_is_counted_in_the_clis_own_unit(stage: Stage, text: str, *, fits: bool) -> None:
     stage.team = replace(stage.team, max_bytes=20_000_000)
     if fits:
-        check(stage, text)
+        assert_fits(stage, text)
         return
     with pytest.raises(PromptTooLarge, match=r"^max: the prompt has 1,10\d,\d{3} characters, its CLI takes 1,048,576:"):
-        check(stage, text)
-    check(stage, text, to="sarah")
+        assert_fits(stage, text)
+    assert_fits(stage, text, to="sarah")
 
 
 def test_a_message_of_markers_or_to_a_person_needs_no_room(tmp_path: Path) -> None:
     stage = Stage(tmp_path, replace(team_of(tmp_path, {"max": "plain"}, ["kailai", "mia"]), max_bytes=10))
-    check(stage, "x" * 20_000, to="mia")
-    check(stage, "[TEAM_TASK: Build it]", to=None)
+    assert_fits(stage, "x" * 20_000, to="mia")
+    assert_fits(stage, "[TEAM_TASK: Build it]", to=None)

@@ -115,7 +115,7 @@ def test_a_conversation_that_is_killed_before_any_of_its_steps_loses_nothing(tmp
         stage = a_stage(tmp_path / str(last))
         live(stage, last, partial(stage.send, MESSAGE))
         go_on(stage)
-        check_whole(stage, f"killed before step {last}")
+        assert_whole(stage, f"killed before step {last}")
 
 
 def test_a_resume_that_is_killed_before_any_of_its_steps_loses_nothing(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_resume_that_is_killed_before_any_of_its_steps_loses_nothing(tmp_path:
         live(stage, 30, partial(stage.send, MESSAGE))
         live(stage, last, stage.resume)
         go_on(stage)
-        check_whole(stage, f"resume killed before step {last}")
+        assert_whole(stage, f"resume killed before step {last}")
 
 
 def test_a_group_that_is_killed_before_any_of_its_steps_loses_nothing(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_group_that_is_killed_before_any_of_its_steps_loses_nothing(tmp_path: 
             assert stage.spoke.count(name) <= sum(turn.member == name for turn in stage.turns), when
 
 
-def check_whole(stage: Stage, when: str) -> None:
+def assert_whole(stage: Stage, when: str) -> None:
     assert stage.said == SAID, when
     assert [(route.target, route.status) for route in stage.open().state.queue] == [("kailai", RouteStatus.ASKED)], when
     routes = all_routes(stage.db, stage.session)

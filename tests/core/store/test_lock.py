@@ -84,8 +84,9 @@ def test_the_lock_is_for_its_user_alone(path: Path) -> None:
 
 
 def test_two_sessions_have_locks_of_their_own(tmp_path: Path) -> None:
-    with session_lock(tmp_path / "session-1.lock", "one"), session_lock(tmp_path / "session-2.lock", "two"):
-        pass
+    one, two = tmp_path / "session-1.lock", tmp_path / "session-2.lock"
+    with session_lock(one, "one"), session_lock(two, "two"):
+        assert one.read_text() != two.read_text()
 
 
 def test_a_lock_that_can_not_be_made_is_a_failure_of_the_store(tmp_path: Path) -> None:
