@@ -14,7 +14,7 @@ import pytest
 
 from teamchat.cli.shared.workspace import store_file
 from teamchat.core.errors import ExitCode
-from tests.cli.test_any_arguments import check_complaint
+from tests.cli.test_any_arguments import assert_complaint
 from tests.program import run_here
 from tests.scripted_team import Reply, crew
 
@@ -79,7 +79,7 @@ def assert_one_line(seed: object, *commands: list[str]) -> None:
         ran = run_here(*args)
         assert ran.code in set(ExitCode), (seed, args, ran)
         assert "Traceback" not in ran.err, (seed, args, ran.err)
-        check_complaint(ran)
+        assert_complaint(ran)
         if ran.code == ExitCode.STORE:
             assert ran.err.count("\nteamchat: ") + ran.err.startswith("teamchat: ") <= 1, (seed, args, ran.err)
 
