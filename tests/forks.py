@@ -198,7 +198,7 @@ def preload() -> None:
     for name in LAZY:
         importlib.import_module(name)
     for name in app.COMMANDS:
-        app.command(name)
+        app._command(name)
 
 
 def main() -> None:

@@ -50,7 +50,7 @@ COMMANDS = {
 
 
 @cache
-def command(name: str) -> Any:
+def _command(name: str) -> Any:
     found = getattr(import_module(f"teamchat.cli.{name}"), name)
     single = typer.Typer(add_completion=False)
     if isinstance(found, typer.Typer):  # a command with commands of its own
@@ -74,7 +74,7 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         del ctx
-        return command(cmd_name) if cmd_name in COMMANDS else None
+        return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):

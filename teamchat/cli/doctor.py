@@ -50,7 +50,7 @@ def doctor(
     if store:
         return look_at_store(team, report)
     if offline:
-        return finished(prove(report), report)
+        return finished(_prove(report), report)
     if live:
         return finished(ask(team, report), report)
     return look(team, report)
@@ -64,13 +64,13 @@ class Report:
         self.checks: list[Check] = []
 
     def __call__(self, check: Check, width: int) -> None:
-        from teamchat.cli.output.jsonl import write
+        from teamchat.cli.output.jsonl import write_line
 
         self.checks.append(check)
         if self.as_json:
             import dataclasses
 
-            write("check", **dataclasses.asdict(check))
+            write_line("check", **dataclasses.asdict(check))
         else:
             print(line(check, width), flush=True)
 
@@ -81,12 +81,12 @@ class Report:
             self(check, width)
 
     def end(self, cut_short: ExitCode | None = None) -> ExitCode:
-        from teamchat.cli.output.jsonl import write
+        from teamchat.cli.output.jsonl import write_line
         from teamchat.core.doctor.checks import exit_code
 
         code = cut_short or exit_code(self.checks)
         if self.as_json:
-            write("result", code=int(code), outcome=code.name.lower())
+            write_line("result", code=int(code), outcome=code.name.lower())
         return code
 
 
@@ -110,7 +110,7 @@ def look_at_store(team: str | None, report: Report) -> ExitCode:
     return report.end()
 
 
-async def prove(report: Report) -> None:
+async def _prove(report: Report) -> None:
     import os
 
     from teamchat.cli.output.progress import Progress

@@ -33,7 +33,7 @@ def init(
 
     from teamchat.cli.shared.workspace import trust_store
     from teamchat.core.team.find import FILE_NAME, load
-    from teamchat.core.team.init import check_free, plan, write
+    from teamchat.core.team.init import check_free, plan, write_team
     from teamchat.core.team.team import login_name
     from teamchat.core.team.trust import needs
     from teamchat.core.text.clean import printable
@@ -43,7 +43,7 @@ def init(
     if not force:
         check_free(path, template)
     new = plan(template, path.parent.name, login_name(), git=git_server.missing(os.environ) is None)
-    copies = write(new, path, over=force)
+    copies = write_team(new, path, over=force)
     team = load(path)
     trusted.grant(team)
     members = [f"{member.name} ({member.agent or 'you'})" for member in team.members]

@@ -154,12 +154,12 @@ def forgetting(numbers: Sequence[int]) -> str:
 
 
 def print_lesson(lesson: Lesson, *, as_json: bool) -> None:
-    from teamchat.cli.output.jsonl import lesson_fields, write
+    from teamchat.cli.output.jsonl import lesson_fields, write_line
     from teamchat.cli.output.lines import moment
     from teamchat.core.text.clean import printable
 
     if as_json:
-        write("lesson", **lesson_fields(lesson))
+        write_line("lesson", **lesson_fields(lesson))
     else:
         words = printable(lesson.text)
         print(f"{lesson.number}  {moment(lesson.learned_at)}  {lesson.session or '-'}  {words}")

@@ -27,7 +27,7 @@ def log(
     as_json: JsonOption = False,
 ) -> None:
     """Print the conversation, and what is waiting or paused."""
-    from teamchat.cli.output.jsonl import message_fields, write
+    from teamchat.cli.output.jsonl import message_fields, write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.long import whole, write_block, write_pieces
     from teamchat.cli.shared.typed import placed_here
@@ -51,7 +51,7 @@ def log(
         for message in messages.newest(number):
             turn = turns.get(message.turn_id or 0)
             if as_json:
-                write("message", **message_fields(message), turn=turn)
+                write_line("message", **message_fields(message), turn=turn)
             else:
                 to = (
                     f" -> {', '.join(message.routing.resolved_addressees)}"

@@ -81,7 +81,7 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
     """List this workspace's conversations, the current one first, or delete one."""
     import dataclasses
 
-    from teamchat.cli.output.jsonl import write
+    from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import moment, note
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
@@ -99,7 +99,7 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
             note("there is no conversation here yet")
         for found in known:
             if as_json:
-                write("session", **dataclasses.asdict(found))
+                write_line("session", **dataclasses.asdict(found))
             else:
                 counts = session_size(found)
                 print(

@@ -58,7 +58,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show the receipt of a turn: its input, its permissions and its result."""
-    from teamchat.cli.output.jsonl import write
+    from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.long import whole, write_pieces
     from teamchat.cli.output.receipt import receipt_fields
     from teamchat.cli.shared.turn_called import check_name, turn_called
@@ -79,7 +79,7 @@ def show(
         if as_json:
             given = prompt_of(db, found), system_of(db, found)
             fields = receipt_fields(found, *given, partial_of(db, found), summary_of(db, found), abandoned=left)
-            write("turn", **fields)
+            write_line("turn", **fields)
         elif diff:
             for line in prompt_diff(db, found):
                 print(line)
@@ -129,21 +129,23 @@ def left_text(db: Database, turn: Turn, key: str) -> Iterator[str]:
 
     from teamchat.cli.output.long import as_shown
     from teamchat.cli.shared.typed import placed_here
-    from teamchat.core.store.texts import pieces_of, size_of
+    from teamchat.core.store.texts import size_of, stored_pieces
     from teamchat.runners.blank import is_blank
 
-    if all(is_blank(piece) for piece in pieces_of(db, key)):
+    if all(is_blank(piece) for piece in stored_pieces(db, key)):
         return iter((INVISIBLE,))
-    return as_shown(pieces_of(db, key), partial(size_of, db, key), placed_here(f"teamchat show {turn.number} --reply"))
+    return as_shown(
+        stored_pieces(db, key), partial(size_of, db, key), placed_here(f"teamchat show {turn.number} --reply")
+    )
 
 
 def left_by(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
     """The headings and keys of a turn's texts that are not messages."""
     from teamchat.cli.output.receipt import SUMMARY_HEAD, partial_head
     from teamchat.core.store.summaries import summary_key
-    from teamchat.core.store.texts import pieces_of
+    from teamchat.core.store.texts import stored_pieces
 
-    if turn.partial_key and any(piece.strip() for piece in pieces_of(db, turn.partial_key)):
+    if turn.partial_key and any(piece.strip() for piece in stored_pieces(db, turn.partial_key)):
         yield partial_head(turn), turn.partial_key
     if summary := summary_key(db, turn):
         yield SUMMARY_HEAD, summary
@@ -153,10 +155,10 @@ def reply_of(db: Database, session: int, turn: Turn) -> Iterator[str]:
     """The whole reply of a turn, in pieces. Raises `UsageError` if there is none."""
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
-    from teamchat.core.store.texts import pieces_of
+    from teamchat.core.store.texts import stored_pieces
 
     if turn.outcome and turn.outcome.reply:
         return SqliteLog(db, session).pieces(turn.outcome.reply)
     for _, key in left_by(db, turn):
-        return pieces_of(db, key)
+        return stored_pieces(db, key)
     raise UsageError(f"turn {turn.number} wrote no reply", f"teamchat show {turn.number}")

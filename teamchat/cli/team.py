@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     """Show the members: what each may read and do, and the CLI flags that enforce it."""
-    from teamchat.cli.output.jsonl import write
+    from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.shared.workspace import find_team, trust_store
     from teamchat.core.team.trust import trust_command
     from teamchat.core.text.clean import printable
@@ -20,7 +20,7 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     rows = [describe(found, member) for member in found.members]
     if as_json:
         file = str(found.path) if found.path else None
-        write("team", name=found.name, file=file, trusted=standing.trusted, members=rows)
+        write_line("team", name=found.name, file=file, trusted=standing.trusted, members=rows)
         return
     origin = str(found.path) if found.path else "no team file: the installed CLIs are the team"
     asks = "" if standing.trusted else f", {standing.text.partition(' ')[2]}: {trust_command(found)}"
@@ -39,7 +39,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     import os
     from dataclasses import asdict
 
-    from teamchat.core.doctor.parity import without
+    from teamchat.core.doctor.parity import features_without
     from teamchat.core.team.job import job_of
     from teamchat.core.team.programs import Unusable, find_program
     from teamchat.core.team.tools import may
@@ -58,7 +58,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         "may": may(member, runner),
         "reads": runner.reads_note(job),
         "vendor": runner.vendor,
-        "without": list(without(agent, job)),
+        "without": list(features_without(agent, job)),
         "memory": member.memory,
         "allow": list(member.allow),
         "web": member.web,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.output.jsonl import write
+from teamchat.cli.output.jsonl import write_line
 from teamchat.cli.output.lines import plural
 from teamchat.cli.shared.options import JsonOption, TeamOption
 from teamchat.cli.shared.prompt_check import Checked
@@ -56,7 +56,7 @@ class CheckedJson(_Count):
             {"member": member, "what": what, "turns": turns, "diff": list(lines)}
             for (member, what, lines), turns in checked.changes.items()
         ]
-        write(
+        write_line(
             "cassette",
             file=str(checked.file),
             ok=checked.same,
@@ -67,7 +67,7 @@ class CheckedJson(_Count):
         )
 
     def finish(self) -> int:
-        write("result", code=int(self.code), cassettes=self.cassettes, changed=self.changed)
+        write_line("result", code=int(self.code), cassettes=self.cassettes, changed=self.changed)
         return self.code
 
 

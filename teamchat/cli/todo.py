@@ -106,7 +106,7 @@ def action_of(word: str, words: list[str]) -> Action:
 
 def change(db: Database, session: Session, action: Action, words: list[str], by: str, *, as_json: bool) -> None:
     """Apply what is possible. Raises `UnknownName` for an unknown number, `UsageError` if nothing changed."""
-    from teamchat.cli.output.jsonl import todo_fields, write
+    from teamchat.cli.output.jsonl import todo_fields, write_line
     from teamchat.cli.output.lines import note, todo_line
     from teamchat.core.errors import UnknownName, UsageError
     from teamchat.core.store.sessions import check_there
@@ -121,7 +121,7 @@ def change(db: Database, session: Session, action: Action, words: list[str], by:
         note(f"todo {number} is already done")
     for done in noted.changes:
         if as_json:
-            write(f"todo_{done.what}", **todo_fields(done))
+            write_line(f"todo_{done.what}", **todo_fields(done))
         else:
             note(todo_line(done))
     if noted.unknown:
@@ -156,7 +156,7 @@ def finishing(words: list[str]) -> tuple[Wish, ...]:
 
 
 def clear(db: Database, session: Session, by: str, *, as_json: bool) -> None:
-    from teamchat.cli.output.jsonl import todo_fields, write
+    from teamchat.cli.output.jsonl import todo_fields, write_line
     from teamchat.cli.output.lines import note, plural
     from teamchat.core.store.sessions import check_there
     from teamchat.core.store.todos import clear_todos
@@ -166,30 +166,30 @@ def clear(db: Database, session: Session, by: str, *, as_json: bool) -> None:
         gone = clear_todos(db, session.id, by)
     if as_json:
         for item in gone:
-            write("todo_cleared", **todo_fields(item))
+            write_line("todo_cleared", **todo_fields(item))
     else:
         note(f"{plural(len(gone), 'todo')} cleared from session {session.name}")
 
 
 def print_todos(db: Database, session: Session, *, everything: bool, history: bool, as_json: bool) -> None:
-    from teamchat.cli.output.jsonl import write
+    from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
-    from teamchat.core.routing.todos import read
+    from teamchat.core.routing.todos import read_todos
     from teamchat.core.store.todos import changes_of
 
     changes = changes_of(db, session.id)
     if history:
         for made in changes:
             if as_json:
-                write("todo_change", **dataclasses.asdict(made))
+                write_line("todo_change", **dataclasses.asdict(made))
             else:
                 print(change_line(made))
         return
-    todos = read(changes)
+    todos = read_todos(changes)
     for item in todos.items.values():
         if everything or item.done is None:
             if as_json:
-                write("todo", **item_fields(item))
+                write_line("todo", **item_fields(item))
             else:
                 print(item_line(item))
     if not (todos.items or as_json):

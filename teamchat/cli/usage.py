@@ -39,11 +39,11 @@ def usage(
     """Show tokens, cost and bytes by member, model and memory, and what memory saved."""
     import shutil
 
-    from teamchat.cli.output.jsonl import write
+    from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.usage import total, used
+    from teamchat.core.store.usage import total_used, used
 
     source = ctx.get_parameter_source("session")
     if everything and source and source.name == "COMMANDLINE":  # TEAMCHAT_SESSION is set for other commands, too
@@ -54,13 +54,13 @@ def usage(
     where = chosen.name if chosen else None
     if as_json:
         for row in rows:
-            write(
-                "usage", session=where, member=row.member, model=row.model, memory=row.memory, **usage_fields(row.used)
+            write_line(
+                "usage", session=where, member=row.member, model=row.model, memory=row.memory, **_usage_fields(row.used)
             )
-        write("total", session=where, **usage_fields(total(rows)))
+        write_line("total", session=where, **_usage_fields(total_used(rows)))
         return
     named = [[row.member, row.model or "unknown", row.memory, *cells(row.used)] for row in rows]
-    for line in layout([*named, ["in all", "", "", *cells(total(rows))]], shutil.get_terminal_size().columns):
+    for line in layout([*named, ["in all", "", "", *cells(total_used(rows))]], shutil.get_terminal_size().columns):
         print(line)
 
 
@@ -84,19 +84,19 @@ def layout(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
 
 def cells(used: Used) -> list[str]:
     """Tokens and US dollars, then bytes: those sent, those that fresh turns would have been sent, what that saved."""
-    from teamchat.cli.output.lines import amount, size
+    from teamchat.cli.output.lines import short_number, size
 
     def shown(part: Sum, words: Callable[[float], str]) -> str:
         if part.known is None and part.unknown:
             return "unknown"
         return f"{'≥' if part.unknown else ''}{words(part.known or 0)}"
 
-    tokens = (shown(part, amount) for part in (used.input_tokens, used.cached_tokens, used.output_tokens))
+    tokens = (shown(part, short_number) for part in (used.input_tokens, used.cached_tokens, used.output_tokens))
     cost = shown(used.cost_usd, "${:.2f}".format)
     return [f"{used.turns}", *tokens, cost, size(used.sent_bytes), size(used.fresh_bytes), f"{used.saving:.0%}"]
 
 
-def usage_fields(used: Used) -> dict[str, object]:
+def _usage_fields(used: Used) -> dict[str, object]:
     from teamchat.core.store.usage import QUANTITIES
 
     sums: dict[str, Sum] = {name: getattr(used, name) for name in QUANTITIES}

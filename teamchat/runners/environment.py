@@ -44,7 +44,7 @@ def environment(
     return {name: value for name, value in result.items() if name not in {"CLAUDECODE", *empty}}
 
 
-def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
+def changed_variables(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
     """The variables that differ, by name: the new value, hidden where it looks secret, or None for a removed one."""
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     return {name: _shown(name, after[name]) if name in after else None for name in names}

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 
-def command(module: str, *arguments: str) -> tuple[str, ...]:
+def isolated_command(module: str, *arguments: str) -> tuple[str, ...]:
     """The command line for `main(arguments)` of the module."""
     folders = [folder for folder in sys.path if Path(folder).is_absolute()]
     return (sys.executable, "-I", "-S", __file__, json.dumps(folders), module, *arguments)

@@ -14,7 +14,7 @@ from teamchat.runners.base import Login, Runner
 from teamchat.runners.events import Failure, FailureKind
 
 
-def given(env: Mapping[str, str], *keys: str) -> Login | None:
+def variables_login(env: Mapping[str, str], *keys: str) -> Login | None:
     """A login by variables; the CLI sends all of these that are set."""
     names = tuple(name for name in keys if env.get(name))
     return Login(True, _set(names), variables=names) if names else None

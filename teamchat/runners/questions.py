@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from teamchat.runners.untrusted_json import summary
 
 
-def in_words(asked: object) -> str:
+def questions_text(asked: object) -> str:
     """The questions of a tool call, each with its options, for a person to read."""
     questions = asked.get("questions") if isinstance(asked, dict) else None
     texts = [text for question in _dicts(questions) if (text := _question(question))]

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from teamchat.cli.output import jsonl
 from teamchat.cli.output.long import LONGEST, as_shown, in_margin, stripped
 from teamchat.core.store.database import Database
-from teamchat.core.store.texts import SLICE, pack, put_text, size_of
-from teamchat.core.store.texts import pieces_of as stored_pieces
+from teamchat.core.store.texts import SLICE, pack, put_text, size_of, stored_pieces
 from teamchat.core.text.clean import visible
 from tests.cli.helpers import objects, refused
 from tests.cli.test_terminal import at_terminal
@@ -53,7 +52,7 @@ def test_a_stored_text_is_read_in_pieces(tmp_path: Path) -> None:
 def test_json_of_a_long_text_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "PIECE", 3)
     for fields in ({"text": 'a\n"é"\x1b', "number": 1}, {"before": [1], "text": "é\u2028" * 4}):
-        jsonl.write("message", **fields)
+        jsonl.write_line("message", **fields)
         line = capsys.readouterr().out
         assert line == json.dumps({"v": 1, "type": "message", **fields}, ensure_ascii=False) + "\n"
 

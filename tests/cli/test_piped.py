@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from teamchat.cli.shared.piped import fenced, with_block
-from teamchat.cli.shared.reading import COUNTED, LARGEST_MESSAGE, text_in
+from teamchat.cli.shared.reading import COUNTED, LARGEST_MESSAGE, decoded_text
 from teamchat.core.cassette.format import HumanLine, read_cassette
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.markers import MarkerKind, scan
@@ -134,7 +134,7 @@ def test_control_characters_in_text_do_no_harm(made: Crew) -> None:
 )
 def test_what_is_no_text_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(UsageError) as refusal:
-        text_in(data, "it")
+        decoded_text(data, "it")
     assert str(refusal.value) == why
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from teamchat.core.doctor.ledger import Rows, ledger, newest_proven, numbers
+from teamchat.core.doctor.ledger import Rows, ledger, newest_proven, version_numbers
 from teamchat.core.doctor.selftest.findings import ORDER
 from teamchat.runners.base import Vendor
 from tests.program import ROOT
@@ -107,7 +107,7 @@ def main(words: list[str]) -> int:
     wanted = [(name, version) for name, versions in ledger().items() for version in versions]
     wanted += [*clis.PINNED.items(), *clis.newest().items(), *clis.parsed(words).items()]
     data: dict[Vendor, dict[str, Rows]] = {name: {} for name in clis.VENDORS}
-    for name, version in sorted(set(wanted), key=lambda one: numbers(one[1]), reverse=True):
+    for name, version in sorted(set(wanted), key=lambda one: version_numbers(one[1]), reverse=True):
         data[name][version] = _best(name, version)
         short = [f"{what}: {row['text']}" for what, row in data[name][version].items() if "text" in row]
         print(f"{name} {version}: {'; '.join(short) or 'every row holds'}", flush=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.agents import HOMES, foreign_keys
-from teamchat.runners.environment import changes, environment
+from teamchat.runners.environment import changed_variables, environment
 
 KEYS = {
     "ANTHROPIC_API_KEY": "a",
@@ -135,7 +135,7 @@ def test_changes_name_what_differs_and_hide_what_looks_secret() -> None:
         "URL": "http://host/@x",
         "EMPTY_KEY": "",
     }
-    assert changes(before, after) == {
+    assert changed_variables(before, after) == {
         "EMPTY_KEY": "",
         "GONE": None,
         "MY_TOKEN": "(hidden)",
@@ -144,4 +144,4 @@ def test_changes_name_what_differs_and_hide_what_looks_secret() -> None:
         "TMPDIR": "/t",
         "URL": "http://host/@x",
     }
-    assert changes(after, after) == {}
+    assert changed_variables(after, after) == {}

@@ -30,7 +30,7 @@ def talk(repository: Path, *calls: tuple[str, dict[str, Any]]) -> list[dict[str,
     requests = [{"jsonrpc": "2.0", "id": id_, "method": method, "params": p} for id_, (method, p) in enumerate(asked)]
     requests.insert(1, {"jsonrpc": "2.0", "method": "notifications/initialized"})
     process = subprocess.Popen(
-        git_server.command(repository, repository.with_name("scratch"), os.environ),
+        git_server.server_command(repository, repository.with_name("scratch"), os.environ),
         cwd=repository,
         env=marked({"PATH": "/usr/local/bin:/usr/bin:/bin"}),
         stdin=subprocess.PIPE,

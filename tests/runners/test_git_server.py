@@ -13,7 +13,7 @@ import pytest
 
 from teamchat.runners import git_server, isolated
 from teamchat.runners.git_server.commands import TOOLS, Blame, Diff, Log, Show, Status, Tool
-from teamchat.runners.git_server.output import GitError, read, read_whole
+from teamchat.runners.git_server.output import GitError, read_from_line, read_whole
 from teamchat.runners.git_server.repository import Git
 from tests.hostile_git import arm, git, make
 
@@ -155,7 +155,7 @@ def test_a_git_of_the_repository_is_not_run(repository: Path, monkeypatch: pytes
     (repository / "git").chmod(0o755)
     monkeypatch.chdir(repository)
     path = {"PATH": f".{os.pathsep}:{os.environ['PATH']}"}
-    assert git_server.command(repository, repository, path)[-1] == shutil.which("git")
+    assert git_server.server_command(repository, repository, path)[-1] == shutil.which("git")
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_line_of_about_the_longest_size_keeps_its_end(repository: Path, ask: A
     assert lines == ["x" * min(longest, 2_000) + end, "b", "y" * min(longest, 2_000) + end]
 
 
-@pytest.mark.parametrize("reading", [read, read_whole])
+@pytest.mark.parametrize("reading", [read_from_line, read_whole])
 def test_a_command_that_takes_too_long_is_stopped(tmp_path: Path, reading: Callable[..., object]) -> None:
     with pytest.raises(GitError, match=r"took longer than 0\.1 s and was stopped"):
         reading(["sleep", "60"], tmp_path, dict(os.environ), longest_s=0.1)
@@ -310,7 +310,7 @@ def test_a_module_is_run_by_nothing_of_the_folder_it_stands_in(tmp_path: Path) -
     (tmp_path / "json.py").write_text("raise SystemExit(9)")
     (tmp_path / "sitecustomize.py").write_text("raise SystemExit(9)")
     env = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONSTARTUP": str(tmp_path / "json.py")}
-    command = isolated.command("teamchat.runners.removal_of_nothing")
+    command = isolated.isolated_command("teamchat.runners.removal_of_nothing")
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'teamchat.runners.removal_of_nothing'"
 

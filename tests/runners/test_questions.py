@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.runners.questions import in_words
+from teamchat.runners.questions import questions_text
 
 DATABASE = {
     "question": "Which database?",
@@ -31,4 +31,4 @@ DATABASE = {
     ],
 )  # fmt: skip
 def test_a_question_has_its_words_and_options(asked: object, words: str) -> None:
-    assert in_words(asked) == words
+    assert questions_text(asked) == words

@@ -57,64 +57,64 @@ class JsonOutput:
     def __call__(self, event: ConversationEvent) -> None:
         match event:
             case MessageStored(message=message):
-                write("message", **message_fields(message))
+                write_line("message", **message_fields(message))
             case RouteQueued(route=route) | RouteDropped(route=route):
-                write("queued" if isinstance(event, RouteQueued) else "dropped", **route_fields(route))
+                write_line("queued" if isinstance(event, RouteQueued) else "dropped", **route_fields(route))
             case TurnStarted() | SummaryStored() | LessonsFound() | TurnFinished():
                 self._turn(event)
             case AgentSpoke():
                 self._agent(event)
             case RouteRefused(route=route, limit=limit):
-                write("refused", **route_fields(route), limit=limit)
+                write_line("refused", **route_fields(route), limit=limit)
             case Replied(turn=turn, message=message):
-                write("message", **message_fields(message), turn=turn.number)
+                write_line("message", **message_fields(message), turn=turn.number)
             case TodoChanged(change=change):
-                write(f"todo_{change.what}", **todo_fields(change))
+                write_line(f"todo_{change.what}", **todo_fields(change))
             case Warned(text=text):
-                write("warning", text=text)
+                write_line("warning", text=text)
 
     def _turn(self, event: TurnStarted | SummaryStored | LessonsFound | TurnFinished) -> None:
         turn = event.turn
         at = {"turn": turn.number, "member": turn.member}
         match event:
             case TurnStarted(route=route):
-                write("turn_started", **at, route=route.number if route else None, attempt=turn.setup.attempt)
+                write_line("turn_started", **at, route=route.number if route else None, attempt=turn.setup.attempt)
             case SummaryStored(summary=summary):
-                write("compacted", **at, through=summary.through, kept=summary.kept, text=summary.text)
+                write_line("compacted", **at, through=summary.through, kept=summary.kept, text=summary.text)
             case LessonsFound(found=found, kept=kept):
-                write("lessons", **at, found=found)
+                write_line("lessons", **at, found=found)
                 for lesson in kept:
-                    write("lesson", **lesson_fields(lesson))
+                    write_line("lesson", **lesson_fields(lesson))
             case TurnFinished(outcome=outcome, partial=partial):
                 given = {"redacted": turn.setup.redacted, "trimmed": trimmed_fields(turn.setup.trimmed)}
-                write("turn_finished", **at, **given, **outcome_fields(outcome), partial=partial)
+                write_line("turn_finished", **at, **given, **outcome_fields(outcome), partial=partial)
 
     def _agent(self, spoke: AgentSpoke) -> None:
         at = {"turn": spoke.turn, "member": spoke.member}
         match spoke.event:
             case TextDelta(text=text) if self.stream:
-                write("text_delta", **at, text=text)
+                write_line("text_delta", **at, text=text)
             case Text(text=text) if self.stream:
-                write("text", **at, text=text)
+                write_line("text", **at, text=text)
             case Thinking(text=text) if self.stream:
-                write("thinking", **at, text=text)
+                write_line("thinking", **at, text=text)
             case ToolCall(id=tool, name=name, summary=summary):
-                write("tool_call", **at, id=tool, name=name, summary=summary)
+                write_line("tool_call", **at, id=tool, name=name, summary=summary)
             case ToolResult(id=tool, failed=failed, paths=paths):
-                write("tool_result", **at, id=tool, failed=failed, paths=paths)
+                write_line("tool_result", **at, id=tool, failed=failed, paths=paths)
             case Denied(tool=tool, detail=detail):
-                write("denied", **at, tool=tool, detail=detail)
+                write_line("denied", **at, tool=tool, detail=detail)
             case Question(text=text):
-                write("question", **at, text=text)
+                write_line("question", **at, text=text)
             case Retry(reason=reason, kind=kind, attempt=attempt):
-                write("retry", **at, reason=reason, failure=kind, attempt=attempt)
+                write_line("retry", **at, reason=reason, failure=kind, attempt=attempt)
             case Note(text=text) | Error(text=text):
-                write("note", **at, text=text)
+                write_line("note", **at, text=text)
             case _:
                 pass
 
     def finish(self, conclusion: Conclusion) -> None:
-        write(
+        write_line(
             "result",
             session=self.session,
             code=int(conclusion.code),
@@ -131,7 +131,7 @@ class JsonOutput:
         )
 
 
-def write(kind: str, /, **fields: Any) -> None:
+def write_line(kind: str, /, **fields: Any) -> None:
     """One line. A large text is written in pieces, which take no memory."""
     line = {"v": VERSION, "type": kind, **fields}
     if not any(isinstance(value, str) and len(value) > PIECE for value in fields.values()):

@@ -41,10 +41,10 @@ def duration(seconds: float) -> str:
 def tokens(usage: Usage | None) -> str:
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return "tokens unknown"
-    return f"{amount(usage.input_tokens + usage.output_tokens)} tokens"
+    return f"{short_number(usage.input_tokens + usage.output_tokens)} tokens"
 
 
-def amount(number: float) -> str:
+def short_number(number: float) -> str:
     """The number in full up to four digits, else in thousands or millions."""
     if number < 10_000:
         return f"{round(number)}"
@@ -126,7 +126,7 @@ def plural(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def ending(conclusion: Conclusion) -> list[str]:
+def closing_lines(conclusion: Conclusion) -> list[str]:
     """How the run ended, then the commands that continue it; empty if everything is done."""
     if conclusion.code is ExitCode.DONE:
         return []

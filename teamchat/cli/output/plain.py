@@ -7,8 +7,8 @@ from itertools import chain
 from teamchat.cli.output.lines import (
     BEGINS,
     called,
+    closing_lines,
     compacted,
-    ending,
     found_lessons,
     learned,
     left_out,
@@ -89,7 +89,7 @@ class PlainOutput:
                 pass
 
     def finish(self, conclusion: Conclusion) -> None:
-        for line in ending(conclusion):
+        for line in closing_lines(conclusion):
             note(visible(line))
 
 
@@ -109,5 +109,5 @@ class QuietOutput:
         if conclusion.text:
             text = strip_markers(conclusion.text, author="ai")
             write_pieces(chain(all_shown(text_pieces(text)), "\n"))
-        for line in ending(conclusion):
+        for line in closing_lines(conclusion):
             note(visible(line))

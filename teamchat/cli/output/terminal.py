@@ -13,8 +13,8 @@ from rich.text import Text as RichText
 from teamchat.cli.output.lines import (
     BEGINS,
     called,
+    closing_lines,
     compacted,
-    ending,
     found_lessons,
     group_of,
     learned,
@@ -250,5 +250,5 @@ class TerminalOutput:
         told = {conclusion.waiting_for, *(route.target for route in conclusion.held)}
         self.queued = [route for route in self.queued if route.target not in told]
         self._tell_queued(None)
-        for line in ending(conclusion):
+        for line in closing_lines(conclusion):
             self._line(visible(line), "bold yellow")

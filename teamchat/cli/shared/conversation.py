@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.cli.output import Output
-from teamchat.cli.output.lines import ending, note
+from teamchat.cli.output.lines import closing_lines, note
 from teamchat.cli.shared.report import output_lost, silence
 from teamchat.cli.shared.second_signal import ends_at_second
 from teamchat.cli.shared.typed import placed
@@ -196,7 +196,7 @@ class Console:
         Nothing is said where nobody asked for it, as behind `head`, or reads stderr any more.
         """
         if (self.lost or self.stopped_by) and self.place and select.select([], [sys.stderr], [], 0)[1]:
-            for line in (*ending(conclusion), f"the conversation is in: {self.place('teamchat log')}"):
+            for line in (*closing_lines(conclusion), f"the conversation is in: {self.place('teamchat log')}"):
                 note(visible(line))
         if self.lost:
             return ExitCode.STORE

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from teamchat.cli.output.lines import note
-from teamchat.cli.shared.reading import limit_of_text, read_file, read_within, text_in
+from teamchat.cli.shared.reading import decoded_text, limit_of_text, read_input_file, read_within
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.markdown import open_fence
 from teamchat.core.store.image_values import MOST_IMAGES, Image, image_type
@@ -73,12 +73,12 @@ def attached(message: PersonMessage, files: Sequence[str], max_bytes: int | None
     """
     text, images = message.text, list[Image]()
     for path in files:
-        name, data = printable(path).replace("`", "'"), read_file(path, max_bytes)
+        name, data = printable(path).replace("`", "'"), read_input_file(path, max_bytes)
         if kind := image_type(data):
             images.append(Image(name, kind, data))
             text = with_block(text, fenced(f"(image, {kind}, {len(data):,} bytes)", name))
         else:
-            text = with_block(text, fenced(text_in(data, name), name))
+            text = with_block(text, fenced(decoded_text(data, name), name))
     if len(images) > MOST_IMAGES:
         raise UsageError(f"a message takes at most {MOST_IMAGES} images, and there are {len(images)}")
     return replace(message, text=text, images=tuple(images))
@@ -102,7 +102,7 @@ def _read(max_bytes: int | None) -> str:
         data = read_within(sys.stdin.buffer, most, why, INPUT)
     except (OSError, ValueError) as error:
         raise UsageError(f"standard input cannot be read: {error}") from error
-    return text_in(data, INPUT)
+    return decoded_text(data, INPUT)
 
 
 def with_block(text: str, block: str) -> str:

@@ -16,7 +16,7 @@ from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.shared.conversation import Console, OutputOptions, choose_output
 from teamchat.cli.shared.interrupts import raise_again
-from teamchat.core.cassette.account import account, mark
+from teamchat.core.cassette.account import account, progress_mark
 from teamchat.core.cassette.compare import differences
 from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, RecordedRun, ResumeLine
 from teamchat.core.cassette.player import Player, RecordedTurn
@@ -139,7 +139,7 @@ class Stage:
         played = Played(player.waiting)
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
-            before = mark(coordinator)
+            before = progress_mark(coordinator)
             done = await _again(coordinator, run.input)
             played.transcript.finish(done)
             played.stored = account(coordinator, before)

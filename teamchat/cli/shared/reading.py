@@ -46,7 +46,7 @@ def limit_of_text(max_bytes: int | None) -> tuple[int, str]:
     return max_bytes, f"and a prompt holds {max_bytes:,} (max_bytes in the team file; --cut sends a part)"
 
 
-def read_file(path: str, max_bytes: int | None) -> bytes:
+def read_input_file(path: str, max_bytes: int | None) -> bytes:
     """What a file holds. Raises `UsageError` for one that cannot be read, and `PromptTooLarge`."""
     name = printable(path)
     try:
@@ -59,7 +59,7 @@ def read_file(path: str, max_bytes: int | None) -> bytes:
         raise UsageError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def text_in(data: bytes, what: str) -> str:
+def decoded_text(data: bytes, what: str) -> str:
     """The UTF-8 text in `data`. Raises `UsageError` for anything else: an agent could only guess at it."""
     if kind := image_type(data):
         raise UsageError(f"{what} is an image ({kind}), not text: send the file with --file")

@@ -11,7 +11,7 @@ from pathlib import Path
 from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.shared.conversation import Work
-from teamchat.core.cassette.account import account, mark, standing
+from teamchat.core.cassette.account import account, progress_mark, standing
 from teamchat.core.cassette.format import read_cassette
 from teamchat.core.cassette.player import RecordedTurn, Recorder, nameless
 from teamchat.core.cassette.replay import identity_of, not_started
@@ -60,7 +60,7 @@ def recorded(
     cooldowns = Cooldowns(state_dir() / "cooldowns.json")
 
     async def record(coordinator: ConversationCoordinator) -> Conclusion:
-        before = mark(coordinator)
+        before = progress_mark(coordinator)
         writer.begin(standing(coordinator))
         with writer.whole():
             left = {agent.name: cooldowns.left(agent.name) for agent in team.agents.values()}

@@ -38,7 +38,7 @@ class Mark:
     over: frozenset[int]
 
 
-def mark(coordinator: ConversationCoordinator) -> Mark:
+def progress_mark(coordinator: ConversationCoordinator) -> Mark:
     db, session = coordinator.run.db, coordinator.session
     waiting = {route.number for route in coordinator.state.queue}
     over = frozenset(route.number for route in all_routes(db, session)) - waiting
@@ -62,7 +62,7 @@ def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]
 
 def standing(coordinator: ConversationCoordinator) -> dict[str, Any]:
     """Where a conversation stands, by its store. If all its runs were recorded, `standing_of` gives the same."""
-    db, session, now = coordinator.run.db, coordinator.session, mark(coordinator)
+    db, session, now = coordinator.run.db, coordinator.session, progress_mark(coordinator)
     stored = account(coordinator, now)
     return {
         "messages": [well_formed(message.content) for message in coordinator.manager.get_messages()],

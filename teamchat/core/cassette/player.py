@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.runners.events import Failure, FailureKind
-from teamchat.runners.process.running import Chunk, Cut, Exit, Identity, Launch, Launcher, Running, SpawnFailed
+from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Launcher, Running, SpawnFailed
 
 LOOK_S = 0.005  # how often a turn looks whether it is its turn
 STOPPED = -15  # the exit code of a replayed agent that was stopped: ended by SIGTERM
@@ -46,7 +46,7 @@ class RecordedTurn:
     env_names: tuple[str, ...]
     chunks: tuple[Chunk, ...]
     exit: Exit | None
-    cut: Cut | None = None
+    cut: CutShort | None = None
     error: NotStarted | None = None
     at: float = 0.0
 
@@ -93,7 +93,7 @@ class _Recording:
         self, process: Running, what: Launch, turn: RecordedTurn, started: float, keep: Callable[[RecordedTurn], None]
     ) -> None:
         self._process, self._what, self._turn, self._started, self._keep = process, what, turn, started, keep
-        self._cut: Cut | None = None
+        self._cut: CutShort | None = None
 
     @property
     def exit(self) -> Exit | None:
@@ -107,14 +107,14 @@ class _Recording:
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         if why and self._cut is None:
-            self._cut = Cut(why, time.monotonic() - self._started)
+            self._cut = CutShort(why, time.monotonic() - self._started)
         self._process.stop(why, hard=hard)
 
-    async def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
+    async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         seen = []
         async with aclosing(self._process.chunks()) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, Cut):  # it is a playback that is recorded again
+                if isinstance(chunk, CutShort):  # it is a playback that is recorded again
                     self._cut = chunk
                 else:
                     seen.append(chunk)
@@ -241,7 +241,7 @@ class _Playback:
         if hard or not again:
             self._stopped.set()
 
-    async def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
+    async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         at = 0.0
         try:
             for chunk in _in_time(self._turn):
@@ -276,7 +276,7 @@ def _earlier(mine: RecordedTurn, turns: Iterable[RecordedTurn]) -> bool:
     return any(turn.at < mine.at for turn in turns)
 
 
-def _in_time(turn: RecordedTurn) -> list[Chunk | Cut]:
+def _in_time(turn: RecordedTurn) -> list[Chunk | CutShort]:
     """The output of the turn with its cut in its place: behind what had come by then."""
     if turn.cut is None:
         return list(turn.chunks)

@@ -25,7 +25,7 @@ from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.base import Runner, Slash
 from teamchat.runners.events import Failure
-from teamchat.runners.process.running import Chunk, Cut, Exit, Identity, Launch, Running
+from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running
 
 LONGEST_COMPARED = 100_000  # characters; comparing costs their square at the worst
 ERRORS: Mapping[str, type[TeamchatError]] = {"missing": AgentMissing, "refused": NotTrusted, "usage": UsageError}
@@ -55,7 +55,7 @@ def recorded_turn(line: TurnLine) -> RecordedTurn:
             tuple(line.changed),
             line.not_all_looked_at,
         ),
-        cut=Cut(Failure(cut.kind, cut.reason, cut.hint), cut.at) if cut else None,
+        cut=CutShort(Failure(cut.kind, cut.reason, cut.hint), cut.at) if cut else None,
         error=NotStarted(error.kind, error.text, error.hint) if error else None,
         at=line.at,
     )
@@ -145,18 +145,18 @@ def recorded_host(cassette: Cassette, run: RecordedRun, player: Player, root: Pa
 
 def difference(turns: tuple[TurnLine, ...], identity: Identity, stdin: bytes) -> str:
     """What the nearest recorded turn was given and this one is not (-), and the other way round (+)."""
-    mine = given(identity.system_text, stdin.decode())
+    mine = _told_lines(identity.system_text, stdin.decode())
     same = [turn for turn in turns if turn.member == identity.member] or list(turns)
     if not same:
         return ": there is none at all"
-    nearest = max(same, key=lambda turn: _likeness(given(turn.system, turn.stdin), mine))
-    theirs = given(nearest.system, nearest.stdin)
+    nearest = max(same, key=lambda turn: _likeness(_told_lines(turn.system, turn.stdin), mine))
+    theirs = _told_lines(nearest.system, nearest.stdin)
     if (nearest.member, theirs) == (identity.member, mine):
         return ", which has the same prompt as one that was played already"
     return "; the nearest one differs:\n" + "\n".join(text_difference(theirs, mine, "prompt"))
 
 
-def given(system: str | None, stdin: str) -> list[str]:
+def _told_lines(system: str | None, stdin: str) -> list[str]:
     """All that a member was told, line by line."""
     return [*(system or "").split("\n"), *stdin.split("\n")]
 

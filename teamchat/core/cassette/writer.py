@@ -30,7 +30,7 @@ from teamchat.core.text.commands import saying, unused
 from teamchat.core.text.redact import Redactor
 from teamchat.core.text.secret_words import secrets_in
 from teamchat.runners.base import Slash
-from teamchat.runners.process.running import Cut
+from teamchat.runners.process.running import CutShort
 
 Cooling = Mapping[str, float]  # agents that were cooling down, for so many seconds
 NAME = re.compile(r"[a-z_]+")  # of a field
@@ -250,7 +250,7 @@ def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
     return {f"{number} {name}": value for number, (name, value) in enumerate(known)}
 
 
-def _cut(cut: Cut) -> dict[str, Any]:
+def _cut(cut: CutShort) -> dict[str, Any]:
     why = cut.why
     return {"at": round(cut.at, 3), "kind": why.kind.value, "reason": why.reason, "hint": why.hint}
 

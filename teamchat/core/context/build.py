@@ -11,7 +11,7 @@ from teamchat.assemblers.parts import FRAMEWORK, SUMMARY, AssemblerOutput, Budge
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AgentType
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.context.history import Context, text_of
+from teamchat.core.context.history import Context, quoted_text
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, framework_only, texts_of
 from teamchat.core.context.layers.framework import turn_note
 from teamchat.core.context.quoting import Crossing
@@ -20,7 +20,7 @@ from teamchat.core.engine.state import Route
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import strip_markers
-from teamchat.core.store.image_values import Image, ImagesOf, files_of, no_images
+from teamchat.core.store.image_values import Image, ImagesOf, image_files, no_images
 from teamchat.core.team.job import SCRATCH
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import reading
@@ -85,7 +85,7 @@ class _Asked:
 
     @property
     def request_text(self) -> str:
-        return self.quote(self.request, text_of(self.request))
+        return self.quote(self.request, quoted_text(self.request))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def build_prompt(
     built = _assemble(asked, continued) if isinstance(continued, ContinuedSession) else fresh
     shown = _images(asked, continued, images)
     slash = _slash(asked.answers, find_slash, images=bool(shown))
-    runner, paths = asked.kind.runner, [path for path, _ in files_of(shown, scratch)]
+    runner, paths = asked.kind.runner, [path for path, _ in image_files(shown, scratch)]
     prepared = _prepared(asked, built.output, exists(member, runner), paths, slash)
     check_limit(member, runner.limit, prepared.stdin)
     takes = runner.images
@@ -155,7 +155,7 @@ def _ask(team: Team, member: Member, route: Route, manager: ContextManager, coll
         raise UsageError("no message has text that a member could answer", reading(route.target))
     request = manager.get_message(route.request)
     gathered = collector.gather(
-        LayerContext(member, answers, text_of(answers), manager.get_team_task(), text_of(request))
+        LayerContext(member, answers, quoted_text(answers), manager.get_team_task(), quoted_text(request))
     )
     kind = team.agent_of(member).type
     return _Asked(

@@ -104,7 +104,7 @@ def read_context(
         newer = _newer(said, summary)
         before = list(islice(newer, window))
         if summary:
-            kept = [Said(message, text_of(message)) for message in map(log.get, reversed(summary.kept))]
+            kept = [Said(message, quoted_text(message)) for message in map(log.get, reversed(summary.kept))]
             unbroken = len(kept) if next(newer, None) else 0
             before += kept
     history = deduplicate(before[::-1], current)
@@ -156,7 +156,7 @@ def format_addressees(names: Sequence[str]) -> str:
     return ", ".join(names) or "all"
 
 
-def text_of(message: ConversationMessage) -> str:
+def quoted_text(message: ConversationMessage) -> str:
     """The text that a prompt quotes: without markers, and in an agent's message without invisible characters."""
     return read_markers(message.content, "human" if message.speaker.type == "human" else "ai").quoted
 
@@ -167,7 +167,7 @@ def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:
     page: Sequence[ConversationMessage] = [newest] if newest else []
     while page:
         for message in reversed(page):
-            text = text_of(message)
+            text = quoted_text(message)
             if text.strip():
                 yield Said(message, text)
         page = log.window(page[0].id, page_size)

@@ -112,13 +112,13 @@ def _continued(
         shown_from=turn.setup.shown_from or turn.shown_through,
         since=Since(turn.shown_through, own),
         beside=frozenset(had for done in turns for had in (done.setup.request, *done.setup.beside)),
-        usage=total(done.outcome.usage for done in turns if done.outcome),
+        usage=total_usage(done.outcome.usage for done in turns if done.outcome),
         opened=turn.opened,
         by_hand=any(done.opened for done in turns),
     )
 
 
-def total(usages: Iterable[Usage | None]) -> Usage:
+def total_usage(usages: Iterable[Usage | None]) -> Usage:
     """The sum of what turns used. A figure that a turn did not report counts as nothing."""
     return reduce(_plus, usages, Usage(0, 0, 0, 0.0))
 

@@ -11,8 +11,8 @@ from teamchat.core.engine.state import State
 from teamchat.core.errors import NearMiss, UnknownName, UnknownPerson, UsageError
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.markers import Marker, MarkerKind, Target, read_markers
-from teamchat.core.routing.names import Directory, Unknown, fold, match
-from teamchat.core.routing.near_misses import Hint, hints, in_words
+from teamchat.core.routing.names import Directory, Unknown, fold, match_member
+from teamchat.core.routing.near_misses import Hint, hints, near_miss_lines
 from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
 from teamchat.core.routing.todos import Wish
 from teamchat.core.team.team import Member, Team
@@ -111,7 +111,7 @@ def address(
             *few(problem.message for problem in resolution.problems),
             *(["you cannot call yourself; that call was ignored"] if calls_self else []),
             *([astray] if astray else []),
-            *in_words(near_misses),
+            *near_miss_lines(near_misses),
         ),
         wordless=wordless,
     )
@@ -182,7 +182,7 @@ def _refuse_near_misses(found: Sequence[Hint], team: Team, target: str | None) -
     there = team.member(target) if target else None
     expected = {fold(name) for name in (there.name, there.title) if name} if there else set()
     if any(fold(name) not in expected for name in meant):
-        words = "; ".join(in_words(calls))
+        words = "; ".join(near_miss_lines(calls))
         raise NearMiss(f"{words} (--anyway sends it as it is)", ", ".join(hint.calls for hint in calls if hint.calls))
 
 
@@ -197,7 +197,7 @@ def _astray(state: State, speaker: Member, team: Team, target: str | None, *, re
     gone = f"{asker}, who asked you, is no longer in the team"
     if not refuse:
         return f"{gone}; your answer goes to {target}"
-    found = match(asker, team.ai_members)
+    found = match_member(asker, team.ai_members)
     perhaps = found.closest if isinstance(found, Unknown) else None
     raise NearMiss(f"{gone} (--anyway sends your answer to {target})", perhaps or target)
 
@@ -237,7 +237,7 @@ def person(team: Team, name: str | None) -> Member:
     if member:
         text = f"{member.name} is an agent; only people send messages: --as {' or '.join(people)}"
         raise UnknownPerson(text, people[0])
-    found = match(name, team.humans)
+    found = match_member(name, team.humans)
     closest = found.closest if isinstance(found, Unknown) else None
     guess = f": did you mean {closest}?" if closest else ""
     text = f"no person {name!r} in team {team.name!r} (there are: {', '.join(people)}){guess}"
@@ -251,7 +251,7 @@ def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
     mentions = not _names_anyone(markers)
     problems = (
         *few(problem.message for problem in resolution.problems),
-        *in_words(_near_misses(text, markers, team, member, resolution, mentions=mentions)),
+        *near_miss_lines(_near_misses(text, markers, team, member, resolution, mentions=mentions)),
     )
     return AddressedReply(
         requests=resolution.requests,

@@ -9,7 +9,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import CLIS
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.context.history import text_of
+from teamchat.core.context.history import quoted_text
 from teamchat.core.context.quoting import LENGTH
 from teamchat.core.conversation.addressing import Addressed, address
 from teamchat.core.engine.state import Route, State
@@ -102,4 +102,4 @@ def _whole_bytes(team: Team, built: BuiltPrompt, message: ConversationMessage) -
     """The size of the prompt if nothing were cut out of the message."""
     shown = built.assembled.prompt[built.assembled.message_at :]
     ending = f"\n{closing('0' * LENGTH)}" if team.fence else ""
-    return built.fresh_bytes - byte_length(shown) + byte_length(text_of(message).strip() + ending)
+    return built.fresh_bytes - byte_length(shown) + byte_length(quoted_text(message).strip() + ending)

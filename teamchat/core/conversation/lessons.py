@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from teamchat.assemblers.truncation import approx_tokens
-from teamchat.core.context.history import Said, text_of
+from teamchat.core.context.history import Said, quoted_text
 from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.context.layers.lessons import LessonsLayer
 from teamchat.core.conversation.summary import no_room, prompt_about
@@ -119,7 +119,7 @@ async def find_lessons(run: Run, member: Member, keep_as: str | None = None) -> 
 
     try:
         so_far = summary_before(run.db, run.session, answers.id)
-        said = [Said(answers, text_of(answers)), *run.manager.get_unsummarised()][::-1]
+        said = [Said(answers, quoted_text(answers)), *run.manager.get_unsummarised()][::-1]
         asked = prompt_about(run.team, member, run.manager, said, _question(run, member, said), so_far)
         if not asked.said:
             raise no_room(member)

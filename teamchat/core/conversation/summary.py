@@ -10,7 +10,7 @@ from teamchat.assemblers.parts import SUMMARY, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
 from teamchat.core.context.build import BuiltPrompt, Exists, check_limit
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.context.history import Said, text_of
+from teamchat.core.context.history import Said, quoted_text
 from teamchat.core.context.layers.summary import summary_told, worth_telling
 from teamchat.core.context.quoting import Crossing
 from teamchat.core.context.tool_use import with_tool_calls
@@ -222,7 +222,7 @@ class Summariser:
 
         def read(answer: str) -> Callable[[Turn], Summary]:
             before = so_far.kept if so_far else ()
-            covered = [Said(message, text_of(message)) for message in map(run.manager.get_message, before)]
+            covered = [Said(message, quoted_text(message)) for message in map(run.manager.get_message, before)]
             people = [*covered, *said[: len(fitting)]]
             kept = recent_people(people, lambda text: run.manager.quoted_bytes(text) + AROUND, run.team.kept_tokens)
             text = well_formed(answer)

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from teamchat.core.errors import StoreError
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
-from teamchat.core.store.rescue import numbers
+from teamchat.core.store.rescue import row_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def newest_whole(store: Path) -> Backup | None:
                 shutil.copyfile(file, copy)
                 with closing(Database(copy)) as db:
                     if not any(problems(db)):
-                        return Backup(file, numbers(db))
+                        return Backup(file, row_counts(db))
             except (OSError, StoreError):
                 continue
     return None

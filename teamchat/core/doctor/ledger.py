@@ -33,10 +33,10 @@ def shortfalls(vendor: Vendor, version: str) -> tuple[str, ...] | None:
 
 def newest_proven(vendor: Vendor) -> str:
     """The newest version for which every row holds."""
-    return max((version for version in ledger()[vendor] if not shortfalls(vendor, version)), key=numbers)
+    return max((version for version in ledger()[vendor] if not shortfalls(vendor, version)), key=version_numbers)
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
     """What versions are compared by; an early form (1.2.0-rc1) counts as the version that it comes before."""
     found = re.match(r"[\d.]*\d", version)
     return tuple(int(number) for number in found[0].split(".") if number) if found else ()

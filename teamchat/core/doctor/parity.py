@@ -82,7 +82,7 @@ def parity() -> Mapping[Vendor, Held]:
     return found
 
 
-def without(agent: AgentSpec, job: Job) -> tuple[str, ...]:
+def features_without(agent: AgentSpec, job: Job) -> tuple[str, ...]:
     """What a member goes without that its CLI alone would have, by words; nothing is known of other programs.
 
     Of a project's own hooks and servers `Runner.reads_note` tells.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from teamchat.core.doctor.checks import Check
-from teamchat.core.doctor.ledger import newest_proven, numbers, shortfalls
+from teamchat.core.doctor.ledger import newest_proven, shortfalls, version_numbers
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.team import INSTALL
 from teamchat.runners.base import Runner, Vendor
@@ -61,5 +61,9 @@ def _known(version: str, vendor: Vendor, upgrade: str) -> Check:
         return Check(None, "version", "warning", text, version, upgrade)
     if missing is not None:
         return Check(None, "version", "ok", f"{version}, proven{beside}", version)
-    unproven = f"newer than the newest proven {newest}" if numbers(version) > numbers(newest) else f"not proven{beside}"
+    unproven = (
+        f"newer than the newest proven {newest}"
+        if version_numbers(version) > version_numbers(newest)
+        else f"not proven{beside}"
+    )
     return Check(None, "version", "warning", f"{version}, {unproven}", version, PROVE)

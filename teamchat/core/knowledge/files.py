@@ -120,7 +120,7 @@ def _found(path: Path, name: str, about: os.stat_result) -> KnowledgeFile:
     return KnowledgeFile(path, name, about.st_size, max(about.st_mtime_ns, about.st_ctime_ns), stamp)
 
 
-def read_file(found: KnowledgeFile) -> bytes | None:
+def read_source(found: KnowledgeFile) -> bytes | None:
     """The file's content. None if it cannot be read, is no longer a regular file, or has become too large."""
     try:
         # a pipe would never open, and a link that has taken the file's place may lead anywhere
@@ -134,7 +134,7 @@ def read_file(found: KnowledgeFile) -> bytes | None:
     return content if len(content) <= MAX_FILE else None
 
 
-def text_in(content: bytes) -> str | None:
+def harmless_text(content: bytes) -> str | None:
     """The text of a file without escape sequences, since anybody may have written it.
 
     None for a file that contains a NUL or is not UTF-8.

@@ -20,8 +20,8 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.errors import StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import write_private
-from teamchat.core.knowledge.files import KnowledgeFile, read_file, text_in
-from teamchat.core.knowledge.pieces import pieces_of
+from teamchat.core.knowledge.files import KnowledgeFile, harmless_text, read_source
+from teamchat.core.knowledge.pieces import cut_pieces
 from teamchat.core.text.words import TOKENIZER, spaced
 
 INDEX_NAME = "knowledge.db"
@@ -184,7 +184,7 @@ class OpenIndex:
 
     def _index(self, file: KnowledgeFile) -> None:
         """In a transaction of its own: who indexes the same files at the same time waits for one, not for all."""
-        content = read_file(file)
+        content = read_source(file)
         digest = hashlib.sha256(content).hexdigest() if content is not None else ""
         stamp = "" if time.time_ns() - file.changed_ns < JUST_CHANGED_NS else file.stamp
         with _transaction(self._db):
@@ -201,14 +201,14 @@ class OpenIndex:
             return
         if before:
             self._drop(before.id)
-        text = None if content is None else text_in(content)
+        text = None if content is None else harmless_text(content)
         problem = "unreadable" if content is None else "not text" if text is None else ""
         row = self._db.execute(
             "INSERT INTO files (path, stamp, hash, problem) VALUES (?, ?, ?, ?) RETURNING id",
             (os.fsencode(file.path), stamp if content is not None else "", digest, problem),
         ).fetchone()[0]
         markdown = file.path.suffix.lower() in MARKDOWN
-        for number, piece in enumerate(pieces_of(text or "", markdown=markdown)):
+        for number, piece in enumerate(cut_pieces(text or "", markdown=markdown)):
             size = byte_length(piece.text)
             piece_row = self._db.execute(
                 "INSERT INTO pieces (file, number, first, last, heading, bytes, text) VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -30,7 +30,7 @@ class Piece:
     heading: str = ""
 
 
-def pieces_of(text: str, *, markdown: bool) -> list[Piece]:
+def cut_pieces(text: str, *, markdown: bool) -> list[Piece]:
     """All of `text` in its order, each piece at most `LARGEST` bytes. The cost is linear."""
     pieces: list[Piece] = []
     line = 1

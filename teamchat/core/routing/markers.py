@@ -76,7 +76,7 @@ class Edit(NamedTuple):
     tidy: bool
 
 
-def remove(text: str, edits: Sequence[Edit]) -> str:
+def without_edits(text: str, edits: Sequence[Edit]) -> str:
     """The text without the edits (in order, not overlapping), and without blank lines at its beginning and end.
 
     In a tidied line runs of spaces become one and the ends are trimmed, but for the indentation of a line that begins
@@ -251,7 +251,7 @@ class MarkedText:
 
         An escaped marker loses its backslash, so stripping twice is not stripping once.
         """
-        return remove(self.text, list(_edits(self.markers)))
+        return without_edits(self.text, list(_edits(self.markers)))
 
     @cached_property
     def quoted(self) -> str:

@@ -117,6 +117,6 @@ class Directory(Generic[M]):
         return next((letter for letter in unknown if letter_name(letter, "").split(" ")[0] in _ALIKE), None)
 
 
-def match(name: str, members: Iterable[M]) -> Found[M] | Ambiguous[M] | Unknown:
+def match_member(name: str, members: Iterable[M]) -> Found[M] | Ambiguous[M] | Unknown:
     """Which of the members is meant by `name`; for many names, make one `Directory`."""
     return Directory(members).match(name)

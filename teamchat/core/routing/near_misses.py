@@ -61,7 +61,7 @@ class Hint:
     calls: str | None = field(default=None, compare=False)
 
 
-def in_words(found: Iterable[Hint]) -> list[str]:
+def near_miss_lines(found: Iterable[Hint]) -> list[str]:
     """A line for a person on each near miss, and none on what comes again; a pasted log has hundreds."""
     return few(
         f"{quoted(hint.text)} is not a marker and does nothing: did you mean {shortened(hint.suggestion)}?"

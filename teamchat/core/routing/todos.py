@@ -86,7 +86,7 @@ class TodoList:
         return len(self.items) - len(self.open)
 
 
-def read(changes: Iterable[Change]) -> TodoList:
+def read_todos(changes: Iterable[Change]) -> TodoList:
     """The list that the changes of a session, in order, result in."""
     items: dict[int, Todo] = {}
     last = 0
@@ -117,7 +117,7 @@ class Noted:
     already: tuple[int, ...] = ()
 
 
-def note(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, message: str | None = None) -> Noted:
+def apply_wishes(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, message: str | None = None) -> Noted:
     """Apply the todo changes that a message or command asks for, one after the other. None of them fails.
 
     A message may close again what is already done: it then stays so when the one who said it first is taken back.
@@ -135,7 +135,7 @@ def note(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, message: s
                 full += 1
             case Add(text=text):
                 last += 1
-                items[last] = shortened(text)
+                items[last] = _shortened(text)
                 left.add(last)
                 cut += [last] if items[last] != text else []
                 changes.append(Change(last, "added", items[last], by, at, message))
@@ -186,7 +186,7 @@ def todo_number(written: str) -> int | None:
     return int(digits) if digits.isdecimal() and len(digits) <= _LONGEST_NUMBER else None
 
 
-def shortened(text: str) -> str:
+def _shortened(text: str) -> str:
     if byte_length(text) <= LONGEST_TODO:
         return text
     return f"{truncate_end(text, LONGEST_TODO - byte_length('…'))}…"

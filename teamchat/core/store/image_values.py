@@ -37,7 +37,7 @@ def no_images(message: str) -> tuple[Image, ...]:
     return ()
 
 
-def files_of(images: Sequence[Image], scratch: Path) -> Iterator[tuple[Path, Image]]:
+def image_files(images: Sequence[Image], scratch: Path) -> Iterator[tuple[Path, Image]]:
     """Where a turn whose private folder is `scratch` has its images; their names are theirs who gave them."""
     for number, image in enumerate(images, 1):
         yield scratch / "images" / f"{number}.{image.kind}", image

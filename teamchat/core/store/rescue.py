@@ -65,12 +65,12 @@ def rescue(damaged: Database, to: Path) -> dict[str, int]:
                 new.execute(sql, *(secrets.token_hex(16), time.time())[: 2 * ("?1" in sql)])
             for lesson in new.values(a_lesson, "SELECT * FROM lessons"):
                 new.execute("INSERT INTO lesson_words (rowid, body) VALUES (?, ?)", lesson.number, spaced(lesson.text))
-        return numbers(new)
+        return row_counts(new)
     finally:
         new.close()
 
 
-def numbers(db: Database) -> dict[str, int]:
+def row_counts(db: Database) -> dict[str, int]:
     """How many rows of each kind a whole store has."""
     return {kind.noun: db.the(_count, _counting(kind)) for kind in KINDS}
 

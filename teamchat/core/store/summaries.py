@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
-from teamchat.core.store.texts import Packed, put_text, text_of
+from teamchat.core.store.texts import Packed, put_text, stored_text
 from teamchat.core.store.turns import Turn
 
 
@@ -60,7 +60,7 @@ def summary_before(db: Database, session: int, message: str) -> Summary | None:
 
 def a_summary(db: Database, row: Row) -> Summary:
     kept = tuple(str(message) for message in row.json("kept"))
-    return Summary(row.text("member"), row.text("through"), kept, text_of(db, row.text("text")))
+    return Summary(row.text("member"), row.text("through"), kept, stored_text(db, row.text("text")))
 
 
 def summary_key(db: Database, turn: Turn) -> str | None:
@@ -70,4 +70,4 @@ def summary_key(db: Database, turn: Turn) -> str | None:
 
 def summary_of(db: Database, turn: Turn) -> str | None:
     """The summary that a turn wrote, or None."""
-    return db.value(lambda row: text_of(db, row.text("text")), "SELECT text FROM summaries WHERE turn = ?", turn.id)
+    return db.value(lambda row: stored_text(db, row.text("text")), "SELECT text FROM summaries WHERE turn = ?", turn.id)

@@ -70,12 +70,12 @@ def get_text(db: Database, key: str) -> bytes:
     return db.the(a_text, SELECT, key)
 
 
-def text_of(db: Database, key: str) -> str:
+def stored_text(db: Database, key: str) -> str:
     """The text of a key. Raises `DamagedStore`, also where it is no text."""
-    return joined(pieces_of(db, key))
+    return joined(stored_pieces(db, key))
 
 
-def pieces_of(db: Database, key: str) -> Iterator[str]:
+def stored_pieces(db: Database, key: str) -> Iterator[str]:
     """The text of a key in pieces, which are made as they are asked for. Raises `DamagedStore`, maybe at the end."""
     compressed, body = db.the(lambda row: (row.integer("compressed"), row.blob("body")), SELECT, key)
     digest = hashlib.sha256()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from teamchat.core.routing.todos import Change, Noted, TodoList, What, Wish, note, read
+from teamchat.core.routing.todos import Change, Noted, TodoList, What, Wish, apply_wishes, read_todos
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 
@@ -19,7 +19,7 @@ def changes_of(db: Database, session: int) -> list[Change]:
 
 
 def todos_of(db: Database, session: int) -> TodoList:
-    return read(changes_of(db, session))
+    return read_todos(changes_of(db, session))
 
 
 def note_todos(db: Database, session: int, wishes: Iterable[Wish], by: str, message: str | None = None) -> Noted:
@@ -28,7 +28,7 @@ def note_todos(db: Database, session: int, wishes: Iterable[Wish], by: str, mess
     if not wishes:
         return Noted()
     with db.transaction():  # numbers are given here: two processes at once must not give the same
-        noted = note(todos_of(db, session), wishes, by, time.time(), message)
+        noted = apply_wishes(todos_of(db, session), wishes, by, time.time(), message)
         _insert(db, session, noted.changes)
     return noted
 

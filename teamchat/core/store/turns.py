@@ -17,7 +17,7 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.pairing import StoredEvent, paired
 from teamchat.core.store.rows import Row
-from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, text_of
+from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, stored_text
 from teamchat.runners.events import AgentEvent, TextDelta
 
 if TYPE_CHECKING:
@@ -301,11 +301,11 @@ def prompt_of(db: Database, turn: Turn) -> bytes:
 
 
 def system_of(db: Database, turn: Turn) -> str | None:
-    return text_of(db, turn.system_key) if turn.system_key else None
+    return stored_text(db, turn.system_key) if turn.system_key else None
 
 
 def partial_of(db: Database, turn: Turn) -> str:
-    return text_of(db, turn.partial_key) if turn.partial_key else ""
+    return stored_text(db, turn.partial_key) if turn.partial_key else ""
 
 
 def turn_numbers(db: Database, session: int) -> dict[int, int]:

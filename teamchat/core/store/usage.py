@@ -56,7 +56,7 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class UsageRow:
     """`model` is what the CLI said it used, else what the team file asked for."""
 
     member: str
@@ -76,13 +76,13 @@ QUERY = f"""SELECT member, COALESCE(json_extract(outcome, '$.model'), json_extra
     FROM turns WHERE ?1 IS NULL OR session = ?1 GROUP BY 1, 2, 3 ORDER BY MIN(id)"""  # noqa: S608 (our own names)
 
 
-def used(db: Database, session: int | None) -> list[Row]:
+def used(db: Database, session: int | None) -> list[UsageRow]:
     """What a session's turns have used, or those of all sessions; in the order in which members first spoke."""
     return db.values(_row, QUERY, session)
 
 
-def _row(row: rows.Row) -> Row:
-    return Row(row.text("member"), row.text_or_none("model"), row.text("memory"), _used(row))
+def _row(row: rows.Row) -> UsageRow:
+    return UsageRow(row.text("member"), row.text_or_none("model"), row.text("memory"), _used(row))
 
 
 def _used(row: rows.Row) -> Used:
@@ -90,5 +90,5 @@ def _used(row: rows.Row) -> Used:
     return Used(row.count("turns"), **sums, sent_bytes=row.count("sent"), fresh_bytes=row.count("fresh"))
 
 
-def total(rows: Iterable[Row]) -> Used:
+def total_used(rows: Iterable[UsageRow]) -> Used:
     return sum((row.used for row in rows), Used())

@@ -243,7 +243,7 @@ def _is(path: Path, text: str) -> bool:
         return False
 
 
-def write(new: NewTeam, file: Path, *, over: bool = False) -> list[Path]:
+def write_team(new: NewTeam, file: Path, *, over: bool = False) -> list[Path]:
     """Write the team to `file` and its scripts beside it; the copies of what was there, which only `over` replaces.
 
     No link is written through: one that is replaced is itself the copy. Raises `UsageError`.

@@ -46,7 +46,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"expected one of {', '.join(options.values())}"
 
 
-def explain(found: ErrorDetails, raw: Mapping[str, object], keys: Mapping[str, Iterable[str]]) -> str:
+def first_problem(found: ErrorDetails, raw: Mapping[str, object], keys: Mapping[str, Iterable[str]]) -> str:
     """Pydantic's first complaint as a sentence. `keys` has the known keys of each table by where it stands."""
     table, where, rest = _place(found["loc"], raw)
     key = _key(rest)

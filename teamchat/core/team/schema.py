@@ -16,7 +16,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.routing.names import LONGEST_NAME, fold, valid_name
-from teamchat.core.team.problems import TeamFileProblem, explain
+from teamchat.core.team.problems import TeamFileProblem, first_problem
 from teamchat.core.team.team import MOST
 from teamchat.core.text.durations import parse_duration
 from teamchat.runners.base import Access, Memory
@@ -295,4 +295,4 @@ def parse(raw: Mapping[str, object]) -> TeamFile:
         return TeamFile.model_validate(raw)
     except ValidationError as error:
         found = error.errors(include_url=False)[0]
-        raise TeamFileProblem(explain(found, raw, _KEYS)) from None
+        raise TeamFileProblem(first_problem(found, raw, _KEYS)) from None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from teamchat.core.errors import NotTrusted, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
-from teamchat.core.team.trust_changes import Trusted, changes
+from teamchat.core.team.trust_changes import Trusted, trust_changes
 from teamchat.core.team.trust_needs import Need, fingerprint, needs
 from teamchat.core.text.clean import printable
 from teamchat.runners.regular_files import read_regular
@@ -90,7 +90,7 @@ class TrustStore:
         now = fingerprint(team)
         if any(given.fingerprint == now for given in known):
             return Standing(trusted=True)
-        return Standing(trusted=False, before=bool(known), changes=changes(known[-1], team) if known else ())
+        return Standing(trusted=False, before=bool(known), changes=trust_changes(known[-1], team) if known else ())
 
     def grant(self, team: Team) -> None:
         """Remember that the user trusts the team as it is now; on the disk when this returns. Raises `StoreError`."""

@@ -68,7 +68,7 @@ class Trusted:
         return whole if len(json.dumps(whole)) <= LARGEST_KEPT else self.fingerprint
 
 
-def changes(before: Trusted, team: Team) -> tuple[str, ...]:
+def trust_changes(before: Trusted, team: Team) -> tuple[str, ...]:
     """A line for each key and each file that changed; none where it is not known what was trusted."""
     if not before.values:
         return ()

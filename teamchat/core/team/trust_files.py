@@ -55,10 +55,10 @@ _BETWEEN = re.compile(r"[\s;&|()<>{}'\"`$=,:]+")  # the words of a shell's text
 
 def file_states(team: Team) -> dict[Path, str]:
     """Each of the files with its digest; "none" for a program that is missing or no regular file."""
-    return {file: _state(file) for member in team.ai_members for file in files_of(team, member)}
+    return {file: _state(file) for member in team.ai_members for file in _files_of(team, member)}
 
 
-def files_of(team: Team, member: Member) -> set[Path]:
+def _files_of(team: Team, member: Member) -> set[Path]:
     """Those of one member, seen from where it works and from the folders of the workspace that its words name."""
     program, *words = (_HERE.sub("./", word) for word in (*team.agent_of(member).command, *member.args))
     values = [_HERE.sub("./", value) for value in member.env.values()]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from teamchat.core.text.invisible import CodedPieces, with_codes, without
+from teamchat.core.text.invisible import CodedPieces, with_codes, without_invisible
 
 
 def printable(text: str) -> str:
@@ -74,7 +74,7 @@ def _has_controls(ascii_text: str) -> bool:
 
 def told(text: str) -> str:
     """`text` as another member is told it: clean, and without what nobody sees."""
-    return without(clean(text))
+    return without_invisible(clean(text))
 
 
 def visible(text: str) -> str:

@@ -84,7 +84,7 @@ def _runs_not_needed(characters: str) -> re.Pattern[str]:
     return re.compile(f"([{characters}](?:{_NOT_NEEDED})[{characters}]*+)", re.DOTALL)
 
 
-def without(text: str) -> str:
+def without_invisible(text: str) -> str:
     """`text` without the invisible characters that writing does not need."""
     return _whole(_Pieces(_taken_out), text)
 

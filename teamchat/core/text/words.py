@@ -38,7 +38,7 @@ def spaced(text: str) -> str:
     return _APART.sub(r" \g<0> ", text)
 
 
-def match(*texts: str | None) -> str | None:
+def match_query(*texts: str | None) -> str | None:
     """What FTS5 is asked for these texts (three at most): any of their words. None when there is none to search by."""
     words = chain.from_iterable(_most_common(text or "", most) for text, most in zip(texts, MOST, strict=False))
     # a quoted string is taken for words, whatever stands in it: no text can be syntax

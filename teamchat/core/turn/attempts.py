@@ -15,7 +15,7 @@ from pathlib import Path
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.build import BuiltPrompt
-from teamchat.core.context.history import text_of
+from teamchat.core.context.history import quoted_text
 from teamchat.core.context.vendor_session import past_of
 from teamchat.core.engine.actions import Paused
 from teamchat.core.engine.events import TurnBegan
@@ -215,7 +215,7 @@ def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) 
     for message, gone in ((prompt.answers, trimmed.message_bytes), (request, trimmed.request_bytes)):
         if gone:
             whose = f"{message.speaker.role_name}'s message {message.id}"
-            if gone < byte_length(text_of(message).strip()):
+            if gone < byte_length(quoted_text(message).strip()):
                 yield f"{turn.member} gets {whose} without {gone:,} bytes of its middle (max_bytes)"
             else:
                 yield f"{turn.member} gets nothing of {whose}: its {gone:,} bytes are left out (max_bytes)"

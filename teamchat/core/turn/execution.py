@@ -35,7 +35,7 @@ from teamchat.runners.process.running import (
     Launcher,
     SpawnFailed,
     Stays,
-    in_words,
+    start_error,
 )
 from teamchat.runners.process.supervisor import NO_LIMITS, Stopper, TurnEnd, run_turn
 
@@ -110,7 +110,7 @@ async def execute(
         turn.command.write_files()
         process = launcher(what)
     except (SpawnFailed, OSError) as error:
-        words = str(error) if isinstance(error, SpawnFailed) else in_words(error)
+        words = str(error) if isinstance(error, SpawnFailed) else start_error(error)
         failure = Failure(NOT_STARTED.get(type(error), FailureKind.MISSING), f"could not be started: {words}")
         outcome = Outcome(exit_code=None, seconds=0.0, failure=failure)
         return FinishedTurn(outcome, "", unreported=isinstance(error, HasEnded))

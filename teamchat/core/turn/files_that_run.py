@@ -19,7 +19,7 @@ from pathlib import Path
 from teamchat.core.agents import CLIS
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.runners.events import Failure
-from teamchat.runners.process.running import Chunk, Cut, Exit, Launch, Launcher, Running
+from teamchat.runners.process.running import Chunk, CutShort, Exit, Launch, Launcher, Running
 from teamchat.runners.regular_files import read_regular
 
 KNOWN = (
@@ -96,7 +96,7 @@ class _Watched:
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         self._process.stop(why, hard=hard)
 
-    async def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
+    async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         async with aclosing(self._process.chunks()) as chunks:
             async for chunk in chunks:
                 yield chunk

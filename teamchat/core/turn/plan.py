@@ -12,10 +12,10 @@ from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.vendor_session import NOTHING_BEFORE, ContinuedSession, Past
-from teamchat.core.doctor.parity import without
+from teamchat.core.doctor.parity import features_without
 from teamchat.core.engine.state import Route
 from teamchat.core.receipt import Setup
-from teamchat.core.store.image_values import ImagesOf, files_of, no_images
+from teamchat.core.store.image_values import ImagesOf, image_files, no_images
 from teamchat.core.team.job import SCRATCH, job_of, member_env
 from teamchat.core.team.programs import find_program
 from teamchat.core.team.team import AgentSpec, Member, Team
@@ -25,7 +25,7 @@ from teamchat.core.text.secret_words import masked, secrets_in
 from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn, TurnReason
 from teamchat.runners.base import Command, Job, Runner, Slash
-from teamchat.runners.environment import changes, environment
+from teamchat.runners.environment import changed_variables, environment
 from teamchat.runners.process.supervisor import NO_CLOCKS, Clocks
 
 
@@ -71,7 +71,7 @@ def plan_turn(
     """Plan the turn that gives `member` this prompt; `job` is as `job_of` makes it. Raises what `plan_reply` does."""
     runner, scratch = agent.type.runner, job.scratch
     continued = prompt.vendor_session if isinstance(prompt.vendor_session, ContinuedSession) else None
-    images = {path: image.data for path, image in files_of(prompt.images, scratch)}
+    images = {path: image.data for path, image in image_files(prompt.images, scratch)}
     job = replace(
         job,
         system_text=prompt.system_text,
@@ -91,7 +91,7 @@ def plan_turn(
         command_env={**command.env, "PWD": str(member.cwd)},
         tmpdir=scratch,
     )
-    changed = {name: value and redact_shapes(value)[0] for name, value in changes(host.env, env).items()}
+    changed = {name: value and redact_shapes(value)[0] for name, value in changed_variables(host.env, env).items()}
     setup = _setup(member, runner, prompt, reason, command, changed, secrets_in((*agent.command, *member.args)))
     return ReadyTurn(
         member=member,
@@ -101,7 +101,7 @@ def plan_turn(
         command=command,
         program=find_program(command.argv[0], env) if host.live else command.argv[0],
         env=env,
-        setup=replace(setup, without=without(agent, job) if reason.first and host.live else ()),
+        setup=replace(setup, without=features_without(agent, job) if reason.first and host.live else ()),
         scratch=scratch,
         clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
         if host.live

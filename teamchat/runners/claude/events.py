@@ -26,7 +26,7 @@ from teamchat.runners.events import (
 )
 from teamchat.runners.failures import Voice
 from teamchat.runners.json_events import JsonEvents
-from teamchat.runners.questions import in_words
+from teamchat.runners.questions import questions_text
 from teamchat.runners.untrusted_json import count, flat, one_line, summary
 
 VOICE = Voice(login="claude auth login")
@@ -151,7 +151,7 @@ class ClaudeEvents(JsonEvents):
                     case {"durable": True} if name == "CronCreate":
                         self._paths[tool] = ".claude/scheduled_tasks.json"
                 if name == _ASKS and own:
-                    self._asked[tool] = in_words(rest.get("input"))
+                    self._asked[tool] = questions_text(rest.get("input"))
                     self._denied.add(tool)  # it is passed on, and not refused
                 yield call
 

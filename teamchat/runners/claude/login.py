@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from teamchat.runners.base import Login
 from teamchat.runners.homes import claude_folder, claude_record
-from teamchat.runners.logins import elsewhere, given, is_there, stored
+from teamchat.runners.logins import elsewhere, is_there, stored, variables_login
 
 CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")  # it sends both (observed at 2.1.197 and 2.1.330)
 CLAUDE_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 (its name); sent without a key only, and before a stored login
@@ -15,7 +15,11 @@ CLAUDE_CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CO
 
 
 def claude_login(env: Mapping[str, str], platform: str = sys.platform) -> Login:
-    if login := elsewhere(env, CLAUDE_CLOUDS) or given(env, *CLAUDE_KEYS) or given(env, CLAUDE_TOKEN):
+    if (
+        login := elsewhere(env, CLAUDE_CLOUDS)
+        or variables_login(env, *CLAUDE_KEYS)
+        or variables_login(env, CLAUDE_TOKEN)
+    ):
         return login
     folder = claude_folder(env)
     if is_there(credentials := folder / ".credentials.json"):

@@ -74,7 +74,7 @@ def _given(job: Job) -> dict[str, object]:
     known = servers(job.cwd, job.env) if job.servers else {}
     named = {name: known[name] for name in job.servers or () if name in known}
     if job.git:
-        program, *arguments = git_server.command(job.cwd, job.git, job.env)
+        program, *arguments = git_server.server_command(job.cwd, job.git, job.env)
         named[git_server.NAME] = {"command": program, "args": arguments}
     # without this Claude begins before a server has started, and leaves its tools out until they are searched for
     return {name: {**server, "alwaysLoad": True} for name, server in named.items() if isinstance(server, dict)}

@@ -45,7 +45,7 @@ def _said_of_servers(job: Job) -> dict[str, str]:
             known |= {name: kind for file in _of_project(job.cwd) for name, kind in _servers(file)}
         said = {name: ON if name in job.servers else OFF[kind] for name, kind in known.items()}
     if job.git:
-        program, *arguments = git_server.command(job.cwd, job.git, job.env)
+        program, *arguments = git_server.server_command(job.cwd, job.git, job.env)
         words = ",".join(map(in_toml, arguments))
         said[git_server.NAME] = f"command={in_toml(program)},args=[{words}],{ON},{AWAITED}"
     return said

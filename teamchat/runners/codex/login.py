@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from teamchat.runners.base import Login
 from teamchat.runners.codex.configuration import home, misunderstood, users_settings
-from teamchat.runners.logins import given, is_there, stored
+from teamchat.runners.logins import is_there, stored, variables_login
 
 
 def codex_login(env: Mapping[str, str]) -> Login:
@@ -14,7 +14,7 @@ def codex_login(env: Mapping[str, str]) -> Login:
     if wrong := misunderstood(env):
         return Login(None, wrong)
     settings = users_settings(env)
-    if login := _of_provider(settings, env) or given(env, "CODEX_API_KEY"):
+    if login := _of_provider(settings, env) or variables_login(env, "CODEX_API_KEY"):
         return login
     if is_there(file := home(env) / "auth.json"):
         return stored(file)

@@ -25,7 +25,7 @@ from teamchat.runners.events import (
 )
 from teamchat.runners.failures import Voice, plain
 from teamchat.runners.json_events import JsonEvents
-from teamchat.runners.questions import in_words
+from teamchat.runners.questions import questions_text
 from teamchat.runners.untrusted_json import count, flat, summary
 
 VOICE = Voice(
@@ -77,7 +77,7 @@ class GeminiEvents(JsonEvents):
             case {"file_path": str(path)} if name in _EDITORS:
                 self._paths[tool] = path
         if name == _ASKS:
-            self._asked[tool] = in_words(parameters)
+            self._asked[tool] = questions_text(parameters)
         call = self._calls[tool] = ToolCall(tool, name, summary(parameters))
         yield call
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from teamchat.runners.base import Login
 from teamchat.runners.homes import gemini_folder
-from teamchat.runners.logins import elsewhere, given, is_there, stored
+from teamchat.runners.logins import elsewhere, is_there, stored, variables_login
 
 GEMINI_SWITCHES = ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI")  # each before any key, if it is "true"
 GEMINI_OTHERS = ("GOOGLE_GEMINI_BASE_URL", "CLOUD_SHELL")
@@ -39,4 +39,4 @@ def _of_gemini_variables(env: Mapping[str, str]) -> Login | None:
         return Login(True, "GOOGLE_API_KEY is set, for Vertex AI", variables=("GOOGLE_API_KEY",))
     if switch:
         return elsewhere(env, (switch,))
-    return given(env, "GEMINI_API_KEY") or elsewhere(env, GEMINI_OTHERS)
+    return variables_login(env, "GEMINI_API_KEY") or elsewhere(env, GEMINI_OTHERS)

@@ -74,7 +74,7 @@ def system_defaults(job: Job) -> str | None:
     """
     if job.git is None:
         return None
-    program, *arguments = git_server.command(job.cwd, job.git, job.env)
+    program, *arguments = git_server.server_command(job.cwd, job.git, job.env)
     there = table_in(_defaults_of_machine(job.env))
     ours = {git_server.NAME: {"command": program, "args": arguments}}
     return json.dumps({**there, "mcpServers": {**table_of(there, "mcpServers"), **ours}})

@@ -21,14 +21,14 @@ STARTS_IN_S = 60  # at most, of the CLIs' own limits; it takes about a second
 _NEEDED = "2"  # the major version of `mcp`
 
 
-def command(cwd: Path, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+def server_command(cwd: Path, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
     """What an agent CLI runs to get the server for the repository around `cwd`.
 
     `folder` is for what git is to find in place of the repository's configuration. Whoever can write there can make git
     run a program, so it lies where no agent works. git itself is looked for now, by the member's environment: what an
     agent puts on its PATH later is not it.
     """
-    return isolated.command("teamchat.runners.git_server.serve", str(cwd), str(folder), _program(env) or "git")
+    return isolated.isolated_command("teamchat.runners.git_server.serve", str(cwd), str(folder), _program(env) or "git")
 
 
 def missing(env: Mapping[str, str]) -> tuple[str, str | None] | None:

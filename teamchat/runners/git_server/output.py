@@ -50,7 +50,9 @@ class _Git:
         self.stop()
 
 
-def read(argv: Sequence[str], cwd: Path, env: Mapping[str, str], first: int = 1, longest_s: float = LONGEST_S) -> Page:
+def read_from_line(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], first: int = 1, longest_s: float = LONGEST_S
+) -> Page:
     """What git prints from line `first` on.
 
     Raises `GitError` when git fails or takes too long for that page, and `OSError` when it cannot be started.
@@ -68,7 +70,7 @@ def read(argv: Sequence[str], cwd: Path, env: Mapping[str, str], first: int = 1,
 
 
 def read_whole(argv: Sequence[str], cwd: Path, env: Mapping[str, str], longest_s: float) -> bytes:
-    """All that git prints, also where it fails. Raises `GitError` when it takes too long, and `OSError` as `read`."""
+    """All that git prints, also where it fails. Raises `GitError` when it takes too long, and `OSError`."""
     with _running(argv, cwd, env, longest_s) as git:
         printed = git.printed.read()
     _check_in_time(git, longest_s)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from teamchat.runners.git_server.output import LONGEST_S, GitError, Page, read, read_whole
+from teamchat.runners.git_server.output import LONGEST_S, GitError, Page, read_from_line, read_whole
 from teamchat.runners.regular_files import open_regular
 
 _SMALL = 4096  # bytes of a file that only says where something is
@@ -86,7 +86,7 @@ class Git:
 
     def __call__(self, *arguments: str, first: int = 1) -> Page:
         """What git prints from line `first` on."""
-        return read((self._program, *_QUIET, *arguments), self._cwd, self._env, first)
+        return read_from_line((self._program, *_QUIET, *arguments), self._cwd, self._env, first)
 
     def commit(self, revision: str) -> str:
         """The full name of the commit that `revision` names."""

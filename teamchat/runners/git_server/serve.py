@@ -25,7 +25,7 @@ from teamchat.runners.git_server import NAME
 from teamchat.runners.git_server.commands import TOOLS
 from teamchat.runners.git_server.output import GitError
 from teamchat.runners.git_server.repository import Git
-from teamchat.runners.process.running import in_words
+from teamchat.runners.process.running import start_error
 
 REFUSALS = (OSError, ValueError, RuntimeError)
 """Of the system, for a path: `ValueError` where it has a null byte, `RuntimeError` where links go in a circle."""
@@ -77,4 +77,4 @@ def answer(git: Callable[[], Git], name: str, arguments: dict[str, Any]) -> str:
     try:
         return asked.answer(git())
     except REFUSALS as error:
-        raise GitError(f"git cannot answer: {in_words(error)}") from None
+        raise GitError(f"git cannot answer: {start_error(error)}") from None

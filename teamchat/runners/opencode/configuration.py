@@ -84,7 +84,7 @@ def _servers_of(job: Job) -> dict[str, object]:
     off = set() if job.servers is None else set(servers(job.env)) - set(job.servers)
     said: dict[str, object] = {name: {"enabled": False} for name in sorted(off)}
     if job.git:
-        command = git_server.command(job.cwd, job.git, job.env)
+        command = git_server.server_command(job.cwd, job.git, job.env)
         waits = git_server.STARTS_IN_S * 1_000
         said[git_server.NAME] = {"type": "local", "command": command, "enabled": True, "timeout": waits}
     return said

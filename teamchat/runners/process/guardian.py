@@ -69,7 +69,7 @@ def processes() -> dict[int, tuple[int, str]]:
 
 
 def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
-    head, _, tail = read(f"/proc/{pid}/stat").rpartition(b")")
+    head, _, tail = _read(f"/proc/{pid}/stat").rpartition(b")")
     if not tail:
         return None  # it has ended since
     fields = tail.split()
@@ -87,7 +87,7 @@ def limit_of(scratch: bytes) -> int:
     return (1 << 62) + int.from_bytes(scratch, "big") % ((1 << 61) - 1)
 
 
-def mark(scratch: bytes) -> None:
+def _mark(scratch: bytes) -> None:
     """Give this process, and so all that it starts, the limit that tells whose it is (Linux)."""
     if sys.platform == "linux":
         import resource
@@ -107,11 +107,11 @@ def marked(scratch: bytes) -> list[int]:
     return [
         int(pid)
         for pid in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ())  # noqa: PTH208
-        if limit in read(f"/proc/{pid}/limits") or entry in read(f"/proc/{pid}/environ").split(b"\0")
+        if limit in _read(f"/proc/{pid}/limits") or entry in _read(f"/proc/{pid}/environ").split(b"\0")
     ]
 
 
-def read(path: str) -> bytes:
+def _read(path: str) -> bytes:
     """A file of /proc; nothing if its process has ended, or is another user's."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 (pathlib costs start-up)
@@ -137,7 +137,7 @@ def send_signal(pid: int, number: int, *, group: bool = False) -> None:
         return  # it has ended since, or changed its user: then nothing more can be done
 
 
-def remove(folder: bytes) -> None:
+def _remove(folder: bytes) -> None:
     """Remove a private folder. What cannot be removed is found by the next command."""
     home = os.path.abspath(__file__)  # noqa: PTH100
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(home)))))  # noqa: PTH120 (-I leaves it out)
@@ -306,12 +306,12 @@ def main() -> None:
         return
     order = order_of(line)
     if order["remove"]:
-        mark(order["remove"])
+        _mark(order["remove"])
     if guardian.start(order, folders):
         guardian.watch()
         guardian.report(exit=guardian.status, left=guardian.end_leftovers())
     if order["remove"] and guardian.is_alone():
-        remove(order["remove"])
+        _remove(order["remove"])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from teamchat.runners.events import Failure
 from teamchat.runners.process import guardian
 from teamchat.runners.process.process import Process, make_private
 from teamchat.runners.process.removal import remove
-from teamchat.runners.process.running import BEGINS, LIVE, Chunk, Exit, HasEnded, Launch, OwnFileFailed, in_words
+from teamchat.runners.process.running import BEGINS, LIVE, Chunk, Exit, HasEnded, Launch, OwnFileFailed, start_error
 
 LOOK_S = 0.5  # how often it is looked at between two turns
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
@@ -79,7 +79,7 @@ class LiveAgent:
             (folder / BEGINS).write_text(str(self._read))
             (folder / "stdout").hardlink_to(self.process.folder / "stdout")
         except OSError as error:
-            raise OwnFileFailed(in_words(error)) from error
+            raise OwnFileFailed(start_error(error)) from error
 
     async def next(self) -> Chunk | None:
         """The next piece of output; None when the process has ended."""

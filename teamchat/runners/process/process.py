@@ -27,7 +27,7 @@ from typing import BinaryIO, Literal
 
 from teamchat.runners.events import Failure
 from teamchat.runners.process import guardian
-from teamchat.runners.process.running import Chunk, Exit, FolderReplaced, Launch, Running, SpawnFailed, in_words
+from teamchat.runners.process.running import Chunk, Exit, FolderReplaced, Launch, Running, SpawnFailed, start_error
 from teamchat.runners.process.start_folder import open_folder
 
 POLL_S = 0.01
@@ -65,7 +65,7 @@ class Process:
             raise
         except (OSError, ValueError) as error:
             self._abort()
-            raise SpawnFailed(in_words(error)) from error
+            raise SpawnFailed(start_error(error)) from error
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         folder = self._launch.folder
@@ -288,7 +288,7 @@ def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: f
                 argv, cwd=cwd, env=env, stdin=nowhere, stdout=out, stderr=nowhere, start_new_session=True
             )
         except (OSError, ValueError) as error:
-            raise SpawnFailed(in_words(error)) from error
+            raise SpawnFailed(start_error(error)) from error
         code: int | None = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = child.wait(timeout_s)
@@ -323,7 +323,7 @@ def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:
             os.kill(os.getpid(), signal.SIGSTOP)
             guardian.send_signal(pid, signal.SIGCONT)
     except (OSError, ValueError) as error:
-        raise SpawnFailed(in_words(error)) from error
+        raise SpawnFailed(start_error(error)) from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

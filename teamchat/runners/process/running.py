@@ -117,7 +117,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutShort:
     """In a recording: its turn was ended here, `at` seconds after the start, and `why`."""
 
     why: Failure
@@ -161,7 +161,7 @@ class FolderReplaced(SpawnFailed):
     """Another folder has come to have the path of the one to start in."""
 
 
-def in_words(error: OSError | ValueError | RuntimeError) -> str:
+def start_error(error: OSError | ValueError | RuntimeError) -> str:
     """Why something could not be started, for people."""
     if isinstance(error, ConnectionError):
         return "the guardian process ended before it could start the agent"
@@ -172,7 +172,7 @@ def in_words(error: OSError | ValueError | RuntimeError) -> str:
 class Running(Protocol):
     """A process that runs, really or from a recording."""
 
-    def chunks(self) -> AsyncGenerator[Chunk | Cut, None]:
+    def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         """Output as it comes; ends when the process has ended and everything it wrote has been given.
 
         Closing it early ends the process and waits until everything of it is gone.

@@ -35,7 +35,7 @@ from teamchat.runners.events import (
     Usage,
     VendorSession,
 )
-from teamchat.runners.process.running import Chunk, Cut, Framer, LineFramer, Running, framer_of
+from teamchat.runners.process.running import Chunk, CutShort, Framer, LineFramer, Running, framer_of
 from teamchat.runners.untrusted_json import one_line
 
 SILENT = "silent for"
@@ -185,7 +185,7 @@ class _Turn:
         try:
             async with aclosing(self.process.chunks()) as chunks:
                 async for chunk in chunks:
-                    if isinstance(chunk, Cut):
+                    if isinstance(chunk, CutShort):
                         self._was_cut(chunk.why)
                     else:
                         self._take(chunk)

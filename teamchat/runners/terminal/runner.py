@@ -79,7 +79,7 @@ class TerminalRunner(PipeRunner):
             "leave": terminal.exit,
             "ready_s": job.first_byte_s,
         }
-        through = isolated.command("teamchat.runners.terminal.typist", json.dumps(settings))
+        through = isolated.isolated_command("teamchat.runners.terminal.typist", json.dumps(settings))
         return replace(super().command(job), env={"TERM": "dumb"}, through=through)
 
     def parser(self) -> EventParser:

@@ -19,7 +19,7 @@ from teamchat.core.cassette.writer import CassetteWriter
 from teamchat.core.team.find import load
 from teamchat.core.text.redact import Redactor
 from teamchat.runners.events import Failure, FailureKind
-from teamchat.runners.process.running import Chunk, Cut, Exit, Identity
+from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity
 from tests.program import run_here
 from tests.scripted_team import crew
 
@@ -70,7 +70,7 @@ def test_no_field_of_a_cassette_has_a_secret(tmp_path: Path, world: Path, data: 
         Chunk("err", b"\xff" + ALL.encode() + b"\n", 0.3),
     )
     end = Exit(1, (ALL,), None, 1.0, Path(f"/{ALL}"))
-    cut = Cut(Failure(FailureKind.AGENT, ALL, ALL), 0.5)
+    cut = CutShort(Failure(FailureKind.AGENT, ALL, ALL), 0.5)
     identity = Identity("max", "claude", ALL)
     made.turn(RecordedTurn(identity, ALL.encode(), (ALL,), (ALL,), chunks, end, cut))
     made.turn(RecordedTurn(identity, ALL.encode(), (), (), (), None, error=NotStarted("missing", ALL, ALL)))

@@ -15,7 +15,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.layers.collector import LayerContext, LayerText
 from teamchat.core.context.layers.knowledge import KnowledgeLayer
 from teamchat.core.knowledge import index as indexing
-from teamchat.core.knowledge.files import KnowledgeFile, read_file
+from teamchat.core.knowledge.files import KnowledgeFile, read_source
 from teamchat.core.knowledge.index import INDEX_NAME, KnowledgeIndex
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.store.lessons import add_lesson
@@ -71,7 +71,7 @@ def test_what_members_know_apart_is_read_once(stage: Stage, monkeypatch: pytest.
 
     def noted(found: KnowledgeFile) -> bytes | None:
         reads.append(found.path.name)
-        return read_file(found)
+        return read_source(found)
 
     monkeypatch.setattr(indexing, "read_file", noted)
     monkeypatch.setattr(indexing, "JUST_CHANGED_NS", -(10**18))

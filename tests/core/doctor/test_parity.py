@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.doctor.parity import ROWS, parity, without
+from teamchat.core.doctor.parity import ROWS, features_without, parity
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec
 from teamchat.runners.base import Access, Job, Vendor
 from tests.program import ROOT
@@ -63,15 +63,15 @@ def job(tmp_path: Path) -> Job:
     ],
 )
 def test_a_member_is_told_what_it_lacks(job: Job, vendor: Vendor, access: Access, lacks: tuple[str, ...]) -> None:
-    assert without(AGENTS[vendor], replace(job, access=access)) == lacks
+    assert features_without(AGENTS[vendor], replace(job, access=access)) == lacks
 
 
 def test_its_keys_give_it_back(job: Job) -> None:
     given = replace(job, web=True, git=Path("git"), mcp=("one",), project_settings=True)
-    assert without(AGENTS["claude"], given) == ("subagents", "skills", "MCP (1 server)")
-    assert without(AGENTS["claude"], replace(given, mcp=("one", "two"), access="edit")) == ()
+    assert features_without(AGENTS["claude"], given) == ("subagents", "skills", "MCP (1 server)")
+    assert features_without(AGENTS["claude"], replace(given, mcp=("one", "two"), access="edit")) == ()
 
 
 def test_of_other_programs_nothing_is_known(job: Job) -> None:
-    assert without(AgentSpec("wrapped", ("wrapper", "claude"), "claude"), job) == ()
-    assert without(AgentSpec("local", ("ollama",), "plain"), job) == ()
+    assert features_without(AgentSpec("wrapped", ("wrapper", "claude"), "claude"), job) == ()
+    assert features_without(AgentSpec("local", ("ollama",), "plain"), job) == ()

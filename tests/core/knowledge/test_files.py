@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.knowledge import files
-from teamchat.core.knowledge.files import find_files, read_file, text_in
+from teamchat.core.knowledge.files import find_files, harmless_text, read_source
 
 
 @pytest.fixture
@@ -82,14 +82,14 @@ def test_what_is_gone_is_counted(docs: Path) -> None:
 
 def test_a_link_that_has_taken_a_files_place_is_not_read(docs: Path) -> None:
     (found, *_) = find_files({"docs": docs}).files
-    assert read_file(found) == b"a"
+    assert read_source(found) == b"a"
     found.path.unlink()
-    assert read_file(found) is None
+    assert read_source(found) is None
     found.path.symlink_to(docs / "b.md")
-    assert read_file(found) is None
+    assert read_source(found) is None
     found.path.unlink()
     os.mkfifo(found.path)
-    assert read_file(found) is None
+    assert read_source(found) is None
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_a_link_that_has_taken_a_files_place_is_not_read(docs: Path) -> None:
     ],
 )
 def test_text_is_utf_8_without_nul_and_escape_sequences(content: bytes, text: str | None) -> None:
-    assert text_in(content) == text
+    assert harmless_text(content) == text

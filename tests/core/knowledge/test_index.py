@@ -11,9 +11,9 @@ import pytest
 
 from teamchat.core.errors import StoreError
 from teamchat.core.knowledge import index as indexing
-from teamchat.core.knowledge.files import KnowledgeFile, find_files, read_file
+from teamchat.core.knowledge.files import KnowledgeFile, find_files, read_source
 from teamchat.core.knowledge.index import KnowledgeIndex
-from teamchat.core.text.words import match
+from teamchat.core.text.words import match_query
 
 OLD = 1_000_000_000  # long ago: a file that has just changed is read once more
 
@@ -37,7 +37,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def noted(found: KnowledgeFile) -> bytes | None:
         done.append(found.path.name)
-        return read_file(found)
+        return read_source(found)
 
     monkeypatch.setattr(indexing, "read_file", noted)
     monkeypatch.setattr(indexing, "JUST_CHANGED_NS", -(10**18))
@@ -48,7 +48,7 @@ def search(index: KnowledgeIndex, folder: Path, text: str) -> list[tuple[str, st
     """Names and texts of what is found."""
     with index.open() as opened:
         indexed = opened.bring_up_to_date(find_files({"docs": folder}).files, [folder])
-        return [(hit.file.name, hit.text) for hit in opened.search(indexed.files, match(text) or "")]
+        return [(hit.file.name, hit.text) for hit in opened.search(indexed.files, match_query(text) or "")]
 
 
 def test_the_piece_that_fits_best_comes_first(index: KnowledgeIndex, docs: Path) -> None:
@@ -87,9 +87,9 @@ def test_others_may_write_between_two_files_and_what_they_indexed_is_not_indexed
     def meanwhile(found: KnowledgeFile) -> bytes | None:
         with monkeypatch.context() as patch:
             patch.setattr(indexing, "BUSY_S", 0)
-            patch.setattr(indexing, "read_file", read_file)
+            patch.setattr(indexing, "read_file", read_source)
             search(index, docs, "tokens")
-        return read_file(found)
+        return read_source(found)
 
     monkeypatch.setattr(indexing, "read_file", meanwhile)
     assert len(search(index, docs, "tokens")) == 3

@@ -11,7 +11,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.knowledge.excerpt import Excerpt
 from teamchat.core.knowledge.files import KnowledgeFile
 from teamchat.core.knowledge.index import Hit
-from teamchat.core.knowledge.pieces import pieces_of
+from teamchat.core.knowledge.pieces import cut_pieces
 from teamchat.core.knowledge.quoting import quote_best, quote_whole
 
 TEXT = "# A\n\none\n\n# B\n\ntwo\n\n# C\n\nthree\n"
@@ -22,7 +22,7 @@ def hits_of(name: str, text: str) -> list[Hit]:
     file = KnowledgeFile(Path("/work") / name, name, len(text), 0, "")
     return [
         Hit(file, number, piece.first, piece.last, piece.heading, byte_length(piece.text), piece.text, 1.0)
-        for number, piece in enumerate(pieces_of(text, markdown=True))
+        for number, piece in enumerate(cut_pieces(text, markdown=True))
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.routing.names import Ambiguous, Directory, Found, Unknown, fold, match, valid_name
+from teamchat.core.routing.names import Ambiguous, Directory, Found, Unknown, fold, match_member, valid_name
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ TEAM = (MAX, MAX_POWER, SARAH, CAROL)
     ["max", "Max", " MAX ", "m-a_x", "ｍａｘ", "m\u200bax", "max\ufeff", "\u200fmax", "ma\u00adx", "max\ufe0f"],
 )
 def test_a_name_is_found_however_it_is_written(written: str) -> None:
-    assert match(written, TEAM) == Found(MAX)
+    assert match_member(written, TEAM) == Found(MAX)
 
 
 @pytest.mark.parametrize("written", ["max-power", "MaxPower", "max power", "max_power", "max\u2011power", "max－power"])
 def test_a_longer_name_is_its_own(written: str) -> None:
-    assert match(written, TEAM) == Found(MAX_POWER)
+    assert match_member(written, TEAM) == Found(MAX_POWER)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_longer_name_is_its_own(written: str) -> None:
 )
 def test_a_part_a_look_alike_or_a_name_shown_backwards_is_nobody(written: str) -> None:
     team = (MAX_POWER, Somebody("xam"))
-    assert isinstance(match(written, team), Unknown)
+    assert isinstance(match_member(written, team), Unknown)
 
 
 def test_letters_that_unicode_calls_the_same_are_the_same() -> None:
@@ -50,18 +50,18 @@ def test_letters_that_unicode_calls_the_same_are_the_same() -> None:
 
 
 def test_a_title_is_found_when_no_name_is() -> None:
-    assert match("architect", TEAM) == Found(MAX)
+    assert match_member("architect", TEAM) == Found(MAX)
     named_like_a_title = Somebody("architect")
-    assert match("architect", (*TEAM, named_like_a_title)) == Found(named_like_a_title)
+    assert match_member("architect", (*TEAM, named_like_a_title)) == Found(named_like_a_title)
 
 
 def test_a_title_of_several_is_ambiguous() -> None:
-    assert match("Developer", TEAM) == Ambiguous("Developer", (SARAH, CAROL))
+    assert match_member("Developer", TEAM) == Ambiguous("Developer", (SARAH, CAROL))
 
 
 @pytest.mark.parametrize("written", ["", " ", "-_-", "\u200b"])
 def test_nothing_is_nobodys_name_or_title(written: str) -> None:
-    assert isinstance(match(written, (*TEAM, Somebody("x", ""), Somebody("y", " - "))), Unknown)
+    assert isinstance(match_member(written, (*TEAM, Somebody("x", ""), Somebody("y", " - "))), Unknown)
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,16 @@ def test_nothing_is_nobodys_name_or_title(written: str) -> None:
     ],
 )
 def test_an_unknown_name_comes_with_the_closest_member(written: str, closest: str | None) -> None:
-    assert match(written, TEAM) == Unknown(written, closest)
+    assert match_member(written, TEAM) == Unknown(written, closest)
 
 
 def test_a_letter_that_looks_like_another_alphabets_is_told() -> None:
-    assert match("m\u0430x", TEAM) == Unknown("m\u0430x", "max", strange="\u0430")
+    assert match_member("m\u0430x", TEAM) == Unknown("m\u0430x", "max", strange="\u0430")
 
 
 @pytest.mark.parametrize("name", ["m\x07x", "m\ue000x"])
 def test_a_letter_without_a_name_of_its_own_is_not_strange(name: str) -> None:
-    assert match(name, TEAM) == Unknown(name, "max")
+    assert match_member(name, TEAM) == Unknown(name, "max")
 
 
 def test_who_was_perhaps_meant_is_not_looked_for_unless_it_is_asked_for() -> None:
@@ -93,9 +93,9 @@ def test_who_was_perhaps_meant_is_not_looked_for_unless_it_is_asked_for() -> Non
 
 def test_nothing_is_guessed_for_a_very_long_name() -> None:
     titled = Somebody("max", "x" * 100)
-    assert match("x" * 99 + "y", [titled]) == Unknown("x" * 99 + "y", "max")
-    assert match("x" * 100 + "y", [titled]) == Unknown("x" * 100 + "y", None)
-    assert match("sarah" * 200_000, TEAM) == Unknown("sarah" * 200_000, None)
+    assert match_member("x" * 99 + "y", [titled]) == Unknown("x" * 99 + "y", "max")
+    assert match_member("x" * 100 + "y", [titled]) == Unknown("x" * 100 + "y", None)
+    assert match_member("sarah" * 200_000, TEAM) == Unknown("sarah" * 200_000, None)
 
 
 def test_a_directory_of_nobody_knows_nobody() -> None:
@@ -171,4 +171,4 @@ def test_separators_and_invisible_characters_make_no_difference(name: str, extra
 @given(st.text(max_size=8))
 def test_a_valid_name_is_found_as_it_is_written(name: str) -> None:
     if valid_name(name):
-        assert match(name, (Somebody(name),)) == Found(Somebody(name))
+        assert match_member(name, (Somebody(name),)) == Found(Somebody(name))

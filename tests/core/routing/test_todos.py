@@ -17,8 +17,8 @@ from teamchat.core.routing.todos import (
     Noted,
     TodoList,
     Wish,
-    note,
-    read,
+    apply_wishes,
+    read_todos,
     rendered,
     todo_number,
     todo_text,
@@ -26,11 +26,11 @@ from teamchat.core.routing.todos import (
 
 
 def noted(*wishes: Wish, before: tuple[Change, ...] = (), by: str = "max", message: str | None = None) -> Noted:
-    return note(read(before), wishes, by, 0.0, message)
+    return apply_wishes(read_todos(before), wishes, by, 0.0, message)
 
 
 def changed(*wishes: Wish, before: tuple[Change, ...] = (), by: str = "max", message: str | None = None) -> TodoList:
-    return read([*before, *noted(*wishes, before=before, by=by, message=message).changes])
+    return read_todos([*before, *noted(*wishes, before=before, by=by, message=message).changes])
 
 
 def test_items_are_numbered_in_order_and_closed_by_number() -> None:
@@ -80,7 +80,7 @@ def test_so_many_are_open_and_no_more() -> None:
 def test_what_is_cleared_is_gone_and_its_number_stays_its_own() -> None:
     before = noted(Add("a"), Add("b")).changes
     cleared = (*before, Change(1, "cleared", "a", "kailai", 1.0), Change(2, "cleared", "b", "kailai", 1.0))
-    assert read(cleared).items == {}
+    assert read_todos(cleared).items == {}
     assert noted(Finish(1), before=cleared).unknown == (1,)
     assert [*changed(Add("c"), before=cleared).items] == [3]
 
@@ -91,7 +91,7 @@ def test_closed_twice_it_is_the_first_who_did_it_until_that_is_taken_back() -> N
     assert [change.by for change in twice] == ["max", "max", "sarah"]
 
     def done_by(changes: tuple[Change, ...]) -> str | None:
-        done = read(changes).items[1].done
+        done = read_todos(changes).items[1].done
         return done.by if done else None
 
     assert done_by(twice) == "max"
@@ -103,13 +103,15 @@ def test_an_item_of_a_hidden_message_does_not_count_whoever_closed_it() -> None:
     added = noted(Add("a"), message="msg-1").changes
     closed = (*added, *noted(Finish(1), before=added, message="msg-2").changes)
     hidden = (replace(closed[0], hidden=True), closed[1])
-    assert read(hidden) == TodoList({}, last=1)
+    assert read_todos(hidden) == TodoList({}, last=1)
     assert [*changed(Add("b"), before=hidden).items] == [2]
 
 
 def test_the_block_has_what_is_open_and_a_count() -> None:
     before = noted(Add("write it"), Add("test it"), Add("ship it")).changes
-    assert rendered(read(before[:1])) == "- 1 (max): write it\n0 done. [TODO: ...] adds one, [DONE: n] closes one."
+    assert (
+        rendered(read_todos(before[:1])) == "- 1 (max): write it\n0 done. [TODO: ...] adds one, [DONE: n] closes one."
+    )
     assert rendered(changed(Finish(2), before=before)) == (
         "- 1 (max): write it\n- 3 (max): ship it\n1 done. [TODO: ...] adds one, [DONE: n] closes one."
     )
@@ -144,12 +146,12 @@ def test_it_is_what_the_messages_that_are_not_hidden_say(said: list[list[Wish]],
     """Taken back, a message might never have been; but for the numbers, which stay what they were."""
     changes: list[Change] = []
     for number, of_one in enumerate(said):
-        changes += note(read(changes), of_one, "max", 0.0, str(number)).changes
+        changes += apply_wishes(read_todos(changes), of_one, "max", 0.0, str(number)).changes
     added = [change.number for change in changes if change.what == "added"]
     assert added == [*range(1, len(added) + 1)]
     hidden = data.draw(st.sets(st.sampled_from(range(len(said)))) if said else st.just(set[int]()))
     marked = [replace(change, hidden=int(change.message or 0) in hidden) for change in changes]
     shown = [change for change in changes if int(change.message or 0) not in hidden]
-    assert read(marked).items == read(shown).items
-    assert read(marked).last == len(added)
+    assert read_todos(marked).items == read_todos(shown).items
+    assert read_todos(marked).last == len(added)
     assert noted(Add("new"), before=tuple(marked)).changes[0].number == len(added) + 1

@@ -5,11 +5,11 @@ import pytest
 from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import LONGEST_LESSON, add_lesson, delete_lesson, fitting_lessons, newest_lessons
-from teamchat.core.text.words import match
+from teamchat.core.text.words import match_query
 
 
 def found(db: Database, text: str) -> list[int]:
-    return [lesson.number for lesson in fitting_lessons(db, match(text) or "")]
+    return [lesson.number for lesson in fitting_lessons(db, match_query(text) or "")]
 
 
 def test_a_lesson_is_kept_on_one_line(db: Database) -> None:

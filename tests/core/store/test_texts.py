@@ -5,7 +5,7 @@ import os
 import pytest
 
 from teamchat.core.store.database import Database
-from teamchat.core.store.texts import SLICE, get_text, pack, pack_text, put_text, text_of
+from teamchat.core.store.texts import SLICE, get_text, pack, pack_text, put_text, stored_text
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_text_is_packed_in_slices_as_its_bytes_are_whole(db: Database, text: s
     packed = pack_text(text)
     assert packed == pack(text.encode())
     assert get_text(db, put_text(db, packed)) == text.encode()
-    assert text_of(db, packed.key) == text
+    assert stored_text(db, packed.key) == text
 
 
 def test_the_same_text_is_stored_once(db: Database) -> None:

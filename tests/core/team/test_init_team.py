@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 from teamchat.core.errors import AgentMissing, UsageError
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.find import FILE_NAME, Which, load
-from teamchat.core.team.init import CREW, OFFLINE, PANEL, NewTeam, Seat, Template, check_free, human_name, plan, write
+from teamchat.core.team.init import (
+    CREW,
+    OFFLINE,
+    PANEL,
+    NewTeam,
+    Seat,
+    Template,
+    check_free,
+    human_name,
+    plan,
+    write_team,
+)
 from teamchat.core.team.team import INSTALL, Team
 
 TEMPLATES: tuple[Template | None, ...] = (None, *get_args(Template))
@@ -25,7 +36,7 @@ def which(*names: str) -> Which:
 
 
 def made(new: NewTeam, folder: Path) -> Team:
-    write(new, folder / FILE_NAME, over=True)
+    write_team(new, folder / FILE_NAME, over=True)
     return load(folder / FILE_NAME)
 
 
@@ -232,7 +243,7 @@ def test_a_script_that_is_there_is_somebodys_work_unless_it_is_the_templates_own
         check_free(tmp_path / FILE_NAME, "offline")
     assert str(raised.value) == "agents/builder.py already exists; --force keeps a copy of it"
     assert raised.value.hint == "teamchat init --template offline --force"
-    copies = write(plan("offline", "phoenix", "kailai", which()), tmp_path / FILE_NAME, over=True)
+    copies = write_team(plan("offline", "phoenix", "kailai", which()), tmp_path / FILE_NAME, over=True)
     assert [copy.relative_to(tmp_path) for copy in copies] == [Path("agents/builder.py.bak")]
     assert copies[0].read_text() == "mine"
 
@@ -265,7 +276,7 @@ def test_nothing_is_written_through_a_link_that_takes_the_folders_place_meanwhil
 
     monkeypatch.setattr(Path, "mkdir", replaced)
     with pytest.raises(UsageError, match=r"/agents/checker\.py cannot be written: Not a directory$"):
-        write(plan("offline", "phoenix", "kailai", which()), tmp_path / FILE_NAME)
+        write_team(plan("offline", "phoenix", "kailai", which()), tmp_path / FILE_NAME)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
@@ -273,14 +284,14 @@ def test_nothing_is_written_through_a_link_in_place_of_a_folder(tmp_path: Path) 
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "agents").symlink_to("elsewhere")
     with pytest.raises(UsageError, match=r"/agents/checker\.py cannot be written: its folder is a link$"):
-        write(plan("offline", "phoenix", "kailai", which()), tmp_path / FILE_NAME)
+        write_team(plan("offline", "phoenix", "kailai", which()), tmp_path / FILE_NAME)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_every_copy_has_a_name_of_its_own(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / FILE_NAME).write_text(f"# {number}")
-        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME, over=True)
+        write_team(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME, over=True)
     kept = {path.name: path.read_text() for path in tmp_path.glob("*bak*")}
     assert kept == {
         "teamchat.toml.bak": "# 0",
@@ -295,7 +306,7 @@ def test_what_is_to_be_replaced_stays_where_that_fails(tmp_path: Path, monkeypat
     full = OSError(28, "No space left on device")
     monkeypatch.setattr("teamchat.core.team.init._create", lambda *_: (_ for _ in ()).throw(full))
     with pytest.raises(UsageError, match="No space left on device"):
-        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME, over=True)
+        write_team(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME, over=True)
     assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
     assert (tmp_path / FILE_NAME).read_text() == "# mine"
 
@@ -303,7 +314,7 @@ def test_what_is_to_be_replaced_stays_where_that_fails(tmp_path: Path, monkeypat
 def test_what_another_process_has_written_meanwhile_stays(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("# mine")
     with pytest.raises(UsageError, match=r"teamchat\.toml cannot be written: File exists"):
-        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME)
+        write_team(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME)
     assert (tmp_path / FILE_NAME).read_text() == "# mine"
 
 
@@ -318,7 +329,7 @@ def test_the_reviewer_has_git_where_that_works(tmp_path: Path) -> None:
 def test_what_can_not_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).mkdir()
     with pytest.raises(UsageError, match=rf"^{tmp_path}/teamchat.toml cannot be written: .+$"):
-        write(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME)
+        write_team(plan(None, "phoenix", "kailai", which("claude")), tmp_path / FILE_NAME)
 
 
 WRITTEN = """\

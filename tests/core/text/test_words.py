@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from teamchat.core.text.words import MOST, TOKENIZER, match, spaced
+from teamchat.core.text.words import MOST, TOKENIZER, match_query, spaced
 
 DOCUMENTS = (
     "Tokens expire after an hour.",
@@ -31,7 +31,7 @@ def db() -> Iterator[sqlite3.Connection]:
 
 
 def found(db: sqlite3.Connection, message: str, task: str | None = None) -> list[str]:
-    query = match(message, task)
+    query = match_query(message, task)
     if query is None:
         return []
     rows = db.execute("SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid", (query,))
@@ -81,10 +81,10 @@ def test_no_message_is_a_mistake_of_syntax(db: sqlite3.Connection, message: str,
 
 def test_a_long_message_is_searched_by_the_words_that_come_most_often() -> None:
     many = " ".join(f"word{number}" for number in range(500))
-    query = match(f"{many} often often", f"goal {many}", many)
+    query = match_query(f"{many} often often", f"goal {many}", many)
     assert query is not None
     words = query.split(" OR ")
     assert words[0] == '"often"'
     assert len(words) == MOST[0] + 1  # the other texts' other words are the message's
     assert '"goal"' in words
-    assert len((match("", None, many) or "").split(" OR ")) == MOST[2]
+    assert len((match_query("", None, many) or "").split(" OR ")) == MOST[2]

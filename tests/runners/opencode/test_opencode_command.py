@@ -146,7 +146,7 @@ def test_servers_start_for_whom_they_are_meant(job: Job) -> None:
 
 def test_git_is_a_server_of_its_own(job: Job, tmp_path: Path) -> None:
     given = replace(job, git=tmp_path / "git")
-    command = list(git_server.command(job.cwd, tmp_path / "git", job.env))
+    command = list(git_server.server_command(job.cwd, tmp_path / "git", job.env))
     waits = git_server.STARTS_IN_S * 1_000
     server = {"type": "local", "command": command, "enabled": True, "timeout": waits}
     assert configured(given)["mcp"] == {"teamchat": server}

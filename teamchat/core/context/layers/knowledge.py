@@ -11,7 +11,7 @@ from teamchat.core.context.layers.collector import LayerContext, LayerText
 from teamchat.core.knowledge.files import find_files
 from teamchat.core.knowledge.index import KnowledgeIndex
 from teamchat.core.knowledge.quoting import quote_best, quote_whole
-from teamchat.core.text.words import match
+from teamchat.core.text.words import match_query
 
 
 class KnowledgeLayer:
@@ -36,7 +36,7 @@ class KnowledgeLayer:
                 whole = quote_whole(index.whole(indexed.files), self._max_bytes)
                 if whole is not None:
                     return LayerText(*whole, note)
-            query = match(context.text, context.request, context.task)
+            query = match_query(context.text, context.request, context.task)
             hits = index.search(indexed.files, query) if query else []
         text, excerpts = quote_best(hits, self._max_bytes)
         return LayerText(text, excerpts, note if text else f"nothing in it fits{f'; {note}' if note else ''}")

@@ -17,7 +17,7 @@ from teamchat.runners.base import Vendor
 MODELS: Mapping[Vendor, str] = MappingProxyType({row.name: row.self_test.model for row in CLIS})
 
 
-def environment(home: Path, url: str, path: str) -> dict[str, str]:
+def home_environment(home: Path, url: str, path: str) -> dict[str, str]:
     """A whole environment for all CLIs, whose settings it also writes into `home`; the model is at `url`.
 
     `path` is its PATH.

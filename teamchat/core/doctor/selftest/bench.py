@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.home import environment
+from teamchat.core.doctor.scripted.home import home_environment
 from teamchat.core.doctor.scripted.server import ModelServer
 from teamchat.core.doctor.selftest.scripts import HANGING, plant, quoting
 from teamchat.core.doctor.selftest.watch import Observed, Watch, observe
@@ -27,7 +27,7 @@ def make_home(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> d
     (folder / "work").mkdir()
     (folder / "work" / NOTE).write_text("The word is XYLOPHONE.\n")
     plant(folder / "home", AGENT_TYPES[vendor].self_test)
-    return environment(folder / "home", server.url, path)
+    return home_environment(folder / "home", server.url, path)
 
 
 @dataclass(frozen=True, slots=True)

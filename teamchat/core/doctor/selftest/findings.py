@@ -96,7 +96,7 @@ def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limi
     return _row("stdin", "ok", text, f"{limit.size} {limit.unit}")
 
 
-def inert(asked: Sequence[tuple[str, Sequence[Request]]], keywords: Sequence[str]) -> list[Check]:
+def quotes_are_inert(asked: Sequence[tuple[str, Sequence[Request]]], keywords: Sequence[str]) -> list[Check]:
     """Whether a prompt that only quotes mentions came to the model with nothing else than one without any.
 
     `asked` are both prompts with the requests of their turns, `keywords` what the second one has of those.
@@ -153,7 +153,7 @@ def left_alone(traps: Traps, asked: Sequence[Request]) -> Iterator[Check]:
         yield _row("servers", "ok", "under read no MCP server of the user's starts")
 
 
-def resume(first: Observed, second: Observed, asked: Sequence[Request], said: str) -> Check:
+def session_continues(first: Observed, second: Observed, asked: Sequence[Request], said: str) -> Check:
     """Whether a second turn went on with the session of the first, so that its model heard again what was `said`."""
     if first.end.vendor_session is None or not second.began:
         return _row("resume", "unknown", "not known: no session was begun" if second.began else NO_TURN)
@@ -179,7 +179,7 @@ def stays(turns: Sequence[Observed], runs: bool) -> Check:
     return _row("stays", "ok", f"kept running, it answers a second turn in {turns[-1].end.seconds:.1f} s")
 
 
-def stop(turn: Observed, runner: Runner, tool: str) -> Check:
+def stops_in_a_tool(turn: Observed, runner: Runner, tool: str) -> Check:
     """Whether a turn that hangs in a tool ends when it is stopped, and its whole tree with it."""
     if not turn.began:
         return _row("stop", "unknown", NO_TURN)
@@ -221,12 +221,12 @@ def untried(what: str) -> Check:
     return _row(what, "unknown", UNTRIED)
 
 
-def broken(what: str, error: Exception) -> Check:
+def not_proven(what: str, error: Exception) -> Check:
     """The row of what was not found out, because the proof itself raised an error."""
     return _row(what, "unknown", f"not known: the test broke off ({one_line(f'{type(error).__name__}: {error}')})")
 
 
-def duration(small: Observed, all_s: float) -> Check:
+def turn_duration(small: Observed, all_s: float) -> Check:
     """How long a turn takes when its model takes no time."""
     text = f"{small.end.seconds:.1f} s for a small turn, {all_s:.1f} s for all of these"
     return _row("time", "ok" if small.end.failure is None else "unknown", text, f"{small.end.seconds:.1f}")

@@ -91,7 +91,7 @@ async def _rows(bench: Bench, begins: Callable[[str], None]) -> list[Check]:
     except StoreError:
         raise
     except Exception as error:  # noqa: BLE001 (whatever a CLI does, the other rows and CLIs are told)
-        absent = partial(rows.broken, error=error)
+        absent = partial(rows.not_proven, error=error)
     only = {
         "stays": bench.can_stay,
         "later": bench.can_stay,
@@ -127,7 +127,7 @@ async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[C
     large, large_asked = await bench.turn(most, full, [Reply("It is long.")])
     yield rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit)
     begins("mentions")
-    for check in rows.inert(await bench.plain_and_quoting(), test.keywords):
+    for check in rows.quotes_are_inert(await bench.plain_and_quoting(), test.keywords):
         yield check
     begins("refusals")
     target = bench.work / "made.txt"
@@ -135,13 +135,13 @@ async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[C
     going_on = bench.job(memory="resume", resumes=small.end.vendor_session)
     refused, refused_asked = await bench.turn(going_on, b"Write a file.", tries)
     made = (target, target.with_name(f"{target.name}.shell"))
-    yield rows.resume(small, refused, refused_asked, said.decode())
+    yield rows.session_continues(small, refused, refused_asked, said.decode())
     yield rows.denials(refused, refused_asked, len(tries) - 1, made, runner)
     begins("a hanging turn")
     waits = [Reply("Let me wait.", tools=(test.running(" ".join(HANGING)),)), Reply(ending="stall")]
     editing = bench.job(access="edit", allow=(HANGING[0],), project_settings=True)
     hanging, _ = await bench.turn(editing, b"Wait.", waits, hangs=True)
-    yield rows.stop(hanging, runner, HANGING[0])
+    yield rows.stops_in_a_tool(hanging, runner, HANGING[0])
     yield rows.flags(
         [("read", small), (most.access, large), ("edit", hanging), ("a second turn", refused)],
         refusal,
@@ -152,7 +152,7 @@ async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[C
         turns, runs = await bench.turns_of_one_process()
         yield rows.stays(turns, runs)
         yield rows.later(turns[0])
-    yield rows.duration(small, time.monotonic() - began)
+    yield rows.turn_duration(small, time.monotonic() - began)
 
 
 def _unheard(runner: Runner, given: Mapping[str, Sequence[Request]]) -> list[int]:

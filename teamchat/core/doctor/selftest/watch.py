@@ -32,7 +32,7 @@ SETTLE_S = 0.5  # a process that was killed may take an instant to be gone
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class StoppedTurn:
     """How a hanging turn was ended: the processes that it had, those that outlived it, and how long the end took."""
 
     tree: Mapping[int, str]
@@ -50,7 +50,7 @@ class Observed:
     end: TurnEnd
     events: tuple[AgentEvent, ...] = ()
     names: tuple[str, ...] = ()
-    stopped: Stopped | None = None
+    stopped: StoppedTurn | None = None
     ours: str | None = None
 
     @property
@@ -167,7 +167,7 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
 
 async def _stop(
     pid: int, turn: asyncio.Task[TurnEnd], stopper: Stopper, hangs: Callable[[Mapping[int, str]], bool]
-) -> Stopped | None:
+) -> StoppedTurn | None:
     """Stop the turn once it hangs, and see what is left of it; None when it ended by itself."""
     while not hangs(_tree(pid)):
         await asyncio.sleep(LOOK_S)
@@ -180,7 +180,7 @@ async def _stop(
     await asyncio.wait([turn])
     seconds = time.monotonic() - begin
     await asyncio.sleep(SETTLE_S if _alive(tree) else 0)
-    return Stopped(tree, tuple(sorted(_alive(tree).values())), seconds)
+    return StoppedTurn(tree, tuple(sorted(_alive(tree).values())), seconds)
 
 
 def _tree(pid: int) -> dict[int, str]:
