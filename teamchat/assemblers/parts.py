@@ -26,6 +26,7 @@ class PromptContextMessage:
     whole: bool = False
 
 
+MAX_BYTES = 768 * 1024  # of a prompt with its system text, unless the team file says otherwise
 FRAMEWORK = "framework__context"
 LESSONS = "experience__context"
 KNOWLEDGE = "knowledge__context"
@@ -55,7 +56,7 @@ class AssemblerInput:
     team_task: str | None = None
     system_instruction: str | None = None
     instruction_file_text: str | None = None
-    max_bytes: int = 768 * 1024
+    max_bytes: int = MAX_BYTES
     target_bytes: int | None = None
     per_message: TruncationPolicy | None = None
     contexts: Mapping[str, str] = field(default_factory=dict)

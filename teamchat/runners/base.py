@@ -16,6 +16,8 @@ from teamchat.runners.events import AgentEvent, Failure, Usage
 
 Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]
+FIRST_BYTE_S = 60.0
+"""The longest wait for the first output of a turn, in seconds, unless the team file says another one."""
 Vendor: TypeAlias = str
 """Who makes a CLI, by the name of its row in `core/agents.py`."""
 
@@ -136,7 +138,7 @@ class Job:
     memory: Memory = "fresh"
     resumes: str | None = None
     terminal: Terminal | None = None
-    first_byte_s: float = 60.0
+    first_byte_s: float = FIRST_BYTE_S
     images: tuple[Path, ...] = ()
     slash: bool = False
 

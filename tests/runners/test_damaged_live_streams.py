@@ -35,7 +35,7 @@ from tests.runners.test_damaged_streams import EXAMPLES, FUZZ, assert_sound
 FUZZES = settings.get_current_profile_name() == "fuzz"
 AT_ONCE_S = 1.0
 STALL_S = 5.0
-CLOCKS = Clocks(first_byte_s=STALL_S, stall_s=STALL_S)
+CLOCKS = Clocks(first_byte_s=STALL_S, stall_s=STALL_S, total_s=1800.0)
 TURNS = 2_000 if FUZZES else 40
 PARTS = range(4 if FUZZES else 1)  # which several processes can share; steady ones would all try the same
 

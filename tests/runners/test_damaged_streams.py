@@ -30,6 +30,7 @@ from tests.runners.captures import RUNNERS, Capture, Cli, captures, lines, repla
 from tests.runners.captures import play as captured
 from tests.runners.mutations import CLIS, LONGEST, PLANS, Damaged, Lines, damaged, harmless
 
+CLOCKS = Clocks(first_byte_s=60.0, stall_s=300.0, total_s=1800.0)
 PARTS = range(8)  # which several processes can share
 EXAMPLES = 200  # of each part of each CLI
 STEADY = settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None)
@@ -67,7 +68,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 def play(loop: asyncio.AbstractEventLoop, stream: Damaged, parser: EventParser) -> tuple[list[AgentEvent], TurnEnd]:
     events: list[AgentEvent] = []
     process = Played(stream.chunks, stream.code)
-    return events, loop.run_until_complete(run_turn(process, parser, Clocks(), Stopper(), events.append))
+    return events, loop.run_until_complete(run_turn(process, parser, CLOCKS, Stopper(), events.append))
 
 
 # --- what is true of a stream, read without the code under test

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from teamchat.assemblers.parts import AssemblerInput
+from teamchat.assemblers.parts import MAX_BYTES, AssemblerInput
 from teamchat.assemblers.truncation import TruncationPolicy, byte_length, truncate_end
 from teamchat.core.context.composer import ContextComposer
 from teamchat.core.context.history import (
@@ -33,7 +33,6 @@ from teamchat.core.team.team import Team
 from teamchat.core.team.wording import TODAY, Wording
 
 DEFAULT_CONTEXT_WINDOW_SIZE = 5
-DEFAULT_MAX_BYTES = 768 * 1024
 TASK_CUT = f"the task is longer than {MAX_TEAM_TASK_BYTES} bytes, and was cut to its beginning"
 
 _log = logging.getLogger(__name__)
@@ -53,7 +52,7 @@ class ContextManager:
         log: MessageLog | None = None,
         *,
         context_window_size: int = DEFAULT_CONTEXT_WINDOW_SIZE,
-        max_bytes: int = DEFAULT_MAX_BYTES,
+        max_bytes: int = MAX_BYTES,
         target_bytes: int | None = None,
         per_message: TruncationPolicy | None = None,
         fence_key: str | None = None,

@@ -64,7 +64,8 @@ def _speak(draft: Draft, head: Route) -> None:
         draft.hold_all()
         draft.actions.append(paused)
     else:
-        allowed = waiting[: draft.state.rules.max_turns - draft.state.turns]
+        most = draft.state.rules.max_turns
+        allowed = waiting if most is None else waiting[: most - draft.state.turns]
         running = tuple(replace(route, status=RouteStatus.RUNNING) for route in allowed)
         draft.put((*running, *(route for route in draft.state.queue if route not in allowed)))
         draft.actions.append(RunGroup(running) if len(mates) > 1 else RunTurn(running[0]))

@@ -23,7 +23,7 @@ def guard(state: State, now: float) -> Paused | None:
     """The limit that is reached, if any: no turn may begin."""
     rules = state.rules
     return _first(
-        (state.turns >= rules.max_turns, PauseKind.TURNS, f"{state.turns} turns since the last human message"),
+        (_reached(state.turns, rules.max_turns), PauseKind.TURNS, f"{state.turns} turns since the last human message"),
         (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)),
         *_budgets(state),
         (_reached(state.stale, rules.max_stale), PauseKind.LOOP, f"the last {state.stale} replies said nothing new"),

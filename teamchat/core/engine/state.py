@@ -6,6 +6,7 @@ keeps its place as ASKED. After a failure, a guard, Ctrl-C or a crash routes are
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,14 +49,14 @@ class Route:
 class Rules:
     """What the team file says about speaking: the AI members in order, the people, the lead, the guards.
 
-    `max_stale` is the number of replies in a row that may say nothing new.
+    `max_stale` is the number of replies in a row that may say nothing new. None and infinity are no limit.
     """
 
     ai: tuple[str, ...]
     humans: tuple[str, ...]
     lead: str | None = None
-    max_turns: int = 12
-    max_seconds: float = 3600.0
+    max_turns: int | None = None
+    max_seconds: float = math.inf
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     max_stale: int | None = None

@@ -8,6 +8,7 @@ The docstring below a key is its description in docs/team-file.md and in editors
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -17,7 +18,7 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.routing.names import LONGEST_NAME, fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, first_problem
-from teamchat.core.team.team import MOST
+from teamchat.core.team.team import MOST, TOKENS, Limits, Member, Team
 from teamchat.core.text.durations import parse_duration
 from teamchat.runners.base import Access, Memory
 
@@ -137,6 +138,10 @@ else:
     LikeOfPipe = Literal[tuple(name for name in AGENT_TYPES if name != "terminal")]
 
 
+_LIMITS, _TEAM, _MEMBER = Limits(), Team("", (), Path()), Member("", "ai", Path())
+"""They have the default of each key, but for those that other keys decide (`build.py`)."""
+
+
 class Table(BaseModel):
     """A table of the file. A key that is not known is a mistake; a value is never converted from another type."""
 
@@ -144,17 +149,17 @@ class Table(BaseModel):
 
 
 class LimitsTable(Table):
-    turns: Amount = Field(default=12, ge=1)
+    turns: Amount = Field(default=_LIMITS.turns, ge=1)
     """AI turns per human message."""
-    minutes: float = Field(default=60.0, gt=0)
+    minutes: float = Field(default=_LIMITS.minutes, gt=0)
     """Minutes per human message."""
-    tokens: Amount = Field(default=2_000_000, ge=1)
+    tokens: Amount = Field(default=TOKENS, ge=1)
     """Tokens per session, as the CLIs report them."""
-    cost_usd: float | None = Field(default=None, gt=0)
+    cost_usd: float | None = Field(default=_LIMITS.cost_usd, gt=0)
     """Dollars per session. Every member has to report its cost; these do: {cost}."""
-    similarity: float = Field(default=0.9, ge=0, le=1)
+    similarity: float = Field(default=_LIMITS.similarity, ge=0, le=1)
     """How alike two replies are that say nothing new, from 0 to 1. 0 switches this guard off."""
-    rounds: Amount = Field(default=2, ge=1)
+    rounds: Amount = Field(default=_LIMITS.rounds, ge=1)
     """How many rounds may say nothing new."""
 
 
@@ -167,21 +172,21 @@ class TeamTable(Table):
     """The AI member that answers when your message names nobody."""
     compactor: str | None = None
     """The AI member that summarises a long conversation. Without it only `teamchat compact` does."""
-    compact_at_tokens: Amount = Field(default=40_000, ge=1)
+    compact_at_tokens: Amount = Field(default=_TEAM.compact_at_tokens, ge=1)
     """Tokens (bytes / 4) of history without a summary at which the compactor is asked for one."""
-    context_window: Amount = Field(default=30, ge=0)
+    context_window: Amount = Field(default=_TEAM.context_window, ge=0)
     """Messages of history in a prompt."""
-    max_bytes: Amount = Field(default=768 * 1024, ge=1)
+    max_bytes: Amount = Field(default=_TEAM.max_bytes, ge=1)
     """Bytes of a prompt with its system text, at most. A message that does not fit is refused."""
-    max_prompt_tokens: Amount = Field(default=50_000, ge=1)
+    max_prompt_tokens: Amount = Field(default=_TEAM.max_prompt_tokens, ge=1)
     """Tokens (bytes / 4) of a prompt. Above this, old history is left out."""
-    max_message_tokens: Amount = Field(default=10_000, ge=10)
+    max_message_tokens: Amount = Field(default=_TEAM.max_message_tokens, ge=10)
     """Tokens (bytes / 4) of one message of the history. A longer one loses its middle."""
-    share_context: bool = True
+    share_context: bool = _TEAM.share_context
     """Tell members the shared layers: lessons, knowledge, todo list and summary."""
-    fence: bool = False
+    fence: bool = _TEAM.fence
     """Quote every message between fences, so that no text can pass for another speaker."""
-    redact: bool = True
+    redact: bool = _TEAM.redact
     """Take well-known secrets out of what one vendor said before another vendor is told it."""
     limits: LimitsTable = LimitsTable()
     """What pauses the conversation."""
@@ -202,17 +207,17 @@ class MemberTable(Table):
     """Instructions for this member only. A list is joined into lines."""
     instruction_file: Word | None = None
     """A file with the instructions, relative to the team file."""
-    access: Access = "read"
+    access: Access = _MEMBER.access
     """What the member may do to files and commands."""
     allow: list[Line] = []
     """Commands that `edit` may also run, where the CLI can bound them."""
     cwd: Word = "."
     """The folder it works in, relative to the team file."""
-    timeout: Seconds = 1800.0
+    timeout: Seconds = _MEMBER.timeout_s
     """The most a turn may take, in seconds or as "90s", "30m" or "1h30m"."""
     stall: Seconds | None = None
     """The longest silence while no tool runs. Without it the CLI's own value: {stall}."""
-    first_byte: Seconds = 60.0
+    first_byte: Seconds = _MEMBER.first_byte_s
     """The longest wait for the first output."""
     args: list[Value] = []
     """Extra arguments for the CLI."""
@@ -220,17 +225,17 @@ class MemberTable(Table):
     """Variables that are added to the environment."""
     env_keep: list[Variable] = []
     """Other vendors' key variables that this member keeps."""
-    project_settings: bool = False
+    project_settings: bool = _MEMBER.project_settings
     """Let the CLI run the project's own hooks and MCP commands."""
-    web: bool = False
+    web: bool = _MEMBER.web
     """The CLI's own web search and fetch. Without it only `full` has them."""
     mcp: list[Server] | None = None
     """Names of your MCP servers that start, and whose tools need no question. Without it the access decides."""
-    git: bool = False
+    git: bool = _MEMBER.git
     """teamchat's own read-only git: log, diff, show, blame and status."""
     memory: Memory | None = None
     """Whether a turn continues the CLI's own session. Without it `resume` with `edit` and `full`, else `fresh`."""
-    retries: int = Field(default=0, ge=0, le=10)
+    retries: int = Field(default=_MEMBER.retries, ge=0, le=10)
     """How often to try again after a rate limit, an overload or a network error that the CLI reports."""
     fallback: list[Name] = []
     """Members that answer instead, in order, on quota, rate limit, overload, missing login or missing CLI."""
@@ -241,14 +246,14 @@ class MemberTable(Table):
 class KnowledgeTable(Table):
     paths: list[Word] = []
     """Files and folders for every member, relative to the team file."""
-    max_tokens: Amount = Field(default=4000, ge=100)
+    max_tokens: Amount = Field(default=_TEAM.knowledge_tokens, ge=100)
     """Tokens (bytes / 4) of a prompt. What does not fit whole is searched for the best pieces."""
 
 
 class ExperienceTable(Table):
     enabled: bool = True
     """Tell members the lessons that `teamchat learn` stored."""
-    max_tokens: Amount = Field(default=500, ge=50)
+    max_tokens: Amount = Field(default=_TEAM.experience_tokens, ge=50)
     """Tokens (bytes / 4) of a prompt."""
 
 

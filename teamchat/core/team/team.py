@@ -14,13 +14,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from teamchat.assemblers.parts import MAX_BYTES
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
 from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, Like, normalize_agent_type
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.wording import TODAY, Wording
-from teamchat.runners.base import Access, Memory, Terminal
+from teamchat.runners.base import FIRST_BYTE_S, Access, Memory, Terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
 )
 """The agents that a team file may use without an `[agents]` table, by their full names."""
 
+TOKENS = 2_000_000  # of a session, after which it pauses unless the team file says otherwise
 KEPT_TOKENS = 20_000  # of people's newest messages, quoted word for word beside a summary
 MOST = 10**12
 """What no number in a team file may be above; the machine's own integers end somewhere beyond."""
@@ -66,7 +68,7 @@ class Limits:
 
     turns: int = 12
     minutes: float = 60.0
-    tokens: int | None = 2_000_000
+    tokens: int | None = TOKENS
     cost_usd: float | None = None
     similarity: float = 0.9
     rounds: int = 2
@@ -94,7 +96,7 @@ class Member:
     allow: tuple[str, ...] = ()
     timeout_s: float = 1800.0
     stall_s: float | None = None
-    first_byte_s: float = 60.0
+    first_byte_s: float = FIRST_BYTE_S
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     env_keep: tuple[str, ...] = ()
@@ -137,7 +139,7 @@ class Team:
     compactor: str | None = None
     compact_at_tokens: int = 40_000
     context_window: int = 30
-    max_bytes: int = 768 * 1024
+    max_bytes: int = MAX_BYTES
     max_prompt_tokens: int = 50_000
     max_message_tokens: int = 10_000
     share_context: bool = True

@@ -54,9 +54,9 @@ class Clocks:
     `exit_s` is from the CLI's own terminal event to its exit; after `note_s` of silence there is a note.
     """
 
-    first_byte_s: float = 60.0
-    stall_s: float = 300.0
-    total_s: float = 1800.0
+    first_byte_s: float
+    stall_s: float
+    total_s: float
     exit_s: float = 10.0
     note_s: float = 60.0
 

@@ -186,6 +186,7 @@ class AnyConversation(RuleBasedStateMachine):
 
     def no_guard_was_passed(self, starting: int) -> None:
         state = self.state
+        assert self.team.max_turns is not None
         assert self.turns + starting <= self.team.max_turns
         assert self.now - self.spoken <= MAX_SECONDS
         assert self.team.max_tokens is None or state.tokens < self.team.max_tokens
@@ -435,6 +436,7 @@ class AnyConversation(RuleBasedStateMachine):
 
     @invariant()
     def no_turn_begins_over_a_guard(self) -> None:
+        assert self.team.max_turns is not None
         assert self.state.turns == self.turns <= self.team.max_turns
 
     @invariant()
