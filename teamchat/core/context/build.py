@@ -123,6 +123,8 @@ def build_prompt(
     asked = _ask(team, member, route, manager, collector or framework_only(team))
     key = _key(asked)
     continued = session_for(member, route, past, key, manager, asked.answers)
+    # the receipt of a continued session tells what a fresh prompt takes; only a history that is read, quoted and
+    # formatted shows what the budget leaves out of it, so nothing shorter gives the exact number
     fresh = _assemble(asked, None)
     built = _assemble(asked, continued) if isinstance(continued, ContinuedSession) else fresh
     shown = _images(asked, continued, images)
