@@ -1,11 +1,11 @@
-"""Where a text is code or a quotation, as CommonMark reads it: the places in which a marker is only text.
+"""Finds code and quotes in a text by the rules of CommonMark. A marker in there is only text.
 
-Fenced code, inline code and block quotes are found, inside list items too, because agents write most of their code
-there. Indented code is not code here, HTML and tables are not looked into, and a quote is the lines that begin with
-`>`: an unmarked line that goes on with its paragraph is the author's own again.
+It finds fenced code, inline code and block quotes, also inside list items, where agents write most of their code. It
+differs from CommonMark in three ways: indented code does not count as code, HTML and tables are ordinary text, and a
+block quote has only the lines that begin with `>`; a lazy continuation line is the author's own text.
 
-One pass over the lines, runs of alike ones at once, and one over the backticks of a paragraph when somebody asks about
-it: linear in the text, and no text makes it fail.
+The scan is one pass over the lines and takes runs of equal lines together. The backticks of a paragraph are read when
+somebody asks about it. The cost is linear in the text, and no text makes it fail.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-r"""Markers: how a message says who speaks next, who speaks, what the task is and what is to do.
+r"""Markers: the parts of a message that name the next speaker, the speaker, the task and the todo items.
 
-A marker ends at the first `]`. A line end or the beginning of another marker before it leaves it unclosed: in
-`[NEXT: a [NEXT: b]` the inner one is obeyed. These are text, and not obeyed: a marker in a code fence, in inline code
-(the bracket at either end) or in a block quote; an unclosed one; one that is not wholly visible (an escape sequence, a
-zero-width character); and FROM and TEAM_TASK in an agent's message. A heading, a table, a link and indented code are
-ordinary places. A marker with nothing in it is obeyed and asks for nothing.
+A marker ends at the first `]`. If a line end or another marker comes before that, the marker is unclosed: in
+`[NEXT: a [NEXT: b]` only the inner one is obeyed. These markers are not obeyed and stay text: one in a code fence, in
+inline code (either bracket) or in a block quote; an unclosed one; one with invisible characters (an escape sequence, a
+zero-width character); and FROM and TEAM_TASK in an agent's message. A marker in a heading, a table, a link or indented
+code is obeyed. An empty marker is obeyed and asks for nothing.
 
-Every marker that is obeyed is stripped, and nothing else is but the backslash of `\[NEXT: a]`.
+Only obeyed markers are removed from the text, and the backslash of `\[NEXT: a]`.
 The scan is one pass, linear in the text. No text makes it fail.
 """
 

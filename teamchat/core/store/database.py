@@ -1,6 +1,6 @@
 """The SQLite file of a workspace: opened, migrated, and its errors turned into sentences.
 
-Rows become values here and nowhere else (`values`, `value`, `the`): whatever a damaged store makes of that, is one
+Rows become values here and nowhere else (`values`, `value`, `the`), so every error from a damaged row is one
 `DamagedStore`.
 """
 
@@ -24,9 +24,9 @@ from teamchat.core.text.clean import printable
 BUSY_S = 30.0  # how long a write waits for another process's transaction
 CHECK = "teamchat doctor --store"
 T = TypeVar("T")
-DESCRIPTORS = 3  # that SQLite takes for a store: the file, its write-ahead log, and the index of that
+DESCRIPTORS = 3  # file descriptors of an open store: the file, its write-ahead log and the log's index
 NO_VALUE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
-"""What reading rows that make no sense ends in."""
+"""The errors that reading a damaged row raises."""
 
 
 class Database:

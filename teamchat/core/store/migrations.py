@@ -1,4 +1,4 @@
-"""The store's shape, as numbered steps. A step that has been released is never edited; a change is a new step."""
+"""The schema of the store as numbered migrations. The SQL of a released migration never changes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INITIAL: tuple[str, ...] = (
         stale INTEGER NOT NULL DEFAULT 0,  -- replies in a row that said nothing new
         edits INTEGER NOT NULL DEFAULT 0   -- how often messages were hidden or shown again
     ) STRICT""",
-    # append-only: undo sets hidden, and content stays what was said
+    # append-only: undo sets `hidden` and never changes `content`
     """CREATE TABLE messages (
         id INTEGER PRIMARY KEY,
         session INTEGER NOT NULL REFERENCES sessions,
@@ -55,11 +55,11 @@ INITIAL: tuple[str, ...] = (
         hidden INTEGER NOT NULL DEFAULT 0,
         UNIQUE (session, message)
     ) STRICT""",
-    # reading a window and appending cost the same however long the session is
+    # the cost of a read window or an appended message does not grow with the session
     "CREATE INDEX messages_in_order ON messages (session, id)",
     "CREATE INDEX messages_by_number ON messages (session, number)",
     "CREATE INDEX messages_taken_back ON messages (session, id) WHERE hidden",
-    # of a long message as much as this: to index more would keep others from writing for too long
+    # only the beginning of a long message is indexed: indexing more would block other writers for too long
     "CREATE VIEW message_words AS SELECT id, substr(content, 1, 1000000) AS content FROM messages",
     "CREATE VIRTUAL TABLE message_text USING fts5 (content, content = 'message_words', content_rowid = 'id')",
     """CREATE TRIGGER messages_indexed AFTER INSERT ON messages BEGIN
@@ -69,7 +69,7 @@ INITIAL: tuple[str, ...] = (
         INSERT INTO message_text (message_text, rowid, content)
         VALUES ('delete', old.id, substr(old.content, 1, 1000000));
     END""",
-    # agents' own sessions remember what was said before it was taken back
+    # a vendor session still remembers a hidden message, so its member needs a fresh one
     """CREATE TRIGGER messages_hidden AFTER UPDATE OF hidden ON messages WHEN new.hidden <> old.hidden BEGIN
         UPDATE sessions SET edits = edits + 1 WHERE id = new.session;
     END""",
@@ -118,7 +118,7 @@ INITIAL: tuple[str, ...] = (
         data TEXT NOT NULL,
         PRIMARY KEY (turn, number)
     ) STRICT, WITHOUT ROWID""",
-    # append-only, too: the list is what the changes come to, but for those of hidden messages
+    # append-only: the list is the result of all changes, except those of hidden messages
     """CREATE TABLE todo_changes (
         id INTEGER PRIMARY KEY,
         session INTEGER NOT NULL REFERENCES sessions,
@@ -131,7 +131,7 @@ INITIAL: tuple[str, ...] = (
         FOREIGN KEY (session, message) REFERENCES messages (session, message)
     ) STRICT""",
     "CREATE INDEX todo_changes_in_order ON todo_changes (session, id)",
-    # append-only: the newest of which nothing was taken back is told in place of what it covers
+    # append-only: prompts get the newest summary that covers no hidden message, instead of the messages it covers
     """CREATE TABLE summaries (
         id INTEGER PRIMARY KEY,
         session INTEGER NOT NULL REFERENCES sessions,
@@ -150,14 +150,14 @@ INITIAL: tuple[str, ...] = (
         learned_at REAL NOT NULL
     ) STRICT""",
     f"CREATE VIRTUAL TABLE lesson_words USING fts5 (body, tokenize = '{TOKENIZER}')",
-    # content-addressed: a prompt or an instruction that comes again is stored once
+    # content-addressed: equal texts are stored once
     """CREATE TABLE texts (
         hash TEXT PRIMARY KEY,
         bytes INTEGER NOT NULL,
         compressed INTEGER NOT NULL,
         body BLOB NOT NULL
     ) STRICT, WITHOUT ROWID""",
-    # what is deleted is looked for wherever it may be referred to: without these a long session takes minutes to go
+    # SQLite checks every reference to a deleted row: without these indexes, deleting a long session takes minutes
     *(
         f"CREATE INDEX {table}_by_{column} ON {table} ({column})"
         for table, column in (
@@ -176,7 +176,7 @@ INITIAL: tuple[str, ...] = (
 
 @migration
 def m002_order_of_use(db: sqlite3.Connection) -> None:
-    """Conversations in the order of their use by a counter: clocks are set back."""
+    """Order conversations by a counter of their use, because a clock may be set back."""
     db.execute("ALTER TABLE sessions ADD COLUMN used INTEGER NOT NULL DEFAULT 0")
     db.execute(
         """UPDATE sessions SET used = (SELECT COUNT(*) FROM sessions AS other
@@ -207,28 +207,28 @@ IMAGES: tuple[str, ...] = (
 
 @migration
 def m004_typed(db: sqlite3.Connection) -> None:
-    """How much of a person's message was typed; of an older one that is not known, and nothing of it is expanded."""
+    """Store how much of a person's message was typed. It is unknown for older messages, so nothing in them expands."""
     db.execute("ALTER TABLE messages ADD COLUMN typed INTEGER NOT NULL DEFAULT 0")
 
 
 @migration
 def m005_long_messages(db: sqlite3.Connection) -> None:
-    """What follows the first million characters of a message, as UTF-8, is written and read in pieces.
+    """Store what follows the first million characters of a message as UTF-8 that is written and read in pieces.
 
-    As the last column it is stored as so many zeros without ever being in memory.
+    Because it is the last column, SQLite can reserve its bytes as zeros without holding them in memory.
     """
     db.execute("ALTER TABLE messages ADD COLUMN rest BLOB NOT NULL DEFAULT x''")
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring the store to this version's shape, each step in a transaction of its own."""
+    """Bring the store to the schema of this version, one transaction for each migration. Raises `NewerStore`."""
     done = db.execute("PRAGMA user_version").fetchone()[0]
     if done > len(MIGRATIONS):
         raise NewerStore(done)
     for number, step in enumerate(MIGRATIONS[done:], done + 1):
         db.execute("BEGIN IMMEDIATE")
         try:
-            if db.execute("PRAGMA user_version").fetchone()[0] < number:  # else another process was faster
+            if db.execute("PRAGMA user_version").fetchone()[0] < number:  # else another process has run it
                 step(db)
                 db.execute(
                     "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at REAL NOT NULL) STRICT"

@@ -73,7 +73,7 @@ def test_what_members_know_apart_is_read_once(stage: Stage, monkeypatch: pytest.
         reads.append(found.path.name)
         return read_source(found)
 
-    monkeypatch.setattr(indexing, "read_file", noted)
+    monkeypatch.setattr(indexing, "read_source", noted)
     monkeypatch.setattr(indexing, "JUST_CHANGED_NS", -(10**18))
     for name in ("max", "sarah"):
         (stage.folder / f"{name}.md").write_text(f"Known to {name}.")

@@ -39,7 +39,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         done.append(found.path.name)
         return read_source(found)
 
-    monkeypatch.setattr(indexing, "read_file", noted)
+    monkeypatch.setattr(indexing, "read_source", noted)
     monkeypatch.setattr(indexing, "JUST_CHANGED_NS", -(10**18))
     return done
 
@@ -87,11 +87,11 @@ def test_others_may_write_between_two_files_and_what_they_indexed_is_not_indexed
     def meanwhile(found: KnowledgeFile) -> bytes | None:
         with monkeypatch.context() as patch:
             patch.setattr(indexing, "BUSY_S", 0)
-            patch.setattr(indexing, "read_file", read_source)
+            patch.setattr(indexing, "read_source", read_source)
             search(index, docs, "tokens")
         return read_source(found)
 
-    monkeypatch.setattr(indexing, "read_file", meanwhile)
+    monkeypatch.setattr(indexing, "read_source", meanwhile)
     assert len(search(index, docs, "tokens")) == 3
     with index.open() as opened:
         indexed = opened.bring_up_to_date(find_files({"docs": docs}).files, [docs])
