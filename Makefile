@@ -79,6 +79,7 @@ bench: $(VENV)/ready
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python -m benchmarks.replies
 	$(BIN)/python benchmarks/prompt.py
+	$(BIN)/python benchmarks/checkpoint.py
 	$(BIN)/python -m benchmarks.hostile
 
 # Records the session that `teamchat demo` plays, with the real CLIs and a scripted model.

@@ -65,10 +65,10 @@ def _blocked(restore: Mapping[str, Entry | None], current: Mapping[str, Entry | 
     there = {path for path, entry in current.items() if entry is not None}
     blocked: set[str] = set()
     while True:
-        stay = {path for path in there if path not in restore or path in blocked}
-        folders = {folder for path in stay for folder in _folders(path)}
-        back = (path for path, entry in restore.items() if entry is not None and path not in blocked)
-        new = {path for path in back if path in folders or not stay.isdisjoint(_folders(path))}
+        back = {path for path, entry in restore.items() if entry is not None and path not in blocked}
+        after = back | {path for path in there if path not in restore or path in blocked}
+        folders = {folder for path in after for folder in _folders(path)}
+        new = {path for path in back if path in folders or not after.isdisjoint(_folders(path))}
         if not new:
             return blocked
         blocked |= new

@@ -96,8 +96,8 @@ class Shadow:
             known = [os.fsdecode(name) for name in self.git("ls-files", "-z").split(b"\0") if name]
         except GitFailed:
             known = []
-        (self.folder / "index").unlink(missing_ok=True)
-        (self.folder / "index.of.user").unlink(missing_ok=True)
+        for name in ("index", "index.lock", "index.of.user"):
+            (self.folder / name).unlink(missing_ok=True)
         _replace(self.folder / "HEAD", _UNBORN.encode())
         return known
 

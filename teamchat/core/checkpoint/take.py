@@ -68,6 +68,10 @@ class _Snapshot:
     extra: list[str] = field(default_factory=list)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
+    places: _Places = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = _Places(self.shadow.repository.top)
 
     def take(self) -> str:
         """The tree."""
@@ -95,7 +99,7 @@ class _Snapshot:
             if (self.shadow.folder / "index.of.user").read_text() == stamp:
                 return []
         listed = self.shadow.users_index("--cached", "--ignored", "--exclude-standard")
-        return [path for path in map(os.fsdecode, listed) if _status(self.shadow.repository.top, path) is not None]
+        return [os.fsdecode(path) for path in listed]
 
     def _submodules(self, nested: Iterable[str]) -> set[str]:
         """Those of the nested repositories that the user's index has as submodules; the others are left out."""
@@ -111,11 +115,12 @@ class _Snapshot:
 
     def _can_be_read(self, path: str, *, is_submodule: bool) -> bool:
         """Whether the path goes into the tree; what is there and does not is listed with its reason."""
-        place, status = self.shadow.repository.top / path, _status(self.shadow.repository.top, path)
+        status = self.places.look(path)
         if status is None:
             return False
+        place = f"{self.shadow.repository.top}/{path}"
         if stat.S_ISDIR(status.st_mode):
-            return is_submodule or (place / ".git").exists()
+            return is_submodule or Path(place, ".git").exists()
         if not is_safe(path):
             self.left_out[path] = LeftOut(path, status.st_size, "name")
         elif not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
@@ -148,7 +153,7 @@ class _Snapshot:
         if found is None:
             raise failed
         for path in [path for path in add if _as_told(path) == found[1]]:
-            status = _status(self.shadow.repository.top, path)
+            status = self.places.look(path)
             self.left_out[path] = LeftOut(path, status.st_size if status else None, "changing")
             self.read.pop(path, None)
             add.remove(path)
@@ -185,16 +190,27 @@ def _scan(shadow: Shadow) -> _Scan:
     return scan
 
 
-def _status(top: Path, path: str) -> os.stat_result | None:
-    """What is at the path; None where nothing is, also where a symbolic link leads to it."""
-    parts = path.split("/")
-    for depth in range(1, len(parts)):
-        if top.joinpath(*parts[:depth]).is_symlink():
+class _Places:
+    """What is at the paths of a work tree, where no symbolic link leads to them."""
+
+    def __init__(self, top: Path) -> None:
+        self._top = os.fspath(top)
+        self._folders = {"": True}
+
+    def look(self, path: str) -> os.stat_result | None:
+        """None where nothing is."""
+        if not self._is_folder(path.rpartition("/")[0]):
             return None
-    try:
-        return os.lstat(top / path)
-    except OSError:
-        return None
+        try:
+            return os.lstat(f"{self._top}/{path}")
+        except OSError:
+            return None
+
+    def _is_folder(self, path: str) -> bool:
+        if path not in self._folders:
+            status = self.look(path)
+            self._folders[path] = status is not None and stat.S_ISDIR(status.st_mode)
+        return self._folders[path]
 
 
 def _listed(paths: Iterable[str]) -> bytes:

@@ -64,6 +64,11 @@ class WorkTree:
         assert plan.conflicts == ()
         restore(self.repository, self.state, plan.restore)
 
+    def undo_to(self, wanted: Checkpoint) -> None:
+        """Make the files those of a checkpoint, whatever they are."""
+        now = self.take("now")
+        restore(self.repository, self.state, {change.path: change.new for change in self.changes(now, wanted)})
+
     def files(self) -> Files:
         """Everything on disk but the repositories, by its bytes: what it is and what it holds."""
         found: dict[bytes, tuple[str, bytes]] = {}

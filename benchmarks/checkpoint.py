@@ -1,0 +1,144 @@
+"""What a checkpoint of 50,000 files costs, and putting 1,000 back, against what git takes for the same: `make bench`.
+
+The floors are `git status`, `git add --all` with an index of its own and `git stash create` over the same files, and a
+`git checkout` of the same 1,000. Every row is the middle one of several runs. `benchmarks/checkpoint.py FILES` has that
+many files.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from teamchat.core.checkpoint.compare import changes, entries  # noqa: E402 (found by the line above)
+from teamchat.core.checkpoint.find import find_repository  # noqa: E402
+from teamchat.core.checkpoint.plan import plan_restore  # noqa: E402
+from teamchat.core.checkpoint.restore import restore  # noqa: E402
+from teamchat.core.checkpoint.take import take  # noqa: E402
+from teamchat.core.checkpoint.values import Checkpoint, Repository, Step  # noqa: E402
+
+RUNS = 5
+IN_A_FOLDER = 20
+CHANGED, UNDONE = 20, 1000
+
+
+def make(top: Path, files: int) -> None:
+    for number in range(files):
+        folder = top / f"d{number // 1000}" / f"e{number % 1000 // IN_A_FOLDER}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"f{number}.py").write_text(f"line {number}\n" * (20 + number % 60))
+    git(top, "init", "-q")
+    git(top, "add", "--all")
+    git(top, "-c", "user.name=kai", "-c", "user.email=kai@example.org", "commit", "-qm", "Begin")
+    git(top, "repack", "-adq")
+
+
+def git(top: Path, *arguments: str, **env: str) -> None:
+    subprocess.run(["git", *arguments], cwd=top, env={**os.environ, **env}, stdout=subprocess.DEVNULL, check=True)
+
+
+def edit(top: Path, number: int, run: int) -> None:
+    """Change that many files, which lie far from each other."""
+    files = sorted(top.glob("d*/e*/f*.py"))
+    for file in files[:: len(files) // number][:number]:
+        file.write_text(f"changed {run}\n" * 30)
+
+
+def seconds(work: Callable[[], object], before: Callable[[int], None] = lambda _run: None, runs: int = RUNS) -> float:
+    took = []
+    for run in range(runs):
+        before(run)
+        began = time.perf_counter()
+        work()
+        took.append(time.perf_counter() - began)
+    return statistics.median(took)
+
+
+def main(files: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        top, state = Path(name) / "work", Path(name) / "state"
+        top.mkdir()
+        os.environ |= {"HOME": name, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+        make(top, files)
+        found = find_repository(top)
+        assert isinstance(found, Repository)
+        print(f"{files:,} files:")
+        rows(found, top, state)
+
+
+def rows(found: Repository, top: Path, state: Path) -> None:
+    def checkpoint(ref: str = "after") -> Checkpoint:
+        return take(found, state, f"refs/teamchat/s/1/{ref}")
+
+    def add_all(index: str) -> None:
+        git(top, "add", "--all", GIT_INDEX_FILE=index)
+
+    git(top, "status")
+    fresh = seconds(lambda: add_all(str(state.with_name("fresh"))), runs=1)
+    first = seconds(checkpoint, runs=1)
+    tell("first checkpoint", first, "git add --all, no index yet", fresh)
+    checkpoint()
+    status = seconds(lambda: git(top, "status"))
+    tell("unchanged", seconds(checkpoint), "git status", status)
+    warm = str(state.with_name("fresh"))
+    tell("unchanged", seconds(checkpoint), "git add --all", seconds(lambda: add_all(warm)))
+    took = seconds(checkpoint, lambda run: edit(top, CHANGED, run))
+    tell(
+        f"{CHANGED} changed",
+        took,
+        "git status",
+        seconds(lambda: git(top, "status"), lambda run: edit(top, CHANGED, run)),
+    )
+    tell(
+        f"{CHANGED} changed", took, "git add --all", seconds(lambda: add_all(warm), lambda run: edit(top, CHANGED, run))
+    )
+    stash = seconds(
+        lambda: git(top, "-c", "user.name=k", "-c", "user.email=k@example.org", "stash", "create"),
+        lambda run: edit(top, CHANGED, run),
+    )
+    tell(f"{CHANGED} changed", took, "git stash create", stash)
+    undo(found, top, state, checkpoint)
+
+
+def undo(found: Repository, top: Path, state: Path, checkpoint: Callable[[str], Checkpoint]) -> None:
+    git(top, "checkout", "-q", ".")
+    before = checkpoint("before")
+    edit(top, UNDONE, 0)
+    after = checkpoint("after")
+    made = changes(found, before.tree, after.tree)
+    plan = plan_restore([Step(made)], entries(found, after.tree))
+    assert len(plan.restore) == UNDONE
+
+    def change(run: int) -> None:
+        edit(top, UNDONE, run)
+        git(top, "status")
+
+    took = seconds(lambda: restore(found, state, plan.restore), change)
+    floor = seconds(lambda: git(top, "checkout", "-q", "."), change)
+    tell(f"{UNDONE:,} put back", took, "git checkout", floor)
+    took = seconds(
+        lambda: restore(
+            found,
+            state,
+            plan_restore([Step(changes(found, before.tree, after.tree))], entries(found, after.tree)).restore,
+        ),
+        change,
+    )
+    tell(f"{UNDONE:,} compared, planned, put back", took, "git checkout", floor)
+
+
+def tell(what: str, took: float, floor: str, least: float) -> None:
+    print(f"{what:<35} {took * 1000:8.0f} ms  {took / least:5.2f} x {least * 1000:6.0f} ms of {floor}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) == 2 else 50_000)

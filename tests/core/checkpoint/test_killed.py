@@ -1,0 +1,133 @@
+"""Whoever is killed in the middle does all again, and it ends as if nobody had been."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooLong
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.errors import CheckpointFailed
+from tests.core.checkpoint.worktree import WorkTree
+
+MORTAL = Path(__file__).with_name("mortal.py")
+
+
+def run(number: int, *arguments: str) -> int:
+    argv = [sys.executable, str(MORTAL), str(number), *arguments]
+    done = subprocess.run(argv, capture_output=True, check=False)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode
+
+
+def test_a_checkpoint_killed_before_any_of_its_writes_is_taken_by_the_next_run(tree: WorkTree, tmp_path: Path) -> None:
+    tree.write("new", b"new\n")
+    standing, expected = tree.standing(), WorkTree(tree.top, tmp_path / "other").take("expected").tree
+    for number in count(1):
+        tree.write("new", b"new %d\n" % number)
+        code = run(number, "take", str(tree.top), str(tree.state), "refs/teamchat/s/killed")
+        tree.write("new", b"new\n")
+        assert tree.take().tree == expected
+        assert tree.standing() == standing
+        if code == 0:
+            break
+    assert number > 5
+    assert tree.git("fsck", "--full", "--no-dangling") == ""
+
+
+def test_files_put_back_by_a_process_that_is_killed_at_every_write(tree: WorkTree) -> None:
+    tree.write("deep/er/one", b"1", 0o755)
+    tree.write("folder/two", b"2")
+    (tree.top / "link").symlink_to("deep")
+    before, files = tree.take(), tree.files()
+    shutil.rmtree(tree.top / "deep")
+    shutil.rmtree(tree.top / "folder")
+    tree.write("folder", b"a file now")
+    (tree.top / "link").unlink()
+    tree.write("link/three", b"3")
+    tree.write("more/four", b"4")
+    after = tree.take("1/after")
+    for number in count(1):
+        tree.undo_to(after)
+        code = run(number, "restore", str(tree.top), str(tree.state), before.tree, after.tree)
+        if code == 0:
+            break
+        assert run(0, "restore", str(tree.top), str(tree.state), before.tree, after.tree) == 0
+        assert tree.files() == files
+        assert not (tree.top / "more").exists()
+    assert number > 20
+
+
+@pytest.fixture
+def shim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What runs in place of git; the test writes it."""
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    return program
+
+
+def real_git(shim: Path) -> str:
+    found = shutil.which("git", path=os.environ["PATH"].replace(str(shim.parent), ""))
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("command", ["status", "update-index", "write-tree", "update-ref"])
+def test_a_lock_that_a_killed_git_left_is_removed(command: str, tree: WorkTree, shim: Path) -> None:
+    first = tree.take()
+    folder = next((tree.state / "checkpoints").iterdir())
+    shim.write_text(
+        f'#!/bin/sh\n[ "$1" = {command} ] || exec {real_git(shim)} "$@"\n'
+        f"touch {folder}/index.lock {tree.top}/.git/refs/teamchat/s/1/before.lock\nkill -9 $$\n"
+    )
+    shim.chmod(0o755)
+    repository = tree.repository
+    tree.write("new", b"new\n")
+    with pytest.raises(CheckpointFailed, match=f"git {command}"):
+        tree.take()
+    shim.unlink()
+    (tree.top / "new").unlink()
+    assert tree.take().tree == first.tree
+    assert not (repository.git_dir / "refs/teamchat/s/1/before.lock").exists()
+
+
+def test_a_git_that_outlives_its_teamchat_is_waited_for(tree: WorkTree, shim: Path, tmp_path: Path) -> None:
+    tree.take()
+    os.mkfifo(tmp_path / "begun")
+    os.mkfifo(tmp_path / "go")
+    shim.write_text(
+        f'#!/bin/sh\n[ "$1" = status ] && {{ echo > {tmp_path}/begun; read x < {tmp_path}/go; }}\n'
+        f'exec {real_git(shim)} "$@"\n'
+    )
+    shim.chmod(0o755)
+    argv = [sys.executable, str(MORTAL), "0", "take", str(tree.top), str(tree.state), "refs/teamchat/s/killed"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as teamchat:
+        (tmp_path / "begun").read_text()
+        teamchat.kill()
+    shim.unlink()
+    with ThreadPoolExecutor(1) as pool:
+        taken = pool.submit(tree.take)
+        with pytest.raises(TooLong):
+            taken.result(0.3)
+        (tmp_path / "go").write_text("\n")
+        assert taken.result(60).tree
+
+
+def test_several_processes_at_once_take_the_same_tree(tree: WorkTree) -> None:
+    for number in range(200):
+        tree.write(f"new/{number}", b"%d" % number)
+    argv = [sys.executable, str(MORTAL), "0", "take", str(tree.top), str(tree.state)]
+    running = [
+        subprocess.Popen([*argv, f"refs/teamchat/s/{number}"], stdout=subprocess.PIPE, text=True) for number in range(4)
+    ]
+    trees = {process.communicate()[0] for process in running}
+    assert trees == {f"{tree.take().tree}\n"}
+    assert [process.returncode for process in running] == [0] * 4
