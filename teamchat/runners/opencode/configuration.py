@@ -27,6 +27,7 @@ READ: Mapping[str, object] = {
     "read": {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"},  # as its own default asks
     **dict.fromkeys(("glob", "grep", "skill", "todowrite"), "allow"),
 }
+GIT = dict.fromkeys((".git", ".git/*", "*/.git", "*/.git/*"), "deny")  # its hooks and its configuration run programs
 _SUBSTITUTED = re.compile(r"\{(?=env:|file:)")  # before the text is read as JSON
 _TOOL_NAME = re.compile(r"[^\w-]", re.ASCII)
 
@@ -50,15 +51,20 @@ def _instructions(job: Job) -> list[str]:
     """The AGENTS.md of the folder and of those above it in the repository, which the switch in `project.py` hides."""
     if job.project_settings:
         return []
-    folders = [job.cwd, *job.cwd.parents]
-    root = next((at for at, folder in enumerate(folders) if os.path.lexists(folder / ".git")), 0)
-    return [str(folder / "AGENTS.md") for folder in folders[root::-1]]
+    return [str(folder / "AGENTS.md") for folder in reversed(_in_repository(job.cwd))]
+
+
+def _in_repository(cwd: Path) -> list[Path]:
+    """The folder and those above it in its repository, whose top comes last; it alone where there is none."""
+    folders = [cwd, *cwd.parents]
+    top = next((at for at, folder in enumerate(folders) if os.path.lexists(folder / ".git")), 0)
+    return folders[: top + 1]
 
 
 def _permission(job: Job) -> dict[str, object]:
     rules = dict(READ)
     if job.access == "edit":
-        rules["edit"] = "allow"
+        rules["edit"] = {**_edited(job.cwd), **GIT}
         rules["bash"] = {"*": "deny", **{f"{command} *": "allow" for command in job.allow}}
     if job.web:
         rules |= {"webfetch": "allow", "websearch": "allow"}
@@ -68,6 +74,20 @@ def _permission(job: Job) -> dict[str, object]:
         rule = rules.pop(name, "deny")
         rules[name] = {**(rule if isinstance(rule, dict) else {"*": rule}), **denied}
     return rules
+
+
+def _edited(cwd: Path) -> dict[str, str]:
+    """Which files its editor may write: those of the folder, where opencode itself would let it have all of a repository.
+
+    A pattern is compared with the real path from the repository's top, or from `/` where opencode finds no repository,
+    and its `*` and `?` stand for any text.
+    """
+    folder = cwd.resolve()
+    top = _in_repository(folder)[-1]
+    if top == folder:
+        return {"*": "allow"}
+    names = (str(folder.relative_to(top)), str(folder).lstrip("/"))
+    return {"*": "deny", **{f"{name.replace('*', '?')}/*": "allow" for name in names}}
 
 
 def _denied(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:

@@ -19,6 +19,7 @@ SCRATCH = Path("/scratch")
 BEGIN = ("cli", "run", "--format", "json", "--thinking")
 END = ("--title", "teamchat", "--print-logs", "--log-level", "ERROR")
 ENVIRONMENTS = {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"}
+GIT = {".git": "deny", ".git/*": "deny", "*/.git": "deny", "*/.git/*": "deny"}
 READ = {
     "*": "deny",
     "read": ENVIRONMENTS,
@@ -71,10 +72,24 @@ def test_a_member_that_reads_may_only_read(job: Job) -> None:
 
 
 def test_a_member_that_edits_may_run_what_is_allowed(job: Job) -> None:
-    rules = {**READ, "edit": "allow", "bash": {"*": "deny", "pytest *": "allow", "npm test *": "allow"}}
+    rules = {**READ, "edit": {"*": "allow", **GIT}, "bash": {"*": "deny", "pytest *": "allow", "npm test *": "allow"}}
     found = permission(replace(job, access="edit", allow=("pytest", "npm test")))
     assert found == rules
     assert next(iter(found["bash"])) == "*"
+
+
+def test_a_member_that_edits_a_folder_of_a_repository_has_that_folder_alone(job: Job) -> None:
+    top = job.cwd.parent
+    (top / ".git").mkdir()
+    found = permission(replace(job, access="edit"))["edit"]
+    assert list(found.items())[:3] == [("*", "deny"), ("work/*", "allow"), (f"{top}/work/*"[1:], "allow")]
+    assert GIT.items() <= found.items()
+    link = top / "link"
+    link.symlink_to(job.cwd)
+    assert permission(replace(job, access="edit", cwd=link))["edit"] == found
+    odd = top / "w*rk"
+    odd.mkdir()
+    assert "w?rk/*" in permission(replace(job, access="edit", cwd=odd))["edit"]
 
 
 def test_full_access_has_the_users_own_permissions(job: Job) -> None:
@@ -97,7 +112,7 @@ def test_what_the_users_own_rules_deny_stays_denied(job: Job) -> None:
     assert found["grep"] == {"*": "deny"}
     assert found["edit"] == {"*": "deny", "docs/*": "deny"}
     assert "bash" not in found
-    assert permission(replace(job, access="edit"))["edit"] == {"*": "allow", "docs/*": "deny"}
+    assert permission(replace(job, access="edit"))["edit"] == {"*": "allow", **GIT, "docs/*": "deny"}
 
 
 def test_nothing_of_the_project_runs_and_its_instructions_are_read(job: Job) -> None:
