@@ -39,7 +39,9 @@ VOICE = Voice(
 _EDITORS = frozenset({"write_file", "replace"})
 _ASKS = "ask_user"
 _REFUSAL_TYPE = re.compile(r"tool_not_registered|policy|not_in_workspace")
-_OUTSIDE = "Path not in workspace: "  # its type is that of any wrong argument (0.55.1 to 0.61.0)
+_REFUSAL = re.compile(  # the types of these are those of a wrong argument and of any exception (0.55.1 to 0.61.0)
+    r'Path not in workspace: |Tool execution for "[^"]*" requires user confirmation, which is not supported'
+)
 _RETRY = re.compile(r"Attempt (\d{1,9}) failed(?: with status (\d{3}))?[:.]\s*(?:Retrying with backoff\.\.\. )?(.*)")
 _CUT = re.compile(r"Warning: stdin input truncated to \d+ bytes")
 _STATUS_BY_EXIT = {status & 0xFF: status for status in (400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 504)}
@@ -128,7 +130,7 @@ class GeminiEvents(JsonEvents):
 
 
 def _is_refusal(kind: str, message: object) -> bool:
-    return bool(_REFUSAL_TYPE.search(kind)) or (isinstance(message, str) and message.startswith(_OUTSIDE))
+    return bool(_REFUSAL_TYPE.search(kind)) or (isinstance(message, str) and bool(_REFUSAL.match(message)))
 
 
 def _usage(stats: object) -> Usage:

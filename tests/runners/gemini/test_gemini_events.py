@@ -193,3 +193,16 @@ def test_a_path_outside_of_the_workspace_is_a_refusal() -> None:
     missing = {**outside, "error": {"type": "file_not_found", "message": "File not found: /w/Path not in workspace: x"}}
     assert Denied("read_file", "/etc/hostname") in feed(GeminiEvents(), use, outside)
     assert not [event for event in feed(GeminiEvents(), use, missing) if isinstance(event, Denied)]
+
+
+def test_a_file_that_gemini_would_ask_about_is_a_refusal() -> None:
+    """As 0.61.0 tells it of a file in `.vscode`, which it confirms under `auto_edit`, too."""
+    file = "/w/.vscode/tasks.json"
+    use = {"type": "tool_use", "tool_name": "write_file", "tool_id": "t1", "parameters": {"file_path": file}}
+    words = 'Tool execution for "WriteFile" requires user confirmation, which is not supported in non-interactive mode.'
+    error = {"type": "unhandled_exception", "message": words}
+    result = {"type": "tool_result", "tool_id": "t1", "status": "error", "output": words, "error": error}
+    broken = {**result, "error": {**error, "message": "ENOSPC: no space left on device"}}
+    denied = [event for event in feed(GeminiEvents(), use, result) if isinstance(event, Denied)]
+    assert [event.tool for event in denied] == ["write_file"]
+    assert not [event for event in feed(GeminiEvents(), use, broken) if isinstance(event, Denied)]
