@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from generators import cli_page, team_file
+from teamchat.core.agents import CLIS
 from teamchat.core.cassette.format import schema as cassette_schema
+from teamchat.runners.edits import table
 
 ROOT = Path(__file__).parents[1]
+EDITS = {row.name: row.runner.edits for row in CLIS if row.runner.edits}
 BEGIN, END = "<!-- made by `make pages` -->", "<!-- end of what is made -->"
 
 
@@ -18,6 +21,7 @@ def files() -> Mapping[Path, str]:
     return {
         docs / "cli.md": cli_page.page(),
         docs / "team-file.md": between_marks(docs / "team-file.md", team_file.tables()),
+        docs / "security.md": between_marks(docs / "security.md", table(EDITS)),
         docs / "teamchat.schema.json": team_file.schema_text(),
         docs / "cassette.schema.json": cassette_schema(),
     }

@@ -56,6 +56,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         "terminal": asdict(agent.terminal) if agent.terminal else None,
         "access": member.access,
         "may": may(member, runner),
+        "edits": dict(runner.edits) if runner.edits and member.access == "edit" else None,
         "reads": runner.reads_note(job),
         "vendor": runner.vendor,
         "without": list(features_without(agent, job)),
@@ -87,6 +88,7 @@ def lines(row: dict[str, Any]) -> list[str]:
     import shlex
 
     from teamchat.cli.output.lines import without_line
+    from teamchat.runners.edits import in_words
 
     title = f" · {row['title']}" if row["title"] else ""
     if row["type"] == "human":
@@ -105,6 +107,7 @@ def lines(row: dict[str, Any]) -> list[str]:
     return [
         f"{row['name']}{title} · {row['agent']}{problem}",
         f"  access {row['access']}: {row['may']}",
+        *(f"  {name}: {those}" for name, those in (in_words(row["edits"]) if row["edits"] else ())),
         f"  reads: {row['reads']}",
         *([f"  {without_line(row['vendor'], row['without'])}"] if row["without"] else ()),
         f"  memory: {row['memory']}",

@@ -12,6 +12,7 @@ from pathlib import Path
 from signal import Signals
 from typing import Literal, Protocol, TypeAlias
 
+from teamchat.runners.edits import Edits
 from teamchat.runners.events import AgentEvent, Failure, Usage
 
 Access = Literal["read", "edit", "full"]
@@ -254,6 +255,7 @@ class Runner(Protocol):
     `reports_denials`: no denial seen means that there was none, in a version that the ledger knows for it; else the
     receipt says unknown. `sessions` None: it has none, so every turn is a fresh one. `images` None: it
     takes none. `slash` None: it has no custom commands that can be called. `skills` None: a prompt cannot mention one.
+    `edits` None: nothing bounds what it does.
     """
 
     vendor: Vendor | None
@@ -265,6 +267,7 @@ class Runner(Protocol):
     images: Images | None
     slash: SlashRule | None
     skills: SkillRule | None
+    edits: Edits | None
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
         """The last step before stdin: what it returns is what is sent, stored, recorded and shown.

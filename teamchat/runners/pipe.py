@@ -23,6 +23,7 @@ from teamchat.runners.base import (
     Verdict,
 )
 from teamchat.runners.blank import NO_ANSWER, is_blank
+from teamchat.runners.edits import Edits
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, TextDelta
 from teamchat.runners.failures import Voice, ending, last_words
 from teamchat.runners.growing import GrowingText
@@ -72,6 +73,7 @@ class PipeRunner:
     images: Images | None = None
     slash: SlashRule | None = None
     skills: SkillRule | None = None
+    edits: Edits | None = None
     sessions: Sessions | None = None
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002

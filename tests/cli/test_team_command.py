@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.runners.edits import KINDS
 from tests.cli.helpers import FILE, notes, refused
 from tests.installed import install, program
 from tests.program import Result, run_here
@@ -58,6 +59,14 @@ def test_the_team_as_json_has_every_member(world: Path) -> None:
     assert person == {"name": "kailai", "title": None, "type": "human"}
     assert member["access"] == "edit"
     assert member["allow"] == ["make"]
+    assert (member["edits"]["file commands"], member["edits"]["programs"]) == ("lets", "refuses")
+    assert member["edits"].keys() == KINDS.keys()
+    shown = run_here("team").out
+    assert (
+        "  lets: create and change files by its edit tool; ls, cat, git log; mkdir, touch, cp, mv, rm, sed -i; "
+        in shown
+    )
+    assert "  refuses: chmod, ln -s; node -e, sh FILE, tests; git commit, git checkout; " in shown
     assert member["model"] == "opus"
     assert member["program"] == sys.executable
     assert member["clocks_s"] == {"first_byte": 60.0, "stall": 300.0, "timeout": 1800.0}

@@ -16,6 +16,7 @@ from teamchat.runners.base import Access, Job, Limit, Memory, Runner, StopRule
 from teamchat.runners.claude.runner import IN_TURNS_ONLY, ClaudeRunner
 from teamchat.runners.claude.tools import ACTS_LATER, WEB
 from teamchat.runners.codex.runner import CodexRunner
+from teamchat.runners.edits import KINDS, in_words
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
 
@@ -408,6 +409,15 @@ def test_what_members_read_of_each_cli() -> None:
     }
     with_project = ClaudeRunner().reads_note(replace(JOB, access="full", project_settings=True))
     assert with_project.endswith("MCP servers and skills, and of the project settings, hooks and MCP servers")
+
+
+def test_what_edit_lets_and_refuses_is_all_kinds_of_action_once() -> None:
+    for runner in ALL:
+        if runner.edits is None:
+            assert runner.vendor is None
+            continue
+        said = [words for _, those in in_words(runner.edits) for words in those.split("; ")]
+        assert sorted(said) == sorted(words.replace("`", "") for words in KINDS.values())
 
 
 def test_each_cli_is_stopped_limited_and_told_apart_as_observed() -> None:

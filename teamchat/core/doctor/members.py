@@ -19,6 +19,7 @@ from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.team.tools import may, need_tools
 from teamchat.runners.base import Runner
 from teamchat.runners.commented_json import broken
+from teamchat.runners.edits import in_words
 from teamchat.runners.environment import environment
 
 CANNOT_RUN = ExitCode.AGENT_UNAVAILABLE
@@ -80,6 +81,7 @@ def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str
         yield from _login(post)
         yield from _settings(post)
     yield _access(post)
+    yield from _edits(post)
     yield from _tools(post)
     yield Check(member.name, "reads", "note", post.runner.reads_note(job_of(member, post.agent, post.env)))
     yield _folder(member)
@@ -112,6 +114,13 @@ def _access(post: _Post) -> Check:
         return Check(member.name, "access", "failed", f"{member.access}: {refusal}", member.access, code=CANNOT_RUN)
     note = f"{member.access}: {may(member, post.runner)}"
     return Check(member.name, "access", "note", note, member.access)
+
+
+def _edits(post: _Post) -> Iterator[Check]:
+    """What its CLI lets an `edit` member do, and what not."""
+    if post.runner.edits and post.member.access == "edit":
+        for name, those in in_words(post.runner.edits):
+            yield Check(post.member.name, name, "note", those)
 
 
 def _tools(post: _Post) -> Iterator[Check]:

@@ -32,6 +32,7 @@ from teamchat.runners.claude.project import lacks, of_trusted
 from teamchat.runners.claude.tools import servers as servers_there
 from teamchat.runners.claude.tools import tools
 from teamchat.runners.claude.version import version_of
+from teamchat.runners.edits import Edits, edits
 from teamchat.runners.mentions import Existing, inert, mention
 from teamchat.runners.untrusted_json import listed, scalar
 
@@ -45,7 +46,7 @@ ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
         "read": "reads files; has no tool that writes or runs anything (--tools Read,Grep,Glob)",
-        "edit": "edits the workspace, runs what `allow` names; your rules and additionalDirectories widen it",
+        "edit": "edits, moves, deletes in the workspace, runs what `allow` names; your own rules and folders widen it",
         "full": "may do everything (--dangerously-skip-permissions)",
     }
 )
@@ -76,6 +77,9 @@ class ClaudeRunner:
     images: Images | None = Images(lambda path: f'@"{path}"' if " " in path else f"@{path}")
     slash: SlashRule | None = SlashRule(find, with_command)
     skills: SkillRule | None = None
+    edits: Edits | None = edits(
+        lets=("files", "looking", "file commands", "redirections", ".codex", ".gemini", "allowed"),
+    )
     sessions: Sessions | None = Sessions(
         system_each_time=True, live=True, open=lambda session: ("--resume", session), stays_in="~/.claude/projects"
     )

@@ -30,6 +30,7 @@ from teamchat.runners.codex.login import codex_login
 from teamchat.runners.codex.rollout import used_in
 from teamchat.runners.codex.skills import known_skills
 from teamchat.runners.codex.trust import without_project
+from teamchat.runners.edits import Edits, edits
 from teamchat.runners.mentions import Existing, inert
 from teamchat.runners.untrusted_json import listed
 
@@ -74,6 +75,13 @@ class CodexRunner:
     images: Images | None = Images()
     slash: SlashRule | None = None
     skills: SkillRule | None = SkillRule(known_skills)
+    edits: Edits | None = edits(
+        lets=(
+            *("files", "looking", "file commands", "redirections", "modes", "programs"),
+            *("inner .git", ".claude", ".gemini", ".vscode"),
+        ),
+        fails=("commits", "network", "outside", "links", "allowed", "allowed redirections"),
+    )
     sessions: Sessions | None = Sessions(
         system_each_time=False,
         live=False,

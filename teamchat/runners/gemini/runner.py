@@ -22,6 +22,7 @@ from teamchat.runners.base import (
     StopRule,
     Vendor,
 )
+from teamchat.runners.edits import Edits, edits
 from teamchat.runners.gemini.commands import find, with_command
 from teamchat.runners.gemini.env import other_files
 from teamchat.runners.gemini.events import GeminiEvents
@@ -41,7 +42,7 @@ ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
         "read": "reads files of the workspace; may not write or run anything (--admin-policy)",
-        "edit": "edits the workspace, runs what `allow` names; your policies and includeDirectories widen it",
+        "edit": "edits the workspace, runs what `allow` names, without a sandbox; your policies and folders widen it",
         "full": "may do everything (--approval-mode yolo)",
     }
 )
@@ -62,6 +63,7 @@ class GeminiRunner:
     images: Images | None = Images(lambda path: "@" + _ENDS_A_PATH.sub(r"\\\g<0>", path))
     slash: SlashRule | None = SlashRule(find, with_command)
     skills: SkillRule | None = None
+    edits: Edits | None = edits(lets=("files", ".claude", ".codex", ".gemini", "allowed", "allowed redirections"))
     sessions: Sessions | None = Sessions(
         system_each_time=False,
         live=False,

@@ -25,6 +25,7 @@ from teamchat.runners.base import (
     StopRule,
     Vendor,
 )
+from teamchat.runners.edits import Edits, edits
 from teamchat.runners.opencode.configuration import AGENT, content, misunderstood, user_files
 from teamchat.runners.opencode.configuration import servers as users_servers
 from teamchat.runners.opencode.events import OpencodeEvents
@@ -38,7 +39,7 @@ ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
         "read": "reads files of the workspace and what its links lead to; may not write or run anything (permissions)",
-        "edit": "edits the workspace and what its links lead to, runs what `allow` names, without a sandbox",
+        "edit": "edits files of the workspace and what its links lead to, runs what `allow` names, without a sandbox",
         "full": "may do everything that your own permissions do not deny (--auto)",
     }
 )
@@ -54,6 +55,9 @@ class OpencodeRunner:
     images: Images | None = Images()
     slash: SlashRule | None = None
     skills: SkillRule | None = None
+    edits: Edits | None = edits(
+        lets=("files", "links", ".claude", ".codex", ".gemini", ".vscode", "allowed", "allowed redirections"),
+    )
     sessions: Sessions | None = Sessions(
         system_each_time=True,
         live=False,

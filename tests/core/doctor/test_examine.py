@@ -20,6 +20,7 @@ from teamchat.core.files.folders import config_dir, state_path, workspace_path
 from teamchat.core.team.find import load
 from teamchat.core.team.job import job_of
 from teamchat.runners import git_server
+from teamchat.runners.edits import in_words
 from teamchat.runners.process.running import SpawnFailed
 from tests.installed import SAYS, install
 from tests.real.clis import PINNED
@@ -297,7 +298,14 @@ class TestAccess:
         assert one(checks, "access").text == f"edit: {runner.access_note('edit')}; no web, your MCP servers"
         assert "tools" not in [check.what for check in checks]
         assert one(checks, "reads").text == runner.reads_note(job_of(member, team.agent_of(member), {}))
-        assert {one(checks, what).state for what in ("access", "reads")} == {"note"}
+        assert runner.edits
+        told = dict(in_words(runner.edits))
+        assert {what: one(checks, what).text for what in ("lets", "refuses")} == told
+        assert {one(checks, what).state for what in ("access", "lets", "refuses", "reads")} == {"note"}
+
+    def test_what_edit_lets_is_told_of_a_member_that_edits_alone(self) -> None:
+        FILE.write_text(ONE)
+        assert not {"lets", "refuses"} & {check.what for check in found()}
 
     def test_servers_that_it_names_are_there_or_not(self) -> None:
         Path("~/.claude.json").expanduser().write_text('{"mcpServers": {"github": {"command": "x"}}}')
