@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.helpers import notes, objects, refused, steady
+from tests.hiding import hide
 from tests.program import Result, run_here
 from tests.scripted_team import Crew, crew
 
@@ -100,7 +101,7 @@ def test_what_was_taken_back_is_in_the_history_and_not_on_the_list(made: Crew) -
 
     assert run_here("send", "Go [TODO: a]").code == 0
     with open_store(made.file.parent) as db:
-        db.execute("UPDATE messages SET hidden = 1 WHERE message = 'msg-3'")
+        hide(db, "msg-3")
     assert run_here("todo", "--all").out == ""
     assert steady(run_here("todo", "--history")).out == "WHEN  todo 1 added by kailai in msg-3, taken back: a\n"
 

@@ -13,6 +13,7 @@ from teamchat.core.doctor.scripted.server import messages
 from teamchat.core.store.turns import turns_of
 from teamchat.runners.base import Vendor
 from teamchat.runners.scripted import Reply, Request, ToolUse
+from tests.hiding import hide
 from tests.real.world import MEMBERS, TIMEOUT_S, World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real
@@ -129,7 +130,7 @@ def test_after_each_break_the_model_gets_all_that_is_visible_once_in_a_new_sessi
 
     asks(1, "its first turn")
     with user.store() as db:
-        db.execute("UPDATE messages SET hidden = 1 WHERE message = 'msg-2'")
+        hide(db, "msg-2")
     hidden = said.pop()
     asks(2, "messages were taken back")
     assert hidden not in heard(user, vendor)

@@ -88,6 +88,8 @@ def session_for(
 
 
 def _broken(turn: Turn, edits: int, key: str) -> str | None:
+    if turn.undone is not None:
+        return f"its turn {turn.number} was undone"
     if turn.status not in ("done", "answered"):
         return f"its turn {turn.number} {'was cut short' if turn.status == 'interrupted' else 'failed'}"
     if turn.vendor_session is None or turn.setup.memory == "fresh":

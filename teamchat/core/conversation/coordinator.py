@@ -294,7 +294,11 @@ class ConversationCoordinator:
     async def _group(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """Run the turns of a group at the same time. Each is stored when it ends, the replies when all have ended."""
         run = self.run
-        failed = await run_together(run.team, routes, self._member_of_group, run.emit, lambda: run.guard() is None)
+        run.group = None
+        try:
+            failed = await run_together(run.team, routes, self._member_of_group, run.emit, lambda: run.guard() is None)
+        finally:
+            run.group = None
         return run.step(GroupRan(run.host.now(), failed))
 
     async def _member_of_group(self, route: Route) -> bool:

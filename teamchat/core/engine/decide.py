@@ -29,12 +29,15 @@ from teamchat.core.engine.events import (
     HumanSpoke,
     MemberAnswered,
     Recovered,
+    Redone,
     Resumed,
     ResumeMode,
+    Retargeted,
     Spent,
     StopRequested,
     TurnBegan,
     TurnEnded,
+    Undone,
 )
 from teamchat.core.engine.guards import granted, guard
 from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
@@ -129,7 +132,7 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
     draft = Draft(replace(state, since=min(state.since, event.now)), event.now)  # a clock may have been set back
     fit_queue(draft)
     match event:
-        case TurnBegan() | Spent() | MemberAnswered():
+        case TurnBegan() | Spent() | MemberAnswered() | Retargeted():
             _note(draft, event)
             return draft.state, ()
         case HumanSpoke():
@@ -145,8 +148,8 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
         case StopRequested():
             draft.hold_all()
             draft.actions.append(Paused(PauseKind.INTERRUPTED, "interrupted"))
-        case Recovered():
-            _recovered(draft)
+        case Recovered() | Undone() | Redone():
+            _stand_still(draft, event)
     if not (draft.actions and draft.actions[-1].final):
         go_on(draft)
     return draft.state, tuple(draft.actions)
@@ -166,7 +169,7 @@ def asker_gone(state: State, speaker: str) -> str | None:
     return answered.by if answered and now_called(answered.by, state.rules) is None else None
 
 
-def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered) -> None:
+def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered | Retargeted) -> None:
     """Remember an event that needs no action."""
     state = draft.state
     match event:
@@ -180,6 +183,10 @@ def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered) -> None:
         case MemberAnswered(route=number, answer=answer):
             draft.state = replace(state, turns=state.turns + 1)
             draft.change(number, status=RouteStatus.ANSWERED, answer=answer)
+        case Retargeted(route=number, target=target):
+            called = state.route(number)
+            first = called.instead_of or called.target
+            draft.change(number, target=target, instead_of=first if first != target else None)
 
 
 def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
@@ -209,9 +216,37 @@ def _resumed(draft: Draft, mode: ResumeMode) -> None:
     draft.state = granted(draft.state, draft.now)
 
 
+def _stand_still(draft: Draft, event: Recovered | Undone | Redone) -> None:
+    """Set the queue right after a crash, an undo or a redo. Nothing runs before a person says so."""
+    match event:
+        case Recovered():
+            _recovered(draft)
+        case Undone(before=before):
+            _put_back(draft, before)
+            draft.hold_all()
+        case Redone(before=before):
+            _put_back(draft, before)
+    draft.actions.append(Idle())
+
+
 def _recovered(draft: Draft) -> None:
     """The last process died: hold the queue, unless a person is asked and nothing ran."""
     stopped_short = any(route.status in (RouteStatus.RUNNING, RouteStatus.ANSWERED) for route in draft.state.queue)
     if draft.state.asked is None or stopped_short:
         draft.hold_all()
-    draft.actions.append(Idle())
+
+
+def _put_back(draft: Draft, before: State) -> None:
+    """Put back the queue and the counters of `before`. Route numbers and what was spent stay as they are."""
+    now, kept = draft.state, {route.number for route in before.queue}
+    draft.drop(tuple(route for route in now.queue if route.number not in kept))
+    draft.state = replace(
+        now,
+        queue=before.queue,
+        next_route=max(now.next_route, before.next_route),
+        turns=before.turns,
+        since=min(before.since, draft.now),
+        last_ai=before.last_ai,
+        stale=before.stale,
+    )
+    fit_queue(draft)  # the team may have changed since

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from teamchat.core.engine.state import State
 from teamchat.core.routing.requests import RouteRequest
 
 
@@ -110,6 +111,35 @@ class Recovered:
     now: float
 
 
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What happened since the state `before` is taken back, except what was spent.
+
+    `before` is the state when the first undone turn was about to begin. Its whole queue is held, except people who are
+    asked.
+    """
+
+    now: float
+    before: State
+
+
+@dataclass(frozen=True, slots=True)
+class Redone:
+    """An undo is taken back. `before` is the state before it, with nothing running."""
+
+    now: float
+    before: State
+
+
+@dataclass(frozen=True, slots=True)
+class Retargeted:
+    """A person gives the held call of an agent to another agent."""
+
+    now: float
+    route: int
+    target: str
+
+
 Event = (
     HumanSpoke
     | TurnBegan
@@ -121,4 +151,7 @@ Event = (
     | Resumed
     | StopRequested
     | Recovered
+    | Undone
+    | Redone
+    | Retargeted
 )

@@ -30,6 +30,7 @@ class Route:
 
     `as_of` is the message that the turn answers. It is fixed at the first start, so that a retry sees the same.
     `attempt` counts the turns that began. `answer` is the turn that keeps a reply for a group that is not over.
+    `instead_of` is the member that was called, if a person has given the call to another one.
     """
 
     parent: str
@@ -43,6 +44,7 @@ class Route:
     status: RouteStatus = RouteStatus.WAITING
     attempt: int = 0
     answer: int | None = None
+    instead_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import a_session
 from teamchat.core.store.texts import a_text
 from teamchat.core.store.todos import a_change
-from teamchat.core.store.turns import a_turn, an_event
+from teamchat.core.store.turns import a_before, a_turn, an_event
+from teamchat.core.store.undos import an_undo
 from teamchat.core.text.clean import printable
 
 MOST_SHOWN = 5  # problems of one kind
@@ -49,6 +50,16 @@ def _summary(row: Row) -> None:
     row.text("text")
 
 
+def _turn(row: Row) -> None:
+    a_turn(row)
+    if row.has("before_state"):
+        a_before(row)
+
+
+def _hide(row: Row) -> None:
+    row.integer("session"), row.integer("message"), row.integer_or_none("undo")
+
+
 def _message(row: Row) -> None:
     a_message(row)
     if row.has("rest"):
@@ -58,9 +69,11 @@ def _message(row: Row) -> None:
 KINDS = (
     Kind("session", "sessions", "id", _session, ", 0 AS message_count, 0 AS turn_count"),
     Kind("text", "texts", "hash", a_text),
-    Kind("turn", "turns", "id", a_turn),
+    Kind("undo", "undos", "id", an_undo),
+    Kind("turn", "turns", "id", _turn),
     Kind("event", "turn_events", "turn, number", an_event),
     Kind("message", "messages", "id", _message, ", NULL AS agent"),
+    Kind("hidden message", "hides", "session, message", _hide),
     Kind("route", "routes", "session, number", a_route),
     Kind("todo change", "todo_changes", "id", a_change, ", 0 AS hidden"),
     Kind("summary", "summaries", "id", _summary),

@@ -83,6 +83,12 @@ def newest_lessons(db: Database, count: int = TOLD) -> list[Lesson]:
     return db.values(a_lesson, "SELECT * FROM lessons ORDER BY id DESC LIMIT ?", count)
 
 
+def lessons_since(db: Database, session: str, moment: float) -> list[Lesson]:
+    """The lessons that were learned from the session of that name since a moment, the oldest first."""
+    sql = "SELECT * FROM lessons WHERE session = ? AND learned_at >= ? ORDER BY id"
+    return db.values(a_lesson, sql, session, moment)
+
+
 def fitting_lessons(db: Database, query: str) -> list[Lesson]:
     """Those that fit a search (`words.match`), the best first."""
     return db.values(

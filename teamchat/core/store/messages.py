@@ -19,11 +19,13 @@ from teamchat.runners.growing import joined
 
 NEXT = "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM messages WHERE session = ?"
 ANY = "SELECT id FROM messages WHERE session = ? LIMIT 1"
-SHOWN = (
+EVERY = (
     "SELECT id, message, content, speaker_id, speaker_name, speaker_title, speaker_type, routing, turn, timestamp,"
     " stands_for, typed, length(rest) AS more, (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent"
-    " FROM messages WHERE session = ? AND NOT hidden"
+    " FROM messages WHERE session = ?1"
 )
+NOT_HIDDEN = "AND NOT EXISTS (SELECT 1 FROM hides WHERE hides.session = ?1 AND hides.message = messages.id)"
+SHOWN = f"{EVERY} {NOT_HIDDEN}"
 HEAD = 1_000_000  # characters of a message that are in its row, as many as are searched
 PIECE = 1024 * 1024  # characters, or bytes, of what follows, which are written or read at once
 
@@ -87,9 +89,12 @@ class SqliteLog:
     def get(self, message_id: str) -> ConversationMessage:
         return self._found(self._a_message, message_id)
 
-    def pieces(self, message_id: str) -> Iterator[str]:
-        """The content of a message in pieces, read as they are asked for. Raises what `get` does."""
-        return self._content(self._found(lambda row: row, message_id))
+    def pieces(self, message_id: str, *, hidden: bool = False) -> Iterator[str]:
+        """The content of a message in pieces, read as they are asked for. Raises what `get` does.
+
+        With `hidden` it may be one that was taken back.
+        """
+        return self._content(self._found(lambda row: row, message_id, EVERY if hidden else SHOWN))
 
     def _a_message(self, row: Row) -> ConversationMessage:
         message = a_message(row)
@@ -106,8 +111,8 @@ class SqliteLog:
     def place(self, message_id: str) -> int:
         return self._found(_place, message_id)
 
-    def _found(self, make: Callable[[Row], T], message_id: str) -> T:
-        found = self._db.value(make, f"{SHOWN} AND message = ?", self.session, message_id)
+    def _found(self, make: Callable[[Row], T], message_id: str, among: str = SHOWN) -> T:
+        found = self._db.value(make, f"{among} AND message = ?", self.session, message_id)
         if found is None:
             raise self._no_message(message_id)
         return found
@@ -118,18 +123,30 @@ class SqliteLog:
         taken_back = self._taken(message_id)
         return NoMessage(
             f"message {name} was taken back" if taken_back else f"session {session} has no message {name}",
-            "teamchat log",
+            "teamchat log --all" if taken_back else "teamchat log",
         )
 
     def all(self) -> list[ConversationMessage]:
         return list(self.newest(0))
 
-    def newest(self, count: int) -> Iterator[ConversationMessage]:
-        """The last `count` messages, all with 0, the oldest first; each is read when it is asked for."""
-        last = "SELECT id FROM messages WHERE session = ? AND NOT hidden ORDER BY id DESC LIMIT ?"
-        sql = f"{SHOWN} AND id >= (SELECT COALESCE(MIN(id), 0) FROM ({last})) ORDER BY id"  # noqa: S608 (our own words)
-        limit = min(count, LARGEST) or -1
-        return self._db.each(self._a_message, sql, self.session, self.session, limit)
+    def newest(self, count: int, *, hidden: bool = False) -> Iterator[ConversationMessage]:
+        """The last `count` messages, all with 0, the oldest first; each is read when it is asked for.
+
+        With `hidden` those are among them that were taken back.
+        """
+        which = "" if hidden else NOT_HIDDEN
+        last = f"SELECT id FROM messages WHERE session = ?1 {which} ORDER BY id DESC LIMIT ?2"  # noqa: S608 (our own words)
+        sql = f"{EVERY} {which} AND id >= (SELECT COALESCE(MIN(id), 0) FROM ({last})) ORDER BY id"  # noqa: S608 (the same)
+        return self._db.each(self._a_message, sql, self.session, min(count, LARGEST) or -1)
+
+    def after(self, place: int) -> list[ConversationMessage]:
+        """The messages of this session that come after a place, 0 for all, in order."""
+        return self._db.values(self._a_message, f"{SHOWN} AND id > ? ORDER BY id", self.session, place)
+
+    def hidden(self) -> frozenset[str]:
+        """The ids of the messages that were taken back."""
+        sql = "SELECT messages.message FROM hides JOIN messages ON messages.id = hides.message WHERE hides.session = ?"
+        return frozenset(self._db.values(lambda row: row.text("message"), sql, self.session))
 
     def restore(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
         with self._db.transaction():

@@ -24,6 +24,10 @@ MENDING = (
     OR NOT EXISTS (SELECT 1 FROM messages WHERE messages.session = turns.session AND message = shown_through)
     OR NOT EXISTS (SELECT 1 FROM messages WHERE messages.session = turns.session
         AND message = json_extract(setup, '$.request'))""",
+    "DELETE FROM undos WHERE session NOT IN (SELECT id FROM sessions)",
+    "UPDATE turns SET undone = NULL WHERE undone NOT IN (SELECT id FROM undos)",
+    "DELETE FROM hides WHERE session NOT IN (SELECT id FROM sessions) OR message NOT IN (SELECT id FROM messages)",
+    "UPDATE hides SET undo = NULL WHERE undo NOT IN (SELECT id FROM undos)",
     "UPDATE turns SET system_text = NULL WHERE system_text NOT IN (SELECT hash FROM texts)",
     "UPDATE turns SET text = NULL WHERE text NOT IN (SELECT hash FROM texts)",
     "DELETE FROM turn_events WHERE turn NOT IN (SELECT id FROM turns)",

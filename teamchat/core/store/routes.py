@@ -49,6 +49,7 @@ def a_route(row: Row) -> Route:
         status=RouteStatus(row.text("status")),
         attempt=row.count("attempt"),
         answer=row.integer_or_none("answer"),
+        instead_of=row.text_or_none("instead_of") if row.has("instead_of") else None,
     )
 
 
@@ -73,9 +74,10 @@ def save_state(db: Database, session: int, old: State, new: State, dropped: Coll
 
 def _write(db: Database, session: int, route: Route, place: int | None) -> None:
     db.execute(
-        "INSERT OR REPLACE INTO routes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO routes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         session, route.number, place, route.target, route.priority, route.group, route.parent, route.by,
         route.request, route.as_of, route.status.value, route.attempt, route.answer,
+        route.instead_of,
     )  # fmt: skip
 
 

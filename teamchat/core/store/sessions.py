@@ -30,7 +30,8 @@ class Session:
 
 MOST_LISTED = 10  # in a line that says which there are
 SELECT = """SELECT sessions.*,
-    (SELECT COUNT(*) FROM messages WHERE session = sessions.id AND NOT hidden) AS message_count,
+    (SELECT COUNT(*) FROM messages WHERE session = sessions.id)
+        - (SELECT COUNT(*) FROM hides WHERE session = sessions.id) AS message_count,
     (SELECT COUNT(*) FROM turns WHERE session = sessions.id) AS turn_count FROM sessions"""
 
 
@@ -139,7 +140,7 @@ def touch_session(db: Database, session: int) -> None:
     db.execute(f"UPDATE sessions SET used_at = ?, used = {used} WHERE id = ?", time.time(), session)  # noqa: S608
 
 
-BEFORE_MESSAGES = ("routes", "todo_changes", "summaries", "images")  # of a session: they refer to messages and turns
+BEFORE_MESSAGES = ("routes", "todo_changes", "summaries", "images", "hides")  # of a session: they refer to messages
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"
 AT_ONCE_S = 0.5
 REST_S = 0.15  # longer than others, who wait for their turn, take between two looks
@@ -181,4 +182,5 @@ def _remove_what_refers_to_messages(db: Database, session: int) -> None:
     db.execute("UPDATE messages SET turn = NULL WHERE session = ? AND turn NOT NULL", session)
     db.execute("DELETE FROM turn_events WHERE turn IN (SELECT id FROM turns WHERE session = ?)", session)
     db.execute("DELETE FROM turns WHERE session = ?", session)
+    db.execute("DELETE FROM undos WHERE session = ?", session)
     db.executemany(DELETE_TEXT, texts)

@@ -1,7 +1,8 @@
 """Summaries as rows. Prompts have a summary in place of the messages up to the last one that it covers.
 
 No summary is ever changed. It holds as long as it covers the messages that it was made of. Once one of them is taken
-back, or comes back, the summary no longer holds, and the one before it holds again.
+back, or comes back, the summary no longer holds, and the one before it holds again. The summary of an undone turn does
+not hold either: its prompt may have had a task that was undone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def add_summary(db: Database, session: int, turn: Turn, summary: Summary, text: 
         """INSERT INTO summaries (session, turn, through, without, kept, text)
         SELECT ?1, ?2, id, (
             SELECT json_group_array(id) FROM (
-                SELECT id FROM messages WHERE session = ?1 AND hidden AND id <= covered.id ORDER BY id
+                SELECT hides.message AS id FROM hides WHERE session = ?1 AND hides.message <= covered.id ORDER BY 1
             )
         ), ?3, ?4 FROM messages AS covered WHERE session = ?1 AND message = ?5""",
         session, turn.id, json.dumps(summary.kept), put_text(db, text), summary.through,
@@ -45,12 +46,13 @@ def summary_before(db: Database, session: int, message: str) -> Summary | None:
         lambda row: a_summary(db, row),
         """SELECT summaries.kept, summaries.text, covered.message AS through, turns.member FROM summaries
         JOIN messages AS covered ON covered.id = summaries.through
-        JOIN turns ON turns.id = summaries.turn
+        JOIN turns ON turns.id = summaries.turn AND turns.undone IS NULL
         WHERE summaries.session = ?1
             AND summaries.through < (SELECT id FROM messages WHERE session = ?1 AND message = ?2)
             AND summaries.without = (
                 SELECT json_group_array(id) FROM (
-                    SELECT id FROM messages WHERE session = ?1 AND hidden AND id <= summaries.through ORDER BY id
+                    SELECT hides.message AS id FROM hides
+                    WHERE session = ?1 AND hides.message <= summaries.through ORDER BY 1
                 )
             )
         ORDER BY summaries.through DESC, summaries.id DESC LIMIT 1""",

@@ -9,8 +9,10 @@ from teamchat.core.routing.todos import Change, Noted, TodoList, What, Wish, app
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 
-CHANGES = """SELECT todo_changes.*, COALESCE(messages.hidden, 0) AS hidden FROM todo_changes
-    LEFT JOIN messages USING (session, message) WHERE session = ? ORDER BY todo_changes.id"""
+CHANGES = """SELECT todo_changes.*, hides.message NOT NULL AS hidden FROM todo_changes
+    LEFT JOIN messages USING (session, message)
+    LEFT JOIN hides ON hides.session = todo_changes.session AND hides.message = messages.id
+    WHERE todo_changes.session = ? ORDER BY todo_changes.id"""
 
 
 def changes_of(db: Database, session: int) -> list[Change]:

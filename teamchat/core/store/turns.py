@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from teamchat.core.agents import Like
+from teamchat.core.engine.state import Route, Rules, State
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.pairing import StoredEvent, paired
@@ -37,8 +38,34 @@ class TimedEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """What an undo of a turn puts back: the queue, the counters and the task when the turn was about to begin.
+
+    `through` is the id of the session's newest message in the store, 0 without one. The turns of a group begin from one
+    state, that of the turn whose number is `first`.
+    """
+
+    queue: tuple[Route, ...]
+    turns: int
+    since: float
+    last_ai: str | None
+    stale: int
+    task: str | None
+    through: int
+    first: int
+
+    @property
+    def state(self) -> State:
+        """As a state of the engine, without rules, route numbers and what was spent."""
+        return State(Rules((), ()), self.queue, 1, self.turns, self.since, self.last_ai, stale=self.stale)
+
+
+@dataclass(frozen=True, slots=True)
 class NewTurn:
-    """A turn that is about to start. `route` is None for a side turn."""
+    """A turn that is about to start. `route` is None for a side turn, which has no state `before` it.
+
+    A turn of a group takes over the state `before` the one that keeps it, whose id is `group`.
+    """
 
     session: int
     route: int | None
@@ -50,6 +77,8 @@ class NewTurn:
     shown_through: str
     setup: Setup
     folder: Path
+    before: State | None = None
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +86,7 @@ class Turn:
     """A turn as it is stored; `number` counts within the session and is what a user calls it by.
 
     `route` is None for a side turn, which is no part of the conversation and which its member does not remember.
+    `undone` is the id of the undo that took it back.
     """
 
     id: int
@@ -76,6 +106,7 @@ class Turn:
     prompt_key: str
     system_key: str | None
     partial_key: str | None
+    undone: int | None = None
 
 
 def begin_turn(db: Database, new: NewTurn) -> Turn:
@@ -93,6 +124,7 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
             new.session, new.route, new.member, new.agent, new.like, started, system,
             prompt, new.shown_through, dump(new.setup), json.dumps(str(new.folder)),
         )  # fmt: skip
+        _keep_before(db, new, turn, number)
     return Turn(
         id=turn,
         number=number,
@@ -112,6 +144,46 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
         system_key=system,
         partial_key=None,
     )
+
+
+def _keep_before(db: Database, new: NewTurn, turn: int, number: int) -> None:
+    """Store what an undo of the turn needs, with the row that has just been made of it."""
+    if new.group is not None:
+        same = "(SELECT before_state FROM turns WHERE id = ?)"
+        db.execute(f"UPDATE turns SET before_state = {same} WHERE id = ?", new.group, turn)  # noqa: S608 (our own words)
+    elif new.before is not None:
+        before = state_now(db, new.session, new.before, number)
+        db.execute("UPDATE turns SET before_state = ? WHERE id = ?", dump(before), turn)
+
+
+def state_now(db: Database, session: int, state: State, first: int) -> Before:
+    """The state of a session with its task and its newest message."""
+    task, through = db.the(
+        lambda row: (row.text_or_none("task"), row.integer("through")),
+        """SELECT task, (SELECT COALESCE(MAX(id), 0) FROM messages WHERE session = sessions.id) AS through
+        FROM sessions WHERE id = ?""",
+        session,
+    )
+    return Before(
+        queue=state.queue,
+        turns=state.turns,
+        since=state.since,
+        last_ai=state.last_ai,
+        stale=state.stale,
+        task=task,
+        through=through,
+        first=first,
+    )
+
+
+def before_turn(db: Database, turn: Turn) -> Before | None:
+    """What was before a turn; None of a side turn, and of a turn of a teamchat that kept nothing to undo it by."""
+    return db.the(a_before, "SELECT before_state FROM turns WHERE id = ?", turn.id)
+
+
+def a_before(row: Row) -> Before | None:
+    written = json.loads(row.text_or_none("before_state") or "null")
+    return None if written is None else adapter(Before).validate_python(written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +265,7 @@ def a_turn(row: Row) -> Turn:
         prompt_key=row.text("prompt"),
         system_key=row.text_or_none("system_text"),
         partial_key=row.text_or_none("text"),
+        undone=row.integer_or_none("undone") if row.has("undone") else None,
     )
 
 
@@ -263,6 +336,37 @@ def turns_in(db: Database, session: int, member: str, vendor_session: str) -> li
         a_turn,
         "SELECT * FROM turns WHERE session = ? AND member = ? AND vendor_session = ? ORDER BY number",
         session, member, vendor_session,
+    )  # fmt: skip
+
+
+def turns_from(db: Database, session: int, number: int) -> list[Turn]:
+    """The turns from that number on that are not undone, side turns among them."""
+    sql = "SELECT * FROM turns WHERE session = ? AND number >= ? AND undone IS NULL ORDER BY number"
+    return db.values(a_turn, sql, session, min(number, LARGEST))
+
+
+def last_turn_to_undo(db: Database, session: int) -> Turn | None:
+    """The newest turn with a route that is not undone."""
+    sql = "SELECT * FROM turns WHERE session = ? AND undone IS NULL AND route IS NOT NULL ORDER BY number DESC LIMIT 1"
+    return db.value(a_turn, sql, session)
+
+
+def mark_undone(db: Database, turns: Iterable[Turn], undo: int) -> None:
+    db.executemany("UPDATE turns SET undone = ? WHERE id = ?", ((undo, turn.id) for turn in turns))
+
+
+def mark_redone(db: Database, undo: int) -> None:
+    """The turns that an undo took back are no longer undone."""
+    db.execute("UPDATE turns SET undone = NULL WHERE undone = ?", undo)
+
+
+def keep_reply(db: Database, turn: Turn, text: Packed) -> None:
+    """Have a delivered turn keep its reply again, for its group is no longer over; the reverse of `deliver_turn`."""
+    assert turn.outcome is not None, turn
+    outcome = dataclasses.replace(turn.outcome, reply=None)
+    db.execute(
+        "UPDATE turns SET status = 'answered', outcome = ?, text = ? WHERE id = ?",
+        dump(outcome), put_text(db, text), turn.id,
     )  # fmt: skip
 
 

@@ -195,14 +195,23 @@ class Attempts:
 
     def _begin(self, route: Route, planned: ReadyTurn, folder: Path) -> Turn:
         run = self.run
-        new = new_turn(run.session, route.number, planned, folder)
+        new = replace(
+            new_turn(run.session, route.number, planned, folder), before=run.state, group=self._group_of(route)
+        )
         with run.transaction():
             run.decide(TurnBegan(run.host.now(), route.number, planned.prompt.answers.id))
             turn = begin_turn(run.db, new)
+        if len(run.state.mates(route)) > 1 and run.group is None:
+            run.group = new.group or turn.id
         run.emit(TurnStarted(turn, route))
         for warning in cut_warnings(turn, planned.prompt, run.manager.get_message(route.request)):
             run.emit(Warned(warning, route.number))
         return turn
+
+    def _group_of(self, route: Route) -> int | None:
+        """The turn that began from the same state: the first of the group that runs, or one whose reply is kept."""
+        kept = next((mate.answer for mate in self.run.state.mates(route) if mate.answer is not None), None)
+        return kept if kept is not None else self.run.group
 
 
 def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) -> Iterator[str]:

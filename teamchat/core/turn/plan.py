@@ -166,4 +166,5 @@ def _expansion(slash: Slash) -> str:
 
 def why(route: Route, member: Member) -> str:
     fallback = "" if member.name == route.target else f"; {member.name} answers as its fallback"
-    return f"{route.by} asked for {route.target} in {route.parent}{fallback}"
+    given = f", and a person gave it to {route.target}" if route.instead_of else ""
+    return f"{route.by} asked for {route.instead_of or route.target} in {route.parent}{given}{fallback}"

@@ -55,6 +55,7 @@ class Run:
         self.emit, self.host, self.cooldowns = emit, host, cooldowns
         self.manager = manager or manager_of(team, db, session)
         self.tally, self.live = Tally(), LivePool()
+        self.group: int | None = None  # the turn that the group which runs began with
         self.collector = self.host.collected(collector_of(self.team, self.db, session))
         self.state: State = load_state(self.db, session, rules_of(self.team))
 

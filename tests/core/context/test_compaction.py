@@ -30,6 +30,7 @@ from teamchat.core.turn.events import Conclusion, SummaryStored, TurnFinished, T
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.events import ToolCall, ToolResult
 from teamchat.runners.process.running import Launch
+from tests import hiding
 from tests.core.fake_conversation import Fails, Hangs, Reply, Stage, team_of
 
 ASKED = "Summarise the conversation above"
@@ -123,9 +124,7 @@ def asked(stage: Stage) -> list[str]:
 
 
 def hide(stage: Stage, message: str, *, hidden: bool = True) -> None:
-    stage.db.execute(
-        "UPDATE messages SET hidden = ? WHERE session = ? AND message = ?", int(hidden), stage.session, message
-    )
+    (hiding.hide if hidden else hiding.show)(stage.db, message)
 
 
 class TestWhenItIsDue:

@@ -15,6 +15,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.todos import note_todos, todos_of
 from teamchat.core.turn.events import Replied, TodoChanged
 from tests.core.fake_conversation import Fails, Stage, team_of
+from tests.hiding import hide
 
 LIKES: tuple[Like, ...] = ("plain", "claude", "codex", "gemini")
 HEADINGS = {"plain": "To do:", "gemini": "To do:", "claude": "[TODO]", "codex": "[TODO]"}
@@ -94,7 +95,7 @@ def test_without_shared_context_it_is_kept_and_told_to_nobody(stage: Stage) -> N
 def test_a_message_taken_back_takes_its_items_out_of_prompts(stage: Stage) -> None:
     stage.send("Hi [TODO: a]")
     stage.send("Go [TODO: b]")
-    stage.db.execute("UPDATE messages SET hidden = 1 WHERE message = 'msg-1'")
+    hide(stage.db, "msg-1")
     stage.send("On")
     assert block(stage.prompts[-1]) == f"- 2 (kailai): b\n0 done. {HOW_TO}"
 

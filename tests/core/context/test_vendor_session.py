@@ -18,6 +18,7 @@ from teamchat.core.store.turns import Turn, mark_opened
 from teamchat.runners.events import Usage
 from teamchat.runners.process.running import Launch
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
+from tests.hiding import hide
 
 CHANGED = "its instructions, model, access or folder have changed"
 WORD = re.compile(r"word-\d+")
@@ -125,7 +126,7 @@ def test_another_program_begins_a_fresh_session(stage: Stage) -> None:
 
 def test_messages_taken_back_break_the_session(stage: Stage) -> None:
     stage.send("First", to="max")
-    stage.db.execute("UPDATE messages SET hidden = 1 WHERE message = 'msg-2'")
+    hide(stage.db, "msg-2")
     stage.send("Second", to="max")
     assert resumed(stage.launched[1]) is None
     assert why_fresh(stage) == "messages were taken back"
@@ -311,9 +312,7 @@ def test_every_session_is_shown_every_message_exactly_once(
     stage.answers = answer
     for number, (what, who) in enumerate(steps):
         if what == "undo" and not stage.queue:
-            stage.db.execute(
-                "UPDATE messages SET hidden = 1 WHERE id = (SELECT MAX(id) FROM messages WHERE NOT hidden)"
-            )
+            hide(stage.db, *(message.id for message in stage.log[-1:]))
         elif what == "resume" and stage.queue:
             failing.clear()
             stage.resume()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from functools import reduce
 from itertools import cycle
 from pathlib import Path
@@ -38,12 +39,15 @@ from teamchat.core.engine.events import (
     HumanSpoke,
     MemberAnswered,
     Recovered,
+    Redone,
     Resumed,
     ResumeMode,
+    Retargeted,
     Spent,
     StopRequested,
     TurnBegan,
     TurnEnded,
+    Undone,
 )
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.routing.requests import RouteRequest
@@ -110,6 +114,7 @@ class AnyConversation(RuleBasedStateMachine):
         self.over: set[int] = set()  # of the group that runs, who has failed
         self.queued: set[int] = set()
         self.left: dict[int, str] = {}  # how a route left the queue
+        self.began: list[State] = []  # the states before the turns, one for all turns of a group
         self.ending: Action = Idle()
 
     def teardown(self) -> None:
@@ -179,7 +184,7 @@ class AnyConversation(RuleBasedStateMachine):
             self.over = set()
         if isinstance(self.ending, RunTurn | RunGroup) and actions:
             self.no_guard_was_passed(len(self.running))
-        if not isinstance(event, Resumed):
+        if not isinstance(event, Resumed | Undone | Redone):
             held = {route.number for route in before.held}
             freed = held - {route.number for route in self.state.held} - set(self.left)
             assert not freed, "only resume moves what is held"
@@ -229,6 +234,10 @@ class AnyConversation(RuleBasedStateMachine):
     def begins(self, number: int) -> None:
         assert number not in self.answers, "a turn whose reply is kept was run again"
         route = next(route for route in self.running if route.number == number)
+        if isinstance(self.ending, RunTurn) or not any(
+            mate.status is RouteStatus.ANSWERED for mate in self.group_of(route)
+        ):
+            self.began.append(self.state)
         self.turns_of[number] += 1
         self.took(TurnBegan(self.now, number, route.as_of or f"msg-{self.messages}"))
 
@@ -365,6 +374,53 @@ class AnyConversation(RuleBasedStateMachine):
         assert [route.number for route in queue if self.left.get(route.number) == "dropped"] == [
             route.number for route in gone
         ]
+
+    @precondition(lambda self: self.rests and any(route.target in AI for route in self.state.held))
+    @rule(data=st.data())
+    def a_held_call_gets_another_member(self, data: st.DataObject) -> None:
+        before = data.draw(st.sampled_from([route for route in self.state.held if route.target in AI]))
+        target = data.draw(st.sampled_from(AI))
+        self.took(Retargeted(self.now, before.number, target))
+        first = before.instead_of or before.target
+        assert self.state.route(before.number) == replace(
+            before, target=target, instead_of=None if target == first else first
+        )
+
+    @precondition(lambda self: self.rests and self.began)
+    @rule(data=st.data(), seconds=st.sampled_from([0, 60]), redone=st.booleans())
+    def a_turn_is_undone(self, data: st.DataObject, seconds: int, redone: bool) -> None:
+        """Whatever happened since, the queue is that from before the turn, on hold, and so are the counters."""
+        at = data.draw(st.integers(0, len(self.began) - 1))
+        before, now, books = self.began[at], self.state, (dict(self.left), dict(self.answers), self.turns, self.spoken)
+        self.now += seconds
+        self.put_back(before, Undone(self.now, before))
+        assert [replace(route, status=RouteStatus.HELD) for route in before.queue] == [
+            replace(route, status=RouteStatus.HELD) for route in self.state.queue
+        ]
+        assert all(
+            route.status is RouteStatus.HELD or (route.status is RouteStatus.ASKED) for route in self.state.queue
+        )
+        assert self.state == replace(
+            before, queue=self.state.queue, next_route=now.next_route, tokens=now.tokens, cost_usd=now.cost_usd
+        )
+        if redone:
+            ending = self.ending
+            self.put_back(now, Redone(self.now, now))
+            assert self.state == now
+            assert isinstance(ending, Idle)
+            left, self.answers, self.turns, self.spoken = books
+            assert left.keys() == self.left.keys()
+        else:
+            del self.began[at:]
+
+    def put_back(self, before: State, event: Undone | Redone) -> None:
+        """Send the event of an undo or a redo with the books as they were then."""
+        queue = {route.number: route for route in before.queue}
+        self.left = {number: how for number, how in self.left.items() if number not in queue}
+        self.took(event)
+        self.turns_of.update({number: route.attempt - self.turns_of[number] for number, route in queue.items()})
+        self.answers = {number: route.answer for number, route in queue.items() if route.answer is not None}
+        self.turns, self.spoken = before.turns, before.since
 
     # --- what is always true
 

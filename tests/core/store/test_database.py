@@ -18,8 +18,8 @@ from teamchat.core.store.sessions import all_sessions, create_session
 from tests.program import ROOT
 
 TABLES = [
-    "images", "lessons", "messages", "migrations", "routes", "sessions", "summaries",
-    "texts", "todo_changes", "turn_events", "turns",
+    "hides", "images", "lessons", "messages", "migrations", "routes", "sessions", "summaries",
+    "texts", "todo_changes", "turn_events", "turns", "undos",
 ]  # fmt: skip
 
 

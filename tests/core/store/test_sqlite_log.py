@@ -16,6 +16,7 @@ from teamchat.core.store.messages import HEAD, PIECE, SqliteLog
 from teamchat.core.store.sessions import create_session
 from tests.core.store.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids
 from tests.core.store.test_stored_turns import some_turn
+from tests.hiding import hide
 
 
 class TestSqliteLog(MessageLogContract):
@@ -53,7 +54,7 @@ def test_a_hidden_message_is_no_part_of_the_log_and_its_id_is_not_given_again(db
     log = SqliteLog(db, session)
     for text in ("one", "two", "three"):
         log.append(draft(text))
-    db.execute("UPDATE messages SET hidden = 1 WHERE message IN ('msg-2', 'msg-3')")
+    hide(db, "msg-2", "msg-3")
     assert ids(log.all()) == ["msg-1"]
     latest = log.latest()
     assert latest is not None
@@ -67,7 +68,7 @@ def test_a_hidden_message_is_no_part_of_the_log_and_its_id_is_not_given_again(db
 def test_the_id_of_a_hidden_message_is_taken(db: Database, session: int) -> None:
     log = SqliteLog(db, session)
     log.restore([draft("x").stored_as(f"msg-{number}") for number in (10**18 - 1, 10**18)], None)
-    db.execute("UPDATE messages SET hidden = 1 WHERE message = ?", f"msg-{10**18}")
+    hide(db, f"msg-{10**18}")
     assert log.append(draft("next")).id == f"msg-{10**18 + 1}"
 
 
@@ -89,7 +90,7 @@ def test_messages_that_cannot_be_restored_change_nothing(db: Database, session: 
 def test_nothing_is_restored_over_hidden_messages(db: Database, session: int) -> None:
     log = SqliteLog(db, session)
     log.append(draft("Hi"))
-    db.execute("UPDATE messages SET hidden = 1")
+    hide(db, "msg-1")
     with pytest.raises(UsageError, match=r"^a conversation can only be restored into an empty one$"):
         log.restore((draft("x").stored_as("msg-9"),), None)
     assert log.all() == []

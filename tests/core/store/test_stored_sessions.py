@@ -31,6 +31,7 @@ from teamchat.core.store.turns import TimedEvent, end_turn, trace
 from teamchat.runners.events import Text
 from tests.core.store.message_log_contract import draft
 from tests.core.store.test_stored_turns import some_turn
+from tests.hiding import hide
 
 
 def names(db: Database) -> list[str]:
@@ -90,7 +91,7 @@ def test_a_session_counts_its_messages_and_turns(db: Database) -> None:
     log = SqliteLog(db, one.id)
     log.append(draft("Hi"))
     log.append(draft("undone"))
-    db.execute("UPDATE messages SET hidden = 1 WHERE message = 'msg-2'")
+    hide(db, "msg-2")
     some_turn(db, one.id)
     found = find_session(db, "one")
     assert found is not None

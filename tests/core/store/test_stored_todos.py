@@ -12,14 +12,11 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.todos import changes_of, clear_todos, note_todos, todos_of
 from tests.core.store.message_log_contract import draft
+from tests.hiding import hide, show
 
 
 def texts(db: Database, session: int) -> list[str]:
     return [item.added.text for item in todos_of(db, session).open]
-
-
-def hide(db: Database, message: str, *, hidden: bool = True) -> None:
-    db.execute("UPDATE messages SET hidden = ? WHERE message = ?", hidden, message)
 
 
 def test_changes_are_kept_with_who_made_them_and_where(db: Database, session: int) -> None:
@@ -42,8 +39,8 @@ def test_the_list_follows_what_is_hidden_and_shown_again(db: Database, session: 
     hide(db, "msg-1")
     assert texts(db, session) == []
     assert [change.hidden for change in changes_of(db, session)] == [True, True, True, True, False]
-    hide(db, "msg-1", hidden=False)
-    hide(db, "msg-2", hidden=False)
+    show(db, "msg-1")
+    show(db, "msg-2")
     assert texts(db, session) == ["c"]
 
 
@@ -55,7 +52,7 @@ def test_no_number_is_given_twice_whatever_is_hidden_or_cleared(db: Database, se
     assert [change.number for change in clear_todos(db, session, "kailai")] == [2]
     note_todos(db, session, [Add("c")], "max")
     assert [*todos_of(db, session).items] == [3]
-    hide(db, "msg-1", hidden=False)
+    show(db, "msg-1")
     assert [*todos_of(db, session).items] == [1, 3]
 
 

@@ -1,0 +1,109 @@
+"""Undos as rows: what was taken back and what a redo puts back.
+
+An undo of files takes long, so its row is stored when it begins: a killed undo is found by it and completed.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from teamchat.core.store.database import Database
+from teamchat.core.store.rows import Row
+from teamchat.core.store.turns import Before, a_before, dump
+
+Scope = Literal["both", "conversation", "files"]
+Status = Literal["begun", "files", "done", "redone"]
+"""`files`: the files are restored, the conversation is not."""
+Trees = Mapping[str, tuple[str | None, str | None]]
+"""Of each work tree, by its path, the checkpoints before and after the undo; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """An undo of all turns from the number `turn` on; `number` counts the undos of the session.
+
+    `through` is the id in the store of the newest message that stays, 0 without one. `before` is the state before the
+    undo, `task` the one that it put back.
+    """
+
+    id: int
+    session: int
+    number: int
+    scope: Scope
+    status: Status
+    at: float
+    turn: int
+    through: int
+    before: Before
+    task: str | None
+    trees: Trees
+
+
+def begin_undo(db: Database, session: int, scope: Scope, turn: int, target: Before, now: Before, trees: Trees) -> Undo:
+    """Store an undo that begins, back to the state `target`; `now` is the state that a redo puts back."""
+    with db.transaction():
+        number = db.the(_next, "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM undos WHERE session = ?", session)
+        return db.the(
+            an_undo,
+            """INSERT INTO undos (session, number, scope, status, at, turn, through, before_state, task, trees)
+            VALUES (?, ?, ?, 'begun', ?, ?, ?, ?, ?, ?) RETURNING *""",
+            session, number, scope, time.time(), turn, target.through, dump(now), target.task, json.dumps(trees),
+        )  # fmt: skip
+
+
+def mark_undo(db: Database, undo: Undo, status: Status, trees: Trees | None = None) -> Undo:
+    """Note how far an undo is; with `trees` also its checkpoints."""
+    marked = replace(undo, status=status, trees=undo.trees if trees is None else trees)
+    db.execute("UPDATE undos SET status = ?, trees = ? WHERE id = ?", status, json.dumps(marked.trees), undo.id)
+    return marked
+
+
+def unfinished_undo(db: Database, session: int) -> Undo | None:
+    """The undo that was killed before its end."""
+    sql = "SELECT * FROM undos WHERE session = ? AND status IN ('begun', 'files') ORDER BY number DESC LIMIT 1"
+    return db.value(an_undo, sql, session)
+
+
+def last_undo(db: Database, session: int) -> Undo | None:
+    """The newest undo that is done and was not redone."""
+    sql = "SELECT * FROM undos WHERE session = ? AND status = 'done' ORDER BY number DESC LIMIT 1"
+    return db.value(an_undo, sql, session)
+
+
+def undo_of(db: Database, undo: int) -> Undo:
+    """The undo of that id."""
+    return db.the(an_undo, "SELECT * FROM undos WHERE id = ?", undo)
+
+
+def an_undo(row: Row) -> Undo:
+    before = a_before(row)
+    if before is None:
+        raise ValueError("before_state is null")
+    trees = {str(path): (_tree(old), _tree(new)) for path, (old, new) in row.json("trees").items()}
+    return Undo(
+        id=row.integer("id"),
+        session=row.integer("session"),
+        number=row.count("number"),
+        scope=row.one_of(Scope, "scope"),
+        status=row.one_of(Status, "status"),
+        at=row.moment("at"),
+        turn=row.count("turn"),
+        through=row.count("through"),
+        before=before,
+        task=row.text_or_none("task"),
+        trees=trees,
+    )
+
+
+def _tree(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise ValueError("trees are no names of trees")
+
+
+def _next(row: Row) -> int:
+    return row.integer("next")
