@@ -22,6 +22,9 @@ def log(
         str | None,
         typer.Option("--full", metavar="MESSAGE", help="Print the whole text of one message, such as msg-7."),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Include messages that were taken back, marked as such.")
+    ] = False,
     team: TeamOption = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
@@ -46,12 +49,13 @@ def log(
         turns = turn_numbers(db, chosen.id)
         messages = SqliteLog(db, chosen.id)
         if full is not None:
-            write_pieces(whole(messages.pieces(full)))
+            write_pieces(whole(messages.pieces(full, hidden=everything)))
             return
-        for message in messages.newest(number):
+        hidden = messages.hidden() if everything else ()
+        for message in messages.newest(number, hidden=everything):
             turn = turns.get(message.turn_id or 0)
             if as_json:
-                write_line("message", **message_fields(message), turn=turn)
+                write_line("message", **message_fields(message), turn=turn, hidden=message.id in hidden)
             else:
                 to = (
                     f" -> {', '.join(message.routing.resolved_addressees)}"
@@ -59,7 +63,8 @@ def log(
                     else ""
                 )
                 head = f"{message.id} {name_of(message)}{to}" + (f" (turn {turn})" if turn else "")
-                write_block(head, message.content, placed_here(f"teamchat log --full {message.id}"))
+                back, whole_text = (", taken back", "--all --full") if message.id in hidden else ("", "--full")
+                write_block(f"{head}{back}", message.content, placed_here(f"teamchat log {whole_text} {message.id}"))
         if not as_json:
             for line in queue_lines(root, db, chosen, team):
                 note(line)

@@ -7,16 +7,22 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.shared.workspace import open_store
+from teamchat.core.conversation.undoing import plan_undo, undo_conversation
 from teamchat.core.errors import ExitCode
-from tests.cli.helpers import notes, refused
+from teamchat.core.store.sessions import need_session
+from teamchat.core.team.find import load
+from teamchat.core.turn.run import Run, rules_of
+from teamchat.runners.process.supervisor import Stopper
+from tests.cli.helpers import notes, objects, refused
+from tests.hiding import hide
 from tests.program import run_here
 from tests.scripted_team import Crew, Table, crew
 
 COMMANDS = (
-    "log", "log --json", "log --full msg-2", "show", "show 1", "show msg-2", "show 1 --reply", "show --prompt",
-    "show --diff", "show --json", "usage", "todo", "sessions", "stop", "doctor --store", "open max", "resume",
-    "resume --skip", "resume --drop", "send -q --dry-run Hi", "send -q Hi", "compact --member max",
-    "learn --from-session",
+    "log", "log --all", "log --json", "log --full msg-2", "show", "show 1", "show msg-2", "show 1 --reply",
+    "show --prompt", "show --diff", "show --json", "usage", "todo", "sessions", "stop", "doctor --store",
+    "open max", "resume", "resume --skip", "resume --drop", "send -q --dry-run Hi", "send -q Hi",
+    "compact --member max", "learn --from-session",
 )  # fmt: skip
 
 
@@ -31,8 +37,7 @@ def made(world: Path) -> Crew:
 
 def take_back(made: Crew, *messages: str) -> None:
     with open_store(made.file.parent) as db:
-        for message in messages:
-            db.execute("UPDATE messages SET hidden = 1 WHERE message = ?", message)
+        hide(db, *messages)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -48,7 +53,7 @@ def test_a_reply_that_was_taken_back_is_said_to_be(made: Crew, command: str) -> 
     take_back(made, "msg-2")
     ran = run_here(*command.split())
     assert (ran.code, ran.out) == (4, "")
-    assert ran.err == "teamchat: message 'msg-2' was taken back\n  try: teamchat log\n"
+    assert ran.err == "teamchat: message 'msg-2' was taken back\n  try: teamchat log --all\n"
 
 
 @pytest.mark.parametrize("command", ["show msg-9", "log --full msg-9"])
@@ -68,3 +73,29 @@ def test_what_waits_for_a_message_that_was_taken_back_can_be_skipped(world: Path
         "session s1 continues", "failed: message 'msg-1' was taken back; held: max", "try: teamchat resume --skip"
     )
     assert run_here("resume", "--skip").code == 0
+
+
+def test_the_full_log_has_what_was_taken_back_and_says_so(made: Crew) -> None:
+    take_back(made, "msg-2")
+    assert "msg-2" not in run_here("log").out
+    whole = run_here("log", "--all")
+    assert "msg-2 max (turn 1), taken back:\n" in whole.out
+    assert "msg-3 kailai -> max:\n" in whole.out
+    assert run_here("log", "--all", "--full", "msg-2").out == "Hi."
+    lines = objects(run_here("log", "--all", "--json"))
+    assert [(line["id"], line["hidden"]) for line in lines] == [("msg-1", False), ("msg-2", True), ("msg-3", False)]
+    assert [line["id"] for line in objects(run_here("log", "--json"))] == ["msg-1", "msg-3"]
+
+
+def test_the_receipt_of_an_undone_turn_says_so_and_its_use_counts(made: Crew) -> None:
+    used = run_here("usage", "--json").out
+    with open_store(made.file.parent) as db:
+        team = load(made.file)
+        plan = plan_undo(db, need_session(db, None), rules_of(team), 1)
+        run = Run(team, db, plan.session.id, folder=made.scripts, stopper=Stopper(), emit=lambda _: None)
+        undo_conversation(run, plan)
+    assert run_here("show", "1").out.startswith("turn 1 · max (max-agent) · done, undone\n")
+    assert [line["undone"] for line in objects(run_here("show", "1", "--json"))] == [True]
+    assert run_here("usage", "--json").out == used
+    assert "msg-2 max (turn 1), taken back" in run_here("log", "--all").out
+    assert run_here("doctor", "--store").code == 0

@@ -44,6 +44,7 @@ def receipt_fields(
         "agent": turn.agent,
         "status": turn.status,
         "abandoned": abandoned,
+        "undone": turn.undone is not None,
         "started_at": turn.started_at,
         "shown_through": turn.shown_through,
         "vendor_session": turn.vendor_session,
@@ -58,7 +59,8 @@ def receipt_fields(
 
 def receipt_lines(turn: Turn, events: Sequence[StoredEvent], resume: str | None = None) -> Iterator[str]:
     """`resume` is the command that continues a turn in which teamchat was killed; None for other turns."""
-    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {REASON if resume else turn.status}"
+    undone = ", undone" if turn.undone is not None else ""
+    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {REASON if resume else turn.status}{undone}"
     if resume:
         yield f"  {'try':<9} {resume}"
     for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome) if turn.outcome else ())):

@@ -71,7 +71,8 @@ def _left(turn: Turn, member: Member, agent: AgentSpec) -> bool:
         agent.name,
         str(member.cwd),
     )  # Claude and Gemini find a session only in its own folder
-    return bool(turn.vendor_session) and turn.setup.memory != "fresh" and here and not gone
+    there = bool(turn.vendor_session) and turn.undone is None
+    return there and turn.setup.memory != "fresh" and here and not gone
 
 
 def _none(member: Member, session: Session) -> UnknownName:

@@ -1,0 +1,214 @@
+"""Undo and redo of the conversation: its messages, queue, counters, todo list and task. Files are not touched here.
+
+Undone messages keep their ids, and no prompt has a word of them: history and todo list leave them out, summaries that
+cover them no longer hold, and a vendor session that remembers them is not resumed. Lessons stay: a person has accepted
+them, and often they say what went wrong. What was spent stays spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from teamchat.core.engine.decide import decide
+from teamchat.core.engine.events import Redone, Retargeted, Undone
+from teamchat.core.engine.state import Route, RouteStatus, Rules
+from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.store.database import Database
+from teamchat.core.store.hides import hidden_reply, hide_messages, show_messages
+from teamchat.core.store.lessons import Lesson, lessons_since
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.routes import load_state
+from teamchat.core.store.sessions import Session
+from teamchat.core.store.texts import Packed, pack_text
+from teamchat.core.store.turns import (
+    Before,
+    Turn,
+    before_turn,
+    deliver_turn,
+    find_turn,
+    get_turn,
+    keep_reply,
+    last_turn_to_undo,
+    mark_redone,
+    mark_undone,
+    running_turns,
+    state_now,
+    turns_from,
+)
+from teamchat.core.store.undos import Scope, Trees, Undo, begin_undo, last_undo, mark_undo, unfinished_undo
+from teamchat.core.text.commands import saying
+from teamchat.core.turn.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class UndoPlan:
+    """What an undo takes back: everything from the beginning of turn `first` on.
+
+    - `turns` are the turns that are undone, side turns among them, `messages` those that are hidden, both in order.
+    - `group` has the numbers of the turns that began from one state and are undone together; empty for a turn alone.
+    - `before` is what comes back, `queue` the queue as it will be: the calls of the undone turns are on hold in it.
+    - `task` is the task as it was; `task_changes` tells whether that is another one than now.
+    - `lessons` were learned from the session since, and stay.
+    """
+
+    session: Session
+    first: int
+    turns: tuple[Turn, ...]
+    group: tuple[int, ...]
+    messages: tuple[ConversationMessage, ...]
+    before: Before
+    queue: tuple[Route, ...]
+    task: str | None
+    task_changes: bool
+    lessons: tuple[Lesson, ...]
+
+    @property
+    def why_together(self) -> str | None:
+        """Why more turns are undone than were named; None for a turn alone."""
+        if not self.group:
+            return None
+        *others, last = map(str, self.group)
+        return f"turns {', '.join(others)} and {last} are of one group, and are undone together"
+
+
+def plan_undo(db: Database, session: Session, rules: Rules, turn: int | None = None) -> UndoPlan:
+    """What an undo from that turn on takes back, by default that of the last turn. Nothing is changed.
+
+    Raises `UnknownName` for a turn that there is not, and `UsageError` while a turn runs and for a turn that is undone
+    already, is no part of the conversation, or was run by an older teamchat.
+    """
+    for running in running_turns(db, session.id):
+        raise UsageError(f"turn {running.number} ({running.member}) runs", "teamchat stop")
+    named = _turn(db, session, turn)
+    before = before_turn(db, named)
+    if before is None:
+        raise UsageError(f"turn {named.number} was run by an older teamchat, which kept nothing to undo it by")
+    turns = tuple(turns_from(db, session.id, before.first))
+    state, _ = decide(load_state(db, session.id, rules), Undone(turns[0].started_at, before.state))
+    together = [one.number for one in turns if one.route is not None and _begins(db, one) == before.first]
+    return UndoPlan(
+        session=session,
+        first=before.first,
+        turns=turns,
+        group=tuple(together) if len(together) > 1 else (),
+        messages=tuple(SqliteLog(db, session.id).after(before.through)),
+        before=before,
+        queue=state.queue,
+        task=before.task,
+        task_changes=before.task != SqliteLog(db, session.id).team_task,
+        lessons=tuple(lessons_since(db, session.name, turns[0].started_at)),
+    )
+
+
+def _begins(db: Database, turn: Turn) -> int | None:
+    """The number of the turn that the group of a turn began with; its own, if it is alone."""
+    before = before_turn(db, turn)
+    return before.first if before else None
+
+
+def _turn(db: Database, session: Session, number: int | None) -> Turn:
+    if number is None:
+        last = last_turn_to_undo(db, session.id)
+        if last is None:
+            raise UsageError(f"there is no turn to undo in session {session.name}", "teamchat log")
+        return last
+    found = find_turn(db, session.id, number)
+    if found is None:
+        raise UnknownName(f"session {session.name} has no turn {number}", "teamchat log")
+    if found.undone is not None:
+        raise UsageError(f"turn {number} is undone already", "teamchat log --all")
+    if found.route is None:
+        raise UsageError(
+            f"turn {number} is no part of the conversation ({found.setup.purpose}): there is nothing to undo"
+        )
+    return found
+
+
+def start_undo(run: Run, plan: UndoPlan, scope: Scope, trees: Trees) -> Undo:
+    """Store that an undo begins. A killed one is found by `unfinished_undo`, and completed by running it again."""
+    now = state_now(run.db, run.session, run.state, _next_turn(run))
+    return begin_undo(run.db, run.session, scope, plan.first, plan.before, now, trees)
+
+
+def _next_turn(run: Run) -> int:
+    last = find_turn(run.db, run.session)
+    return last.number + 1 if last else 1
+
+
+def undo_conversation(run: Run, plan: UndoPlan, undo: Undo | None = None) -> Undo:
+    """Take back what the plan says, in one transaction. `undo` is one that has begun. Raises `StoreError`."""
+    answers = list(_kept_again(run.db, plan))
+    with run.transaction():
+        undo = undo or start_undo(run, plan, "conversation", {})
+        hide_messages(run.db, run.session, (message.id for message in plan.messages), undo.id)
+        mark_undone(run.db, plan.turns, undo.id)
+        for turn, text in answers:
+            keep_reply(run.db, turn, text)
+        run.manager.set_team_task(plan.task)
+        run.decide(Undone(run.host.now(), plan.before.state))
+        return mark_undo(run.db, undo, "done")
+
+
+def _kept_again(db: Database, plan: UndoPlan) -> Iterator[tuple[Turn, Packed]]:
+    """Earlier turns whose replies became messages since, each with its reply: their groups are no longer over."""
+    hidden = {message.id: message for message in plan.messages}
+    for route in plan.before.queue:
+        turn = get_turn(db, route.answer) if route.answer is not None else None
+        if turn and turn.outcome and turn.outcome.reply in hidden:
+            yield turn, pack_text(hidden[turn.outcome.reply].content)
+
+
+def undo_to_redo(db: Database, session: Session) -> Undo:
+    """The newest undo of the session, which a redo takes back.
+
+    Raises `UsageError` where there is none, where one was killed before its end, and where something was said or run
+    since.
+    """
+    if begun := unfinished_undo(db, session.id):
+        raise UsageError(f"the undo of turn {begun.turn} was interrupted; undo that turn again to complete it")
+    undo = last_undo(db, session.id)
+    if undo is None:
+        raise UsageError(f"there is nothing to redo in session {session.name}", "teamchat log")
+    since = [f"turn {turn.number} ({turn.member}) ran" for turn in turns_from(db, session.id, undo.before.first)]
+    since += [f"{message.id} was said" for message in SqliteLog(db, session.id).after(undo.before.through)]
+    if since:
+        raise UsageError(f"{since[0]} since turn {undo.turn} was undone, so that the undo stays", "teamchat log --all")
+    return undo
+
+
+def redo_conversation(run: Run, undo: Undo) -> Undo:
+    """Bring back what an undo has taken back, in one transaction. A task that was set since stays.
+
+    Raises `StoreError`.
+    """
+    with run.transaction():
+        for route in run.state.queue:
+            if route.answer is not None and (reply := hidden_reply(run.db, undo.id, route.answer)):
+                deliver_turn(run.db, get_turn(run.db, route.answer), reply)
+        show_messages(run.db, undo.id)
+        mark_redone(run.db, undo.id)
+        if run.manager.get_team_task() == undo.task:
+            run.manager.set_team_task(undo.before.task)
+        run.decide(Redone(run.host.now(), undo.before.state))
+        return mark_undo(run.db, undo, "redone")
+
+
+def give_call(run: Run, number: int, name: str) -> Route:
+    """Give the held call of that number to the member called `name`. Its receipt says so.
+
+    Raises `UnknownName` for a member that there is not, and `UsageError` for a call that cannot be given to it.
+    """
+    member = run.team.member(name)
+    route = next((route for route in run.state.queue if route.number == number), None)
+    if route is None or route.status is not RouteStatus.HELD or route.answer is not None:
+        raise UsageError("that call is not on hold", "teamchat log")
+    if member.type == "human":
+        raise UsageError(f"{member.name} is a person; a call can be given to an agent only", "teamchat team")
+    mates = (other for other in run.state.queue if other.parent == route.parent and other.number != number)
+    if any(other.target == member.name for other in mates):
+        raise UsageError(f"{member.name} is called by {route.parent} already", saying("--to", member.name))
+    if member.name != route.target:
+        run.step(Retargeted(run.host.now(), number, member.name))
+    return run.state.route(number)
