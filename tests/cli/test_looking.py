@@ -63,7 +63,7 @@ def test_the_log_as_json_has_the_text_untouched() -> None:
     assert isinstance(time, int)
     assert one == {
         "v": 1, "type": "message", "id": "msg-1", "from": "kailai", "kind": "human", "stands_for": None,
-        "to": ["max"], "text": "Go  on\n", "turn": None,
+        "to": ["max"], "text": "Go  on\n", "turn": None, "hidden": False,
     }  # fmt: skip
     assert (two["text"], two["turn"], two["kind"]) == ("Plan:\n\n  think\n[NEXT: sarah]", 1, "ai")
 
@@ -150,7 +150,7 @@ def test_the_receipt_as_json_is_whole(made: Crew) -> None:
     (turn,) = objects(run_here("show", "2", "--json"))
     assert sorted(turn) == [
         "abandoned", "agent", "member", "outcome", "partial", "prompt", "route", "setup", "shown_through", "started_at",
-        "status", "summary", "system", "turn", "type", "v", "vendor_session",
+        "status", "summary", "system", "turn", "type", "undone", "v", "vendor_session",
     ]  # fmt: skip
     assert turn["prompt"] == made.prompts("sarah")[0]
     assert turn["partial"] == "half a \x1b[31mrep"
