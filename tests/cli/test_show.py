@@ -43,7 +43,8 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
     assert Path(scratch).parent == world / "tmp"
     command = [sys.executable, "-I", "-S", str(AGENT.parent / "scripted.py"), str(world / "scripts"), "max", "plain"]
     assert receipt == {
-        "v": 1, "type": "turn", "turn": 1, "member": "max", "agent": "max-agent", "status": "done", "abandoned": False, "undone": False,
+        "v": 1, "type": "turn", "turn": 1, "member": "max", "agent": "max-agent", "status": "done", "abandoned": False,
+        "undone": False,
         "route": 1, "shown_through": "msg-1", "vendor_session": None,
         "setup": {
             "argv": command, "env": {"PWD": str(world / "work")}, "cwd": str(world / "work"), "access": "read",

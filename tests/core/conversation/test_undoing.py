@@ -27,7 +27,7 @@ from teamchat.core.store.lessons import add_lesson
 from teamchat.core.store.sessions import all_sessions
 from teamchat.core.store.todos import note_todos, todos_of
 from teamchat.core.store.undos import Undo, unfinished_undo
-from teamchat.core.store.usage import total, used
+from teamchat.core.store.usage import total_used, used
 from teamchat.core.team.team import Limits
 from teamchat.core.turn.run import rules_of
 from teamchat.runners.process.running import Launch
@@ -120,13 +120,13 @@ class TestWhatComesBack:
         stage.usage_of = lambda _launch: {"input_tokens": 100, "output_tokens": 10}
         stage.says = {"max": ["one [NEXT: sarah]"], "sarah": ["two"]}
         stage.send("Go [NEXT: max]")
-        before, spent = stage.open().state, total(used(stage.db, stage.session))
+        before, spent = stage.open().state, total_used(used(stage.db, stage.session))
         assert (before.turns, before.last_ai) == (2, "sarah")
         undo(stage)
         after = stage.open().state
         assert (after.turns, after.last_ai, after.since) == (1, "max", before.since)
         assert (after.tokens, after.next_route) == (before.tokens, before.next_route)
-        assert total(used(stage.db, stage.session)) == spent
+        assert total_used(used(stage.db, stage.session)) == spent
         assert spent.turns == 2
 
     def test_a_person_who_was_asked_is_asked_again(self, stage: Stage) -> None:
