@@ -20,7 +20,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.core.checkpoint.git import Git, GitFailed, environment
@@ -56,6 +56,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9]{1,20}")
 _TREE = re.compile(rb"tree ([0-9a-f]{40,64})\n")
 _POLL_S = 0.01
 _LONGEST_LOCK_S = 900.0
+_LONGEST_LOOK_S = 240.0  # an agent may have put a pipe in the place of a `.gitignore`
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,11 @@ class Shadow:
     repository: Repository
     folder: Path
     git: Git
+
+    @property
+    def looking(self) -> Git:
+        """For what reads no content of a file, only the rules of what is ignored."""
+        return replace(self.git, seconds=min(self.git.seconds, _LONGEST_LOOK_S))
 
     @property
     def head(self) -> str | None:
@@ -104,7 +110,7 @@ class Shadow:
     def users_index(self, *arguments: str) -> list[bytes]:
         """What `ls-files` says of the user's own index; a split one has its other half in the repository's folder."""
         own = {"GIT_DIR": str(self.repository.git_dir), "GIT_COMMON_DIR": str(self.folder)}
-        git = Git(self.git.cwd, {**self.git.env, **own}, self.git.seconds, self.git.held)
+        git = replace(self.looking, env={**self.git.env, **own})
         return [entry for entry in git("ls-files", "-z", *arguments).split(b"\0") if entry]
 
     def _object(self, name: str) -> Path:

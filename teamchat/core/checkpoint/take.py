@@ -173,7 +173,7 @@ class _Scan:
 
 def _scan(shadow: Shadow) -> _Scan:
     scan = _Scan()
-    done = shadow.git.run(*_STATUS)
+    done = shadow.looking.run(*_STATUS)
     for entry in done.stdout.split(b"\0"):
         kind, _, rest = entry.partition(b" ")
         if kind == b"?":

@@ -153,3 +153,84 @@ def test_the_repository_is_found_from_a_folder_in_it(tree: WorkTree) -> None:
 def test_changes_of_a_tree_that_is_not_there_are_one_line(tree: WorkTree) -> None:
     with pytest.raises(CheckpointFailed, match="cannot be read"):
         changes(tree.repository, tree.take().tree, "0" * 39 + "1")
+
+
+def test_a_pipe_in_the_place_of_a_file_is_left_out_and_holds_nobody_up(tree: WorkTree) -> None:
+    tree.take()
+    (tree.top / "notes.txt").unlink()
+    os.mkfifo(tree.top / "notes.txt")
+    os.mkfifo(tree.top / "new")
+    found = tree.take("1/after")
+    assert found.left_out == (LeftOut("notes.txt", None, "special"),)
+    assert set(entries(tree.repository, found.tree)) == {"src/app.py"}
+
+
+def test_a_pipe_where_git_looks_for_rules_ends_in_one_line(tree: WorkTree) -> None:
+    os.mkfifo(tree.top / ".gitignore")
+    with pytest.raises(CheckpointFailed, match=r"^git [a-z-]+ took longer than 0\.5 s$"):
+        tree.take(limits=Limits(seconds=0.5))
+    (tree.top / ".gitignore").unlink()
+    assert tree.take().tree
+
+
+def test_a_nested_repository_is_left_out_and_a_submodule_is_its_commit(tree: WorkTree) -> None:
+    for name in ("nested", "sub"):
+        inner = WorkTree.make(tree.top / name, tree.state)
+        inner.write("part", b"part\n")
+        inner.git("add", ".")
+        inner.git("commit", "-qm", "Begin")
+    tree.git("add", "sub")
+    found = tree.take()
+    assert found.left_out == (LeftOut("nested", None, "repository"),)
+    known = entries(tree.repository, found.tree)
+    assert known["sub"].mode == "160000"
+    assert not any(path.startswith(("nested", "sub/")) for path in known)
+
+
+def test_what_git_tracks_later_although_it_ignores_it_is_in_the_next_checkpoint(tree: WorkTree) -> None:
+    tree.write(".gitignore", b"*.o\n")
+    tree.write("a.o", b"x")
+    assert "a.o" not in entries(tree.repository, tree.take().tree)
+    tree.git("add", "--force", "a.o")
+    assert "a.o" in entries(tree.repository, tree.take("1/after").tree)
+
+
+def test_a_file_that_becomes_ignored_is_not_told_to_be_deleted(tree: WorkTree) -> None:
+    tree.write("new.o", b"x")
+    before = tree.take()
+    tree.write(".gitignore", b"*.o\n")
+    assert [change.path for change in tree.changes(before, tree.take("1/after"))] == [".gitignore"]
+
+
+def test_the_users_own_list_of_ignored_files_holds(tree: WorkTree, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("*.mine\n")
+    with (tmp_path / "gitconfig").open("a") as config:
+        config.write(f"[core]\n\texcludesFile = {tmp_path}/mine\n")
+    tree.write("a.mine", b"x")
+    assert "a.mine" not in entries(tree.repository, tree.take().tree)
+
+
+def test_a_state_folder_in_the_work_tree_is_no_part_of_a_checkpoint(tree: WorkTree) -> None:
+    inside = WorkTree(tree.top, tree.top / "my [state]*")
+    first = inside.take()
+    assert inside.take("1/after").tree == first.tree
+    assert set(entries(tree.repository, first.tree)) == {"notes.txt", "src/app.py"}
+
+
+def test_a_damaged_index_of_ours_is_made_again(tree: WorkTree) -> None:
+    first = tree.take()
+    folder = next((tree.state / "checkpoints").iterdir())
+    (folder / "index").write_bytes(b"damaged")
+    assert tree.take().tree == first.tree
+    (folder / "HEAD").write_text("nonsense\n")
+    assert tree.take().tree == first.tree
+
+
+def test_checkpoints_are_removed_by_age(tree: WorkTree) -> None:
+    tree.take("1/before")
+    times = next((tree.state / "checkpoints").iterdir()) / "times"
+    times.write_text("1000 refs/teamchat/s/1/before\n")
+    tree.take("2/before")
+    assert prune(tree.repository, tree.state, before=2000.0) == 1
+    assert tree.git("for-each-ref", "--format=%(refname)", "refs/teamchat").split() == ["refs/teamchat/s/2/before"]
+    assert "1/before" not in times.read_text()
