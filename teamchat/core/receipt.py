@@ -14,6 +14,7 @@ from teamchat.core.errors import CODES, ExitCode
 from teamchat.core.text.clean import printable
 from teamchat.runners.base import Access, Memory
 from teamchat.runners.events import Denied, Failure, Usage
+from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 
 Purpose = Literal["reply", "summary", "lessons"]
 """What a turn is to give: a message of the conversation, or something that is made of it."""
@@ -76,6 +77,9 @@ class Outcome:
     `seconds` is unknown where teamchat was killed in the turn. `version` is that of the CLI. `denied` are the actions
     that it refused the agent: None where none was told and its version is not proven to tell of them. `left` names
     processes that outlived the agent and were ended.
+    `files` are the files that changed in the work tree, whoever changed them, and `changes` says how. Where `changes`
+    cannot tell, `files` are those of `reported`: what the CLI says that it changed. All are relative to the folder of
+    the member.
     `failed_tools` counts the calls that failed, those that were refused included. `files_that_run` are files by which
     other tools run something (hooks, tasks, build rules) and that changed in the turn, by whomever;
     `not_all_looked_at`: there are more such files than are compared.
@@ -90,6 +94,8 @@ class Outcome:
     usage: Usage | None = None
     denied: tuple[Denied, ...] | None = ()
     files: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
+    changes: FileChanges | NoCheckpoint | None = None
     files_that_run: tuple[str, ...] = ()
     not_all_looked_at: bool = False
     tools: int = 0
@@ -116,6 +122,18 @@ class Outcome:
         rest = f" and {more} more" if more > 0 else ""
         unknown = f"; {NOT_ALL}" if self.not_all_looked_at else ""
         return f"changed files that run things: {', '.join(map(printable, names))}{rest}{unknown}"
+
+    @property
+    def known_changes(self) -> FileChanges | None:
+        """The difference of the turn's checkpoints; None where there are none."""
+        return self.changes if isinstance(self.changes, FileChanges) else None
+
+    def broken_access(self, access: Access) -> str | None:
+        """What a person is told of a turn with read access after which files differ; None where all is well."""
+        found = self.known_changes
+        if access != "read" or not (found and found.count) or found.shared_with:
+            return None
+        return f"may only read, and {found.count} file{'s' * (found.count > 1)} changed during its turn"
 
     @property
     def code(self) -> ExitCode:

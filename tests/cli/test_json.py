@@ -77,7 +77,14 @@ def test_a_whole_conversation(world: Path) -> None:
     route = {"priority": 2, "group": None, "status": "waiting", "attempt": 0}
     used = {"input_tokens": 100, "cached_tokens": None, "output_tokens": 20, "cost_usd": 0.25}
     message = {"type": "message", "stands_for": None}
-    lists: dict[str, object] = {"files": [], "files_that_run": [], "not_all_looked_at": False, "left": []}
+    lists: dict[str, object] = {
+        "files": [],
+        "changes": {"unknown": "no git repository"},
+        "reported": [],
+        "files_that_run": [],
+        "not_all_looked_at": False,
+        "left": [],
+    }
     ended = {"type": "turn_finished", "ok": True, "code": 0, "failure": None, "exit_code": 0, "tools": 0,
              "failed_tools": 0, "partial": "", "redacted": 0, "trimmed": None,
              **lists}  # fmt: skip

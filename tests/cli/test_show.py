@@ -65,7 +65,8 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
         "prompt": made.prompts("max")[0], "system": None,
         "outcome": {
             "ok": True, "code": 0, "failure": None, "reply": "msg-2", "exit_code": 0, "model": None, "version": None,
-            "usage": None, "denied": None, "files": [], "files_that_run": [],
+            "usage": None, "denied": None, "files": [], "changes": {"unknown": "no git repository"}, "reported": [],
+            "files_that_run": [],
             "not_all_looked_at": False, "tools": 0, "failed_tools": 0, "left": [],
         },
         "partial": "", "summary": None,

@@ -44,6 +44,7 @@ from teamchat.runners.events import (
     ToolResult,
     Usage,
 )
+from teamchat.runners.file_changes import NoCheckpoint
 
 VERSION = 1
 
@@ -194,11 +195,32 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "usage": outcome.usage and usage_fields(outcome.usage),
         "denied": None if outcome.denied is None else [dataclasses.asdict(denied) for denied in outcome.denied],
         "files": list(outcome.files),
+        "changes": _changes(outcome),
+        "reported": list(outcome.reported),
         "files_that_run": list(outcome.files_that_run),
         "not_all_looked_at": outcome.not_all_looked_at,
         "tools": outcome.tools,
         "failed_tools": outcome.failed_tools,
         "left": list(outcome.left),
+    }
+
+
+def _changes(outcome: Outcome) -> dict[str, Any] | None:
+    """How the files changed, or why that is not known; None for a turn that never started."""
+    found = outcome.changes
+    if found is None:
+        return None
+    if isinstance(found, NoCheckpoint):
+        return {"unknown": found.reason}
+    return {
+        "files": [
+            {**dataclasses.asdict(change), "reported": change.path in outcome.reported} for change in found.files
+        ],
+        "more": found.more,
+        "left_out": list(found.left_out),
+        "shared_with": list(found.shared_with),
+        "before": found.before,
+        "after": found.after,
     }
 
 

@@ -21,6 +21,7 @@ from teamchat.core.store.pairing import ABORTED, StoredEvent
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import visible
 from teamchat.runners.events import Usage
+from teamchat.runners.file_changes import FileChange, NoCheckpoint
 from teamchat.runners.untrusted_json import one_line
 
 LONGEST_WORD = 200  # characters
@@ -191,14 +192,47 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
     if outcome.denied:
         keys = keys_for(outcome.denied, turn.setup.access_note, _servers(turn))
         yield "allow", f"give it more with {keys} in the team file, then: teamchat trust"
-    if outcome.files:
-        yield "files", ", ".join(outcome.files)
+    yield from file_lines(outcome)
+    if broken := outcome.broken_access(turn.setup.access):
+        yield "access", f"{broken}: teamchat diff {turn.number}, teamchat undo {turn.number}"
     if outcome.marked:
         yield "runs", outcome.marked
     for text in outcome.notes:
         yield "note", text
     if outcome.failure and outcome.stderr_tail.strip():
         yield "stderr", outcome.stderr_tail.strip().splitlines()[-1]
+
+
+MARKS = {"added": "new", "changed": "", "deleted": "deleted", "mode": "x bit", "type": "another type"}
+
+
+def file_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """The files that a turn changed, and how that is known."""
+    found, seen = outcome.known_changes, set(outcome.files)
+    if found:
+        for change in found.files:
+            yield "changed", _change(change, reported=change.path in outcome.reported)
+        if found.more:
+            yield "changed", f"and {plural(found.more, 'file')} more"
+        if found.shared_with and found.files:
+            yield "shared", f"turn {', '.join(map(str, found.shared_with))} worked in the same files meanwhile"
+        if others := [path for path in outcome.reported if path not in seen]:
+            yield "reported", f"{', '.join(others)} (unchanged again, ignored by git or elsewhere)"
+        if found.left_out:
+            yield "unseen", f"{', '.join(found.left_out[:5])} (too large, or not to be read)"
+        if found.slow:
+            yield "slow", found.slow
+    elif isinstance(outcome.changes, NoCheckpoint):
+        told = ", ".join(outcome.files) or "none"
+        yield "files", f"{told} (as its CLI reports: {outcome.changes.reason})"
+    elif outcome.files:
+        yield "files", ", ".join(outcome.files)
+
+
+def _change(change: FileChange, *, reported: bool) -> str:
+    lines = "" if change.added is None else f"+{change.added} −{change.removed}"
+    how = "" if reported else "not reported by its CLI"
+    return "  ".join(filter(None, (change.path, lines, MARKS[change.what], how)))
 
 
 def _servers(turn: Turn) -> Collection[str]:

@@ -25,6 +25,7 @@ from teamchat.core.store.image_values import Kind as ImageKind
 from teamchat.core.team.wording import NEWEST
 from teamchat.core.text.clean import printable
 from teamchat.runners.events import FailureKind
+from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.regular_files import read_regular_text
 
 
@@ -138,7 +139,7 @@ class TurnLine(Line):
     folder of the agent where its output names it. `version` is that of the CLI where it is known. `login` names the
     variables that its login was from: none where it was a stored one, null where that is not known.
     `changed` are files that run things and changed in the turn; `not_all_looked_at`: there are more of them than are
-    compared.
+    compared. `files` is what changed in the agent's work tree, or why that is not known.
     `exit_code` is null where `error` says why it was not started.
     """
 
@@ -163,6 +164,7 @@ class TurnLine(Line):
     left: list[str] = []
     changed: list[str] = []
     not_all_looked_at: bool = False
+    files: FileChanges | NoCheckpoint | None = None
     error: ErrorLine | None = None
 
     @field_validator("output")

@@ -54,6 +54,7 @@ def recorded_turn(line: TurnLine) -> RecordedTurn:
             login,
             tuple(line.changed),
             line.not_all_looked_at,
+            line.files,
         ),
         cut=CutShort(Failure(cut.kind, cut.reason, cut.hint), cut.at) if cut else None,
         error=NotStarted(error.kind, error.text, error.hint) if error else None,

@@ -30,6 +30,7 @@ from teamchat.core.text.commands import saying, unused
 from teamchat.core.text.redact import Redactor
 from teamchat.core.text.secret_words import secrets_in
 from teamchat.runners.base import Slash
+from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.process.running import CutShort
 
 Cooling = Mapping[str, float]  # agents that were cooling down, for so many seconds
@@ -179,6 +180,7 @@ class CassetteWriter:
                 "left": turn.exit.left,
                 "changed": turn.exit.changed,
                 "not_all_looked_at": turn.exit.not_all_looked_at,
+                "files": _files(turn.exit.files),
             }
         output = [encoded(line) for line in lines]  # clean already, and base64 has no secrets to be seen
         return Entry.model_validate({"turn": {**self._clean(values), "output": output}})
@@ -257,3 +259,10 @@ def _cut(cut: CutShort) -> dict[str, Any]:
 
 def _error(error: NotStarted) -> dict[str, Any]:
     return {"kind": error.kind, "text": error.text, "hint": error.hint}
+
+
+def _files(files: FileChanges | NoCheckpoint | None) -> Mapping[str, Any] | None:
+    """Without the path of the work tree, which is this machine's own."""
+    if files is None:
+        return None
+    return dataclasses.asdict(dataclasses.replace(files, top="") if isinstance(files, FileChanges) else files)

@@ -55,9 +55,9 @@ def _is_in(top: Path, git_dir: Path) -> bool:
 
 def _reason(folder: Path, failed: GitFailed) -> str:
     if b"not a git repository" in failed.told:
-        return f"{folder} is in no git repository"
+        return "no git repository"
     if b"dubious ownership" in failed.told:
         return f"git refuses the repository around {folder}: it belongs to another user"
     if b"must be run in a work tree" in failed.told:
-        return f"{folder} is in no work tree of its repository"
+        return "no work tree of a git repository"
     return f"git refuses {folder}: {failed}"

@@ -32,6 +32,13 @@ def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
     shadow.git("update-ref", "--no-deref", ref, tree)
 
 
+def tree_of(repository: Repository, state_folder: Path, ref: str) -> str | None:
+    """The tree that `ref` names; None where there is no such ref. Raises `CheckpointFailed`."""
+    check_name(ref)
+    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+        return shadow.git("for-each-ref", "--format=%(objectname)", ref).decode().strip() or None
+
+
 def record(folder: Path, ref: str) -> None:
     """Note the time of a ref."""
     with (folder / _TIMES).open("a") as file:

@@ -98,7 +98,7 @@ class ConversationCoordinator:
         run = self.run
         self._store_kept_turns()
         notes = clean_turns(run.db, run.session, run.folder)
-        for note in (*recover_turns(run.db, run.session, run.folder), *notes):
+        for note in (*recover_turns(run.db, run.session, run.folder, run.trees), *notes):
             run.emit(Warned(note))
         for action in run.step(Recovered(run.host.now())):
             self._tell(action)

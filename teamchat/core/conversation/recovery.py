@@ -29,8 +29,10 @@ from teamchat.core.store.turns import (
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.host import scratch_of
 from teamchat.core.turn.kept import free_output, keep_end, read_end
+from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.runners.base import Verdict
 from teamchat.runners.events import Failure, FailureKind, TextDelta
+from teamchat.runners.file_changes import FileChanges
 from teamchat.runners.process.process import open_output, settle, sweep
 from teamchat.runners.process.removal import remove
 from teamchat.runners.process.running import BEGINS, LIVE, MAX_OUTPUT_BYTES, framer_of
@@ -45,12 +47,13 @@ def turns_dir(db: Database) -> Path:
     return db.path.parent / TURNS
 
 
-def recover_turns(db: Database, session: int, folder: Path) -> list[str]:
+def recover_turns(db: Database, session: int, folder: Path, trees: WorkTrees) -> list[str]:
     """Close every turn that a dead process left open. Returns a sentence for each. The caller holds the session's lock.
 
-    `folder` is where turns keep their output.
+    `folder` is where turns keep their output. `trees` has the files as they were before each turn.
     """
-    return [note for turn in running_turns(db, session) for note in _recover(db, turn, folder / turn.folder.name)]
+    running = running_turns(db, session)
+    return [note for turn in running for note in _recover(db, turn, folder / turn.folder.name, trees)]
 
 
 def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn, FinishedTurn]]:
@@ -95,11 +98,13 @@ def _remove(folder: Path) -> str | None:
         return None  # the next command with a TMPDIR removes them
 
 
-def _recover(db: Database, turn: Turn, folder: Path) -> list[str]:
+def _recover(db: Database, turn: Turn, folder: Path, trees: WorkTrees) -> list[str]:
     ours = _OURS.fullmatch(folder.name)
     verdict, events = _partial(turn, folder) if ours else (Verdict(""), [])
     failure = Failure(FailureKind.INTERRUPTED, REASON)
-    outcome = Outcome(exit_code=None, seconds=None, failure=failure, denied=None, usage=verdict.usage)
+    found = trees.interrupted(turn.number, Path(turn.setup.cwd))
+    files = tuple(change.path for change in found.files) if isinstance(found, FileChanges) else ()
+    outcome = Outcome(None, None, failure, denied=None, usage=verdict.usage, files=files, changes=found)
     _end(db, turn, FinishedTurn(outcome, verdict.text, events=tuple(events)), folder if ours else None)
     note = f"turn {turn.number} ({turn.member}) {REASON}; its partial text: teamchat show {turn.number}"
     return [note, *filter(None, [_remove(folder) if ours else None])]

@@ -179,7 +179,8 @@ class Attempts:
                 run.emit(AgentSpoke(member.name, turn.number, event))
 
             patience = PATIENCE if has_fallback else {}
-            finished = await execute(planned, turn.folder, run.host.launcher, run.stopper, tell, patience, stays)
+            tree = await run.tree_before(turn, planned)
+            finished = await execute(planned, turn.folder, run.host.launcher, run.stopper, tell, patience, stays, tree)
             finished = run.live.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
             kept = stays is not None and stays.scratch == scratch

@@ -121,6 +121,10 @@ def _tell_end(run: Run, ended: OpenTurn, reply: str | None) -> None:
     outcome = replace(ended.finished.outcome, reply=reply)
     run.tally.add(ended.turn, outcome)
     run.emit(TurnFinished(ended.turn, outcome, ended.finished.text if ended.failed else ""))
+    if broken := outcome.broken_access(ended.turn.setup.access):
+        number = ended.turn.number
+        undo = f"(by it or by somebody else): teamchat diff {number}, teamchat undo {number}"
+        run.emit(Warned(f"{ended.turn.member} {broken} {undo}", ended.turn.route))
     if outcome.marked:
         run.emit(Warned(f"{ended.turn.member} {outcome.marked_in_brief}", ended.turn.route))
 

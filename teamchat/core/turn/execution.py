@@ -25,6 +25,7 @@ from teamchat.runners.events import (
     ToolResult,
     Usage,
 )
+from teamchat.runners.file_changes import FileChanges, WorkTree
 from teamchat.runners.installed import installed_version
 from teamchat.runners.logins import login_variables, with_source
 from teamchat.runners.process.running import (
@@ -79,11 +80,12 @@ async def execute(
     emit: Callable[[AgentEvent], None],
     patience: Mapping[FailureKind, int] = NO_LIMITS,
     stays: Stays | None = None,
+    tree: WorkTree | None = None,
 ) -> FinishedTurn:
     """Start the member's program, follow it to its end and judge it. `folder` gets its stdout and stderr.
 
     With `stays`, the process also runs earlier and later turns. `patience` is how many retries of each kind the CLI
-    may report before it is ended.
+    may report before it is ended. `tree` is the work tree as it was before the turn.
     """
     collector = _Collector(emit)
     member = turn.member
@@ -104,6 +106,7 @@ async def execute(
         version=installed,
         login=login,
         may_write=may_write(member, turn.agent),
+        tree=tree,
     )
     try:
         turn.scratch.mkdir(0o700)
@@ -190,7 +193,9 @@ def _outcome(
     notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)][:20]
     if end.left:
         notes.append(f"ended processes that it left running: {', '.join(end.left)}")
-    files = collected.files(end.cwd or turn.member.cwd)
+    reported = collected.files(end.cwd or turn.member.cwd)
+    found = end.files if isinstance(end.files, FileChanges) else None
+    files = tuple(change.path for change in found.files) if found else reported
     return Outcome(
         exit_code=end.exit_code,
         seconds=end.seconds,
@@ -201,7 +206,9 @@ def _outcome(
         version=version,
         denied=end.denied if end.denied or reports_denials(turn.runner, version) else None,
         files=files,
-        files_that_run=tuple(dict.fromkeys((*files_that_run(files), *end.changed))),
+        reported=reported,
+        changes=end.files,
+        files_that_run=tuple(dict.fromkeys((*files_that_run((*files, *reported)), *end.changed))),
         not_all_looked_at=end.not_all_looked_at,
         tools=collected.count(ToolCall),
         failed_tools=collected.failed(),

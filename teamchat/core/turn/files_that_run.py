@@ -6,20 +6,18 @@ marked, whether its CLI reported the change or only the file system shows it.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import re
 import stat
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.core.agents import CLIS
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
-from teamchat.runners.events import Failure
-from teamchat.runners.process.running import Chunk, CutShort, Exit, Launch, Launcher, Running
+from teamchat.runners.process.running import Exit, Launch
 from teamchat.runners.regular_files import read_regular
 
 KNOWN = (
@@ -55,53 +53,22 @@ def may_write(member: Member, agent: AgentSpec) -> bool:
     return not reads or bool(member.mcp or member.project_settings or member.args)
 
 
-def watching(launcher: Launcher) -> Launcher:
-    """The launcher whose processes report at their exit which such files changed while they ran.
+def look(what: Launch) -> Callable[[Exit], Exit] | None:
+    """Look at the known files before a process starts. The result adds to its exit which of them changed since.
 
-    It looks at the known names in the folder and at the root of its repository, not in folders below, and only if the
-    process can write. Paths are relative to the folder.
+    It looks at the known names in the folder and at the root of its repository, not in folders below. Paths are
+    relative to the folder. None for a process that cannot write.
     """
+    if not what.may_write:
+        return None
+    before = _look(what.cwd)
 
-    def launch(what: Launch) -> Running:
-        if not what.may_write:
-            return launcher(what)
-        before = _look(what.cwd)
-        return _Watched(launcher(what), what.cwd, before)
+    def compared(ended: Exit) -> Exit:
+        after = _look(what.cwd)
+        changed = tuple(os.path.relpath(file, what.cwd) for file in _changed(before, after))
+        return replace(ended, changed=changed, not_all_looked_at=bool(before.cut or after.cut))
 
-    return launch
-
-
-class _Watched:
-    def __init__(self, process: Running, cwd: Path, before: _Look) -> None:
-        self._process, self._cwd, self._before = process, cwd, before
-        self._exit: Exit | None = None
-
-    @property
-    def exit(self) -> Exit | None:
-        if self._exit is None and (ended := self._process.exit):
-            self._exit = self._compared(ended)
-        return self._exit
-
-    def _compared(self, ended: Exit) -> Exit:
-        after = _look(self._cwd)
-        changed = tuple(os.path.relpath(file, self._cwd) for file in _changed(self._before, after))
-        return replace(ended, changed=changed, not_all_looked_at=bool(self._before.cut or after.cut))
-
-    def over(self) -> None:
-        self._process.over()
-
-    def end_input(self) -> bool:
-        return self._process.end_input()
-
-    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
-        self._process.stop(why, hard=hard)
-
-    async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
-        async with aclosing(self._process.chunks()) as chunks:
-            async for chunk in chunks:
-                yield chunk
-        if self._exit is None and (ended := self._process.exit):  # other members continue meanwhile
-            self._exit = await asyncio.to_thread(self._compared, ended)
+    return compared
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreErr
 from teamchat.core.team.programs import Unusable
 from teamchat.core.team.team import Member
 from teamchat.core.team.tools import need_tools
-from teamchat.core.turn.files_that_run import watching
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.vendor_limits import take_moment
+from teamchat.core.turn.watching import watching
 from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.process.process import launch
 from teamchat.runners.process.running import Launcher

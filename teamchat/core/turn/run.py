@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,12 +16,18 @@ from teamchat.core.engine.guards import guard
 from teamchat.core.engine.state import RouteStatus, Rules, State
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
+from teamchat.core.store.sessions import fence_key
+from teamchat.core.store.turns import Turn
 from teamchat.core.team.team import Team
 from teamchat.core.turn.events import ConversationEvent, Warned
+from teamchat.core.turn.files_that_run import may_write
 from teamchat.core.turn.host import REAL, Host
 from teamchat.core.turn.live_pool import LivePool
+from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.tally import Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
+from teamchat.core.turn.work_trees import WorkTrees, refs_of
+from teamchat.runners.file_changes import WorkTree
 from teamchat.runners.process.removal import remove
 from teamchat.runners.process.supervisor import Stopper
 
@@ -57,6 +64,7 @@ class Run:
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with
         self.collector = self.host.collected(collector_of(self.team, self.db, session))
+        self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)))
         self.state: State = load_state(self.db, session, rules_of(self.team))
 
     @contextlib.contextmanager
@@ -95,6 +103,14 @@ class Run:
         limit = self.team.limits.cost_usd
         running = sum(route.status is RouteStatus.RUNNING for route in self.state.queue)
         return None if limit is None else max((limit - self.state.cost_usd) / max(running, 1), 0.0001)
+
+    async def tree_before(self, turn: Turn, planned: ReadyTurn) -> WorkTree | None:
+        """The files of a turn's work tree as they are before it. A replay looks at none."""
+        if not self.host.live:
+            return None
+        member = planned.member
+        writes = may_write(member, planned.agent)
+        return await asyncio.to_thread(self.trees.before, turn.number, member.cwd, writes=writes)
 
     def stopped(self, member: str | None = None) -> bool:
         """True when a person wants no further turn to begin: of that member, or of anybody."""

@@ -79,7 +79,8 @@ async def _execute(run: Run, side: SideTurn[T], planned: ReadyTurn, turn: Turn) 
     def tell(event: AgentEvent) -> None:
         run.emit(AgentSpoke(turn.member, turn.number, event))
 
-    finished = await execute(planned, turn.folder, run.host.launcher, run.stopper, tell)
+    tree = await run.tree_before(turn, planned)
+    finished = await execute(planned, turn.folder, run.host.launcher, run.stopper, tell, tree=tree)
     unanswered = "asked its user a question" if finished.questions and is_blank(finished.text) else None
     if finished.outcome.failure is None and (fault := unanswered or side.fault(finished.text)):
         failure = Failure(FailureKind.AGENT, fault)

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from teamchat.runners.base import EventParser, StopRule
 from teamchat.runners.events import Failure
+from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
 
 
 class Framer(Protocol):
@@ -87,7 +88,7 @@ class Launch:
     open. `through` is a program of ours, with its arguments, that runs `argv`. `version` is that of the installed
     program, where it is known. `login` names the variables that its login is from, as `Login` does.
     `real_cwd` is where `cwd` must really be; None lets it be anywhere. `may_write` is False where its CLI bounds it to
-    reading.
+    reading. `tree` is the work tree as it was before the turn, if that is known.
     """
 
     argv: tuple[str, ...]
@@ -105,6 +106,7 @@ class Launch:
     login: tuple[str, ...] | None = None
     real_cwd: Path | None = None
     may_write: bool = True
+    tree: WorkTree | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ class Exit:
     a recorded one ran, if its output tells, `version` that of its CLI ("" if it was not known) and `login` the
     variables that its login was from, as `Login` has them. `changed` are files that run things and
     changed while it ran, relative to where it ran; `not_all_looked_at`: there are more of them than are compared.
+    `files` is what changed in its work tree; None where nobody looked.
     """
 
     code: int
@@ -143,6 +146,7 @@ class Exit:
     login: tuple[str, ...] | None = None
     changed: tuple[str, ...] = ()
     not_all_looked_at: bool = False
+    files: FileChanges | NoCheckpoint | None = None
 
 
 class SpawnFailed(Exception):

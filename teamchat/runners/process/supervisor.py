@@ -35,6 +35,7 @@ from teamchat.runners.events import (
     Usage,
     VendorSession,
 )
+from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.process.running import Chunk, CutShort, Framer, LineFramer, Running, framer_of
 from teamchat.runners.untrusted_json import one_line
 
@@ -87,7 +88,7 @@ class TurnEnd:
     `cwd` is where it ran, if that was elsewhere: of a recording. `version` is that of the CLI, as its output or its
     recording tells it ("" where a recording has none). `login` names the variables that a recorded one had its login
     from, as `Login` does. `interrupted`: a person has ended it. `untold`: its process ended by itself, and the CLI told
-    neither an end of the turn nor an error. `changed` and `not_all_looked_at` are those of `Exit`.
+    neither an end of the turn nor an error. `changed`, `not_all_looked_at` and `files` are those of `Exit`.
     """
 
     text: str
@@ -105,6 +106,7 @@ class TurnEnd:
     left: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     not_all_looked_at: bool = False
+    files: FileChanges | NoCheckpoint | None = None
     cwd: Path | None = None
     login: tuple[str, ...] | None = None
     untold: bool = False
@@ -325,6 +327,7 @@ class _Turn:
             left=ended.left if ended else (),
             changed=ended.changed if ended else (),
             not_all_looked_at=ended is not None and ended.not_all_looked_at,
+            files=ended.files if ended else None,
             cwd=ended.cwd if ended else None,
             login=ended.login if ended else None,
             untold=self.cut is None and self.facts.done is None and not self.facts.error,

@@ -24,6 +24,7 @@ from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn, events_of, partial_of
 from teamchat.core.turn.events import Replied
 from teamchat.core.turn.host import scratch_of
+from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.runners.events import Usage
 from teamchat.runners.process.running import BEGINS
 from tests.core.fake_conversation import Hangs, Stage, team_of
@@ -223,8 +224,9 @@ def dead_turn(stage: Stage, output: bytes | None, like: Like = "plain") -> Turn:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "stdout").write_bytes(output)
     begin_turn(stage.db, NewTurn(stage.session, 1, "max", "own", like, None, pack(b"Hi"), "msg-1", SETUP, folder))
-    assert recover_turns(stage.db, stage.session, folder.parent)
-    assert recover_turns(stage.db, stage.session, folder.parent) == []
+    trees = WorkTrees(stage.folder, "refs/teamchat/test")
+    assert recover_turns(stage.db, stage.session, folder.parent, trees)
+    assert recover_turns(stage.db, stage.session, folder.parent, trees) == []
     (turn,) = stage.turns
     return turn
 

@@ -14,7 +14,8 @@ import pytest
 from teamchat.core.agents import Like
 from teamchat.core.receipt import Outcome
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
-from teamchat.core.turn.files_that_run import MOST_LOOKED_AT, MOST_READ, files_that_run, may_write, watching
+from teamchat.core.turn.files_that_run import MOST_LOOKED_AT, MOST_READ, files_that_run, may_write
+from teamchat.core.turn.watching import watching
 from teamchat.runners.events import Failure
 from teamchat.runners.process.running import Chunk, Exit, Launch
 from tests.cli.helpers import actors, objects, steady

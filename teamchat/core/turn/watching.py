@@ -1,0 +1,63 @@
+"""A launcher whose processes tell at their exit what changed on the disk while they ran."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from teamchat.core.turn.files_that_run import look
+from teamchat.runners.events import Failure
+from teamchat.runners.process.running import Chunk, CutShort, Exit, Launch, Launcher, Running
+
+Compare = Callable[[Exit], Exit]
+"""Looks at the disk again, and returns the exit with what has changed. It may block."""
+
+
+def watching(launcher: Launcher) -> Launcher:
+    """The launcher whose exits have `changed`, `not_all_looked_at` and `files`."""
+
+    def launch(what: Launch) -> Running:
+        compared = [compare for compare in (look(what), _files(what)) if compare]
+        return _Watched(launcher(what), compared) if compared else launcher(what)
+
+    return launch
+
+
+def _files(what: Launch) -> Compare | None:
+    tree = what.tree
+    return None if tree is None else lambda ended: replace(ended, files=tree.changes(what.cwd))
+
+
+class _Watched:
+    def __init__(self, process: Running, compared: Sequence[Compare]) -> None:
+        self._process, self._compared = process, compared
+        self._exit: Exit | None = None
+
+    @property
+    def exit(self) -> Exit | None:
+        if self._exit is None and (ended := self._process.exit):
+            self._exit = self._compare(ended)
+        return self._exit
+
+    def _compare(self, ended: Exit) -> Exit:
+        for compare in self._compared:
+            ended = compare(ended)
+        return ended
+
+    def over(self) -> None:
+        self._process.over()
+
+    def end_input(self) -> bool:
+        return self._process.end_input()
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        self._process.stop(why, hard=hard)
+
+    async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
+        async with aclosing(self._process.chunks()) as chunks:
+            async for chunk in chunks:
+                yield chunk
+        if self._exit is None and (ended := self._process.exit):  # other members continue meanwhile
+            self._exit = await asyncio.to_thread(self._compare, ended)

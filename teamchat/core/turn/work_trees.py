@@ -1,0 +1,148 @@
+"""Checkpoints around each turn: what the turn changed in the files, by whatever tool.
+
+A turn in a git work tree has one before its agent gets its prompt, and one after its process has ended. Their
+difference is on the receipt, and undo takes back by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from teamchat.core.checkpoint.compare import changes, stat
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.refs import tree_of
+from teamchat.core.checkpoint.take import take
+from teamchat.core.checkpoint.values import Checkpoint, Lines, NoRepository, Repository
+from teamchat.core.errors import CheckpointFailed
+from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
+
+MOST_LISTED = 1_000  # changed files on a receipt; the checkpoints have all
+SLOW_S = 240.0  # a checkpoint that takes longer is told
+
+
+def refs_of(secret: str) -> str:
+    """Where a session keeps its checkpoints. `secret` is its own: stores may share a repository."""
+    return f"refs/teamchat/{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
+
+
+@dataclass(slots=True)
+class WorkTrees:
+    """Takes the checkpoints of the turns of a session. `folder` is the state folder, `refs` is of `refs_of`."""
+
+    folder: Path
+    refs: str
+    _spans: list[_Span] = field(default_factory=list)
+
+    def before(self, number: int, cwd: Path, *, writes: bool) -> TurnTree | NoTree:
+        """The work tree of a turn that is about to start. Blocks while git reads it."""
+        repository = find_repository(cwd)
+        if isinstance(repository, NoRepository):
+            return NoTree(NoCheckpoint(repository.reason))
+        span = _Span(number, repository.top, writes, time.monotonic())
+        self._spans.append(span)
+        try:
+            taken = take(repository, self.folder, f"{self.refs}/{number}/before")
+        except CheckpointFailed as failed:
+            return NoTree(NoCheckpoint(str(failed)))
+        return TurnTree(self, repository, span, taken.tree, taken)
+
+    def interrupted(self, number: int, cwd: Path) -> FileChanges | NoCheckpoint:
+        """What changed since the beginning of a turn whose end nobody saw. Blocks while git reads the work tree."""
+        repository = find_repository(cwd)
+        if isinstance(repository, NoRepository):
+            return NoCheckpoint(repository.reason)
+        try:
+            before = tree_of(repository, self.folder, f"{self.refs}/{number}/before")
+        except CheckpointFailed as failed:
+            return NoCheckpoint(str(failed))
+        if before is None:
+            return NoCheckpoint("it was killed before its files were recorded")
+        return TurnTree(self, repository, _Span(number, repository.top, False, 0.0), before).changes(cwd)
+
+    def others(self, span: _Span) -> tuple[int, ...]:
+        """The turns that may write and ran in the same work tree during a span."""
+        return tuple(
+            other.number
+            for other in self._spans
+            if other is not span and other.writes and other.top == span.top and other.ended > span.began
+        )
+
+
+@dataclass(slots=True, eq=False)
+class _Span:
+    """When a turn was at work in a work tree."""
+
+    number: int
+    top: Path
+    writes: bool
+    began: float
+    ended: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class NoTree:
+    """A turn whose files cannot be compared."""
+
+    why: NoCheckpoint
+
+    def changes(self, _cwd: Path) -> NoCheckpoint:
+        return self.why
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTree:
+    """The work tree of one turn. `before` names the tree that it had before the turn."""
+
+    trees: WorkTrees
+    repository: Repository
+    span: _Span
+    before: str
+    taken: Checkpoint | None = None
+
+    def changes(self, cwd: Path) -> FileChanges | NoCheckpoint:
+        """What changed since, with paths relative to `cwd`. Blocks while git reads the work tree."""
+        top = self.repository.top
+        try:
+            after = take(self.repository, self.trees.folder, f"{self.trees.refs}/{self.span.number}/after")
+            same = after.tree == self.before
+            found = [] if same else list(_listed(self.repository, self.before, after.tree, cwd))
+        except CheckpointFailed as failed:
+            return NoCheckpoint(str(failed))
+        finally:
+            self.span.ended = time.monotonic()
+        return FileChanges(
+            str(top),
+            self.before,
+            after.tree,
+            tuple(islice(found, MOST_LISTED)),
+            max(0, len(found) - MOST_LISTED),
+            tuple(readable(one.path) for one in after.left_out),
+            self.trees.others(self.span),
+            next(filter(None, (_slow(taken) for taken in (self.taken, after) if taken)), None),
+        )
+
+
+def _listed(repository: Repository, before: str, after: str, cwd: Path) -> Iterator[FileChange]:
+    lines = stat(repository, before, after)
+    for change in changes(repository, before, after):
+        count = lines.get(change.path, Lines(None, None))
+        path = readable(os.path.relpath(repository.top / change.path, cwd.resolve()))
+        yield FileChange(path, change.what, count.added, count.removed)
+
+
+def readable(path: str) -> str:
+    """A path as text: bytes that are no UTF-8 stand in it as escapes."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def _slow(taken: Checkpoint) -> str | None:
+    if taken.seconds < SLOW_S:
+        return None
+    largest = ", ".join(f"{readable(path)} ({size >> 20} MB)" for path, size in taken.largest)
+    return f"recording the files took {taken.seconds:.0f} s; the largest: {largest or 'none is new'}"
