@@ -6,6 +6,7 @@ neither a tree nor a packed ref has one.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from pathlib import Path
@@ -28,7 +29,8 @@ def check_name(ref: str) -> None:
 def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
     """Have `ref` name the tree. Raises `GitFailed`, also where the tree is no longer there."""
     # of a git that was killed: nobody else writes a ref of this work tree now
-    shadow.repository.common_dir.joinpath(f"{ref}.lock").unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # git says what is wrong there
+        shadow.repository.common_dir.joinpath(f"{ref}.lock").unlink()
     shadow.git("update-ref", "--no-deref", ref, tree)
 
 

@@ -126,7 +126,8 @@ def test_several_processes_at_once_take_the_same_tree(tree: WorkTree) -> None:
         tree.write(f"new/{number}", b"%d" % number)
     argv = [sys.executable, str(MORTAL), "0", "take", str(tree.top), str(tree.state)]
     running = [
-        subprocess.Popen([*argv, f"refs/teamchat/s/{number}"], stdout=subprocess.PIPE, text=True) for number in range(4)
+        subprocess.Popen([*argv, f"refs/teamchat/s/at-{number}"], stdout=subprocess.PIPE, text=True)
+        for number in range(4)
     ]
     trees = {process.communicate()[0] for process in running}
     assert trees == {f"{tree.take().tree}\n"}
