@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -135,3 +136,14 @@ def test_what_edit_lets_is_what_is_said_of_the_cli(repository: World, vendor: Ve
     denied = repository.receipt(1)["outcome"]["denied"]
     refused = [one.tool.input for one in tried if row[one.kind] == "refuses"]
     assert len(denied) == len(refused) or (len(denied) > len(refused) and "fails" in row.values()), (denied, refused)
+
+
+def test_commands_that_the_users_own_rules_deny_claude_stay_denied(repository: World) -> None:
+    settings = Path(repository.env["HOME"]) / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(json.dumps({"permissions": {"deny": ["Bash"]}}))
+    repository.member("claude", 'access = "edit"\nallow = ["rm"]')
+    removes = AGENT_TYPES["claude"].self_test.running("rm gone.txt")
+    repository.server.script("claude", [Reply(tools=(removes,)), Reply("I tried.")])
+    assert repository.json("send", "--trust", "Remove it").result["text"] == "I tried."
+    assert (repository.cwd / "gone.txt").exists()
