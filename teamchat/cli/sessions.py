@@ -27,12 +27,14 @@ def delete(
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.conversation.deleting import delete_session
     from teamchat.core.conversation.recovery import clean_turns, turns_dir
+    from teamchat.core.store.lineage import refuse_branches
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
 
     root = find_root(team)
     with open_store(root) as db:
         chosen = need_session(db, name)
+        refuse_branches(db, chosen.id)
         with held(root, db, chosen, wait=False):
             if not (yes or confirm_deletion(chosen)):
                 note(f"session {chosen.name} was not deleted")

@@ -56,6 +56,11 @@ def _turn(row: Row) -> None:
         a_before(row)
 
 
+def _lineage(row: Row) -> None:
+    for name in ("session", "ancestor", "through", "todos"):
+        row.integer(name)
+
+
 def _hide(row: Row) -> None:
     row.integer("session"), row.integer("message"), row.integer_or_none("undo")
 
@@ -68,6 +73,7 @@ def _message(row: Row) -> None:
 
 KINDS = (
     Kind("session", "sessions", "id", _session, ", 0 AS message_count, 0 AS turn_count"),
+    Kind("lineage", "lineage", "session, through", _lineage),
     Kind("text", "texts", "hash", a_text),
     Kind("undo", "undos", "id", an_undo),
     Kind("turn", "turns", "id", _turn),
@@ -88,12 +94,16 @@ REFERENCES = (
     """SELECT 'route ' || number || ' is about a message that is missing' AS problem FROM routes
     WHERE place IS NOT NULL AND EXISTS (
         SELECT 1 FROM (SELECT parent AS named UNION ALL SELECT request UNION ALL SELECT as_of) WHERE named NOT NULL
-        AND NOT EXISTS (SELECT 1 FROM messages WHERE message = named AND messages.session = routes.session)
+        AND NOT EXISTS (SELECT 1 FROM lineage CROSS JOIN messages ON messages.session = lineage.ancestor
+            AND messages.message = named AND messages.id <= lineage.through WHERE lineage.session = routes.session)
     )""",
     """SELECT 'turn ' || number || ' is about a message that is missing' AS problem FROM turns WHERE EXISTS (
         SELECT 1 FROM (SELECT shown_through AS named UNION ALL SELECT json_extract(setup, '$.request'))
-        WHERE NOT EXISTS (SELECT 1 FROM messages WHERE message = named AND messages.session = turns.session)
+        WHERE NOT EXISTS (SELECT 1 FROM lineage CROSS JOIN messages ON messages.session = lineage.ancestor
+            AND messages.message = named AND messages.id <= lineage.through WHERE lineage.session = turns.session)
     )""",
+    """SELECT 'session ' || name || ' has lost its messages' AS problem FROM sessions
+    WHERE NOT EXISTS (SELECT 1 FROM lineage WHERE session = id AND ancestor = id)""",
     """SELECT 'the number of route ' || number || ' is given again' AS problem FROM routes
     JOIN sessions ON sessions.id = routes.session WHERE number >= next_route""",
     """SELECT 'route ' || routes.number || ' waits with a reply that is missing' AS problem FROM routes

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image, Kind
+from teamchat.core.store.lineage import MESSAGES
 from teamchat.core.store.rows import Row
 from teamchat.core.store.texts import Packed, get_text, put_text
 
@@ -24,7 +25,12 @@ def put_images(db: Database, session: int, message: str, images: Iterable[Image]
 def images_of(db: Database, session: int, message: str) -> tuple[Image, ...]:
     """The images of a message, in order. Raises `DamagedStore`."""
     rows = db.values(
-        an_image, "SELECT * FROM images WHERE session = ? AND message = ? ORDER BY number", session, message
+        an_image,
+        f"""SELECT images.* FROM {MESSAGES}
+        JOIN images ON images.session = messages.session AND images.message = messages.message
+        WHERE lineage.session = ?1 AND messages.message = ?2 ORDER BY images.number""",  # noqa: S608 (our own words)
+        session,
+        message,
     )
     return tuple(Image(name, kind, get_text(db, body)) for name, kind, body in rows)
 

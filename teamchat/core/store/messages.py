@@ -12,20 +12,24 @@ from teamchat.core.errors import NoMessage, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import NO_VALUE, Database
+from teamchat.core.store.lineage import MESSAGES, OF_ID
 from teamchat.core.store.message_log import NOT_EMPTY, free_number, next_number
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
 from teamchat.runners.growing import joined
 
-NEXT = "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM messages WHERE session = ?"
-ANY = "SELECT id FROM messages WHERE session = ? LIMIT 1"
-EVERY = (
-    "SELECT id, message, content, speaker_id, speaker_name, speaker_title, speaker_type, routing, turn, timestamp,"
-    " stands_for, typed, length(rest) AS more, (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent"
-    " FROM messages WHERE session = ?1"
-)
+NEXT = """SELECT max(COALESCE((SELECT MAX(number) FROM messages WHERE session = ?1), 0), shared) + 1 AS next
+    FROM sessions WHERE id = ?1"""
+ANY = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ? LIMIT 1"  # noqa: S608 (our own words)
+EVERY = f"""SELECT messages.id, messages.message, content, speaker_id, speaker_name, speaker_title, speaker_type,
+    routing, turn, timestamp, stands_for, typed, length(rest) AS more,
+    (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent
+    FROM {MESSAGES} AND messages.id <= ?2 WHERE lineage.session = ?1"""  # noqa: S608 (our own words)
 NOT_HIDDEN = "AND NOT EXISTS (SELECT 1 FROM hides WHERE hides.session = ?1 AND hides.message = messages.id)"
 SHOWN = f"{EVERY} {NOT_HIDDEN}"
+"""The messages of session ?1 up to the id ?2."""
+NEWEST_FIRST = "ORDER BY lineage.through DESC, messages.id DESC"
+OLDEST_FIRST = "ORDER BY lineage.through, messages.id"
 HEAD = 1_000_000  # characters of a message that are in its row, as many as are searched
 PIECE = 1024 * 1024  # characters, or bytes, of what follows, which are written or read at once
 
@@ -59,8 +63,7 @@ class SqliteLog:
 
     def _taken(self, message_id: str) -> bool:
         """Whether a message of the session has that id; a hidden one keeps it."""
-        sql = "SELECT id FROM messages WHERE session = ? AND message = ?"
-        return self._db.value(_place, sql, self.session, message_id) is not None
+        return self._db.value(_place, OF_ID, self.session, message_id) is not None
 
     def _insert(self, message: ConversationMessage, number: int | None) -> None:
         speaker, routing = message.speaker, message.routing
@@ -79,12 +82,11 @@ class SqliteLog:
     def latest(self, up_to: str | None = None) -> ConversationMessage | None:
         if up_to is not None:
             return self.get(up_to)
-        return self._db.value(self._a_message, f"{SHOWN} ORDER BY id DESC LIMIT 1", self.session)
+        return self._db.value(self._a_message, f"{SHOWN} {NEWEST_FIRST} LIMIT 1", self.session, LARGEST)
 
     def window(self, before_id: str, size: int) -> list[ConversationMessage]:
-        place = self.place(before_id)
-        sql = f"{SHOWN} AND id < ? ORDER BY id DESC LIMIT ?"
-        return self._db.values(self._a_message, sql, self.session, place, size)[::-1]
+        before = self.place(before_id) - 1
+        return self._db.values(self._a_message, f"{SHOWN} {NEWEST_FIRST} LIMIT ?3", self.session, before, size)[::-1]
 
     def get(self, message_id: str) -> ConversationMessage:
         return self._found(self._a_message, message_id)
@@ -112,7 +114,7 @@ class SqliteLog:
         return self._found(_place, message_id)
 
     def _found(self, make: Callable[[Row], T], message_id: str, among: str = SHOWN) -> T:
-        found = self._db.value(make, f"{among} AND message = ?", self.session, message_id)
+        found = self._db.value(make, f"{among} AND messages.message = ?3", self.session, LARGEST, message_id)
         if found is None:
             raise self._no_message(message_id)
         return found
@@ -135,13 +137,15 @@ class SqliteLog:
         With `hidden` those are among them that were taken back.
         """
         which = "" if hidden else NOT_HIDDEN
-        last = f"SELECT id FROM messages WHERE session = ?1 {which} ORDER BY id DESC LIMIT ?2"  # noqa: S608 (our own words)
-        sql = f"{EVERY} {which} AND id >= (SELECT COALESCE(MIN(id), 0) FROM ({last})) ORDER BY id"  # noqa: S608 (the same)
-        return self._db.each(self._a_message, sql, self.session, min(count, LARGEST) or -1)
+        last = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ?1 {which} {NEWEST_FIRST} LIMIT ?3"  # noqa: S608
+        first = f"(SELECT COALESCE(MIN(id), 0) FROM ({last}))"  # noqa: S608 (our own words)
+        sql = f"{EVERY} {which} AND messages.id >= {first} {OLDEST_FIRST}"
+        return self._db.each(self._a_message, sql, self.session, LARGEST, min(count, LARGEST) or -1)
 
     def after(self, place: int) -> list[ConversationMessage]:
-        """The messages of this session that come after a place, 0 for all, in order."""
-        return self._db.values(self._a_message, f"{SHOWN} AND id > ? ORDER BY id", self.session, place)
+        """The session's own messages that come after a place, 0 for all, in order."""
+        own = f"{SHOWN} AND lineage.ancestor = ?1 AND messages.id > ?3 {OLDEST_FIRST}"
+        return self._db.values(self._a_message, own, self.session, LARGEST, place)
 
     def hidden(self) -> frozenset[str]:
         """The ids of the messages that were taken back."""

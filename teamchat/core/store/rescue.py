@@ -20,10 +20,13 @@ MENDING = (
     """INSERT INTO sessions (id, name, team, fence_key, created_at, used_at)
     SELECT DISTINCT session, 'rescued-' || session, '', ?1, ?2, ?2 FROM messages
     WHERE session NOT IN (SELECT id FROM sessions)""",
+    "DELETE FROM lineage WHERE session NOT IN (SELECT id FROM sessions) OR ancestor NOT IN (SELECT id FROM sessions)",
     """DELETE FROM turns WHERE session NOT IN (SELECT id FROM sessions) OR prompt NOT IN (SELECT hash FROM texts)
-    OR NOT EXISTS (SELECT 1 FROM messages WHERE messages.session = turns.session AND message = shown_through)
-    OR NOT EXISTS (SELECT 1 FROM messages WHERE messages.session = turns.session
-        AND message = json_extract(setup, '$.request'))""",
+    OR NOT EXISTS (SELECT 1 FROM lineage CROSS JOIN messages ON messages.session = lineage.ancestor
+        AND message = shown_through AND messages.id <= through WHERE lineage.session = turns.session)
+    OR NOT EXISTS (SELECT 1 FROM lineage CROSS JOIN messages ON messages.session = lineage.ancestor
+        AND message = json_extract(setup, '$.request') AND messages.id <= through
+        WHERE lineage.session = turns.session)""",
     "DELETE FROM undos WHERE session NOT IN (SELECT id FROM sessions)",
     "UPDATE turns SET undone = NULL WHERE undone NOT IN (SELECT id FROM undos)",
     "DELETE FROM hides WHERE session NOT IN (SELECT id FROM sessions) OR message NOT IN (SELECT id FROM messages)",
@@ -34,7 +37,8 @@ MENDING = (
     "UPDATE messages SET turn = NULL WHERE turn NOT IN (SELECT id FROM turns)",
     """DELETE FROM routes WHERE session NOT IN (SELECT id FROM sessions) OR EXISTS (
         SELECT 1 FROM (SELECT parent AS named UNION ALL SELECT request UNION ALL SELECT as_of) WHERE named NOT NULL
-        AND NOT EXISTS (SELECT 1 FROM messages WHERE message = named AND messages.session = routes.session))""",
+        AND NOT EXISTS (SELECT 1 FROM lineage CROSS JOIN messages ON messages.session = lineage.ancestor
+            AND message = named AND messages.id <= through WHERE lineage.session = routes.session))""",
     """UPDATE routes SET answer = NULL, status = CASE status WHEN 'answered' THEN 'held' ELSE status END
     WHERE (answer NOT NULL OR status = 'answered') AND NOT EXISTS (
         SELECT 1 FROM turns WHERE id = answer AND (place IS NULL OR text NOT NULL AND turns.status = 'answered'))""",

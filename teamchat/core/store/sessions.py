@@ -12,6 +12,7 @@ from pathlib import Path
 
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.database import Database
+from teamchat.core.store.lineage import MESSAGES, refuse_branches
 from teamchat.core.store.rows import Row
 from teamchat.core.text.commands import saying
 
@@ -29,10 +30,10 @@ class Session:
 
 
 MOST_LISTED = 10  # in a line that says which there are
-SELECT = """SELECT sessions.*,
-    (SELECT COUNT(*) FROM messages WHERE session = sessions.id)
+SELECT = f"""SELECT sessions.*,
+    (SELECT COUNT(*) FROM {MESSAGES} WHERE lineage.session = sessions.id)
         - (SELECT COUNT(*) FROM hides WHERE session = sessions.id) AS message_count,
-    (SELECT COUNT(*) FROM turns WHERE session = sessions.id) AS turn_count FROM sessions"""
+    (SELECT COUNT(*) FROM turns WHERE session = sessions.id) AS turn_count FROM sessions"""  # noqa: S608 (our own words)
 
 
 def a_session(row: Row) -> Session:
@@ -157,6 +158,7 @@ def remove_session(db: Database, session: int) -> None:
     """Take the session out with all that belongs to it, and the texts that no other one refers to.
 
     A large one goes piece by piece, so that others can write meanwhile; killed over it, what is left can be removed.
+    Raises `UsageError` if a branch shares its messages.
     """
     while not _removed(db, session):
         time.sleep(REST_S)
@@ -165,6 +167,7 @@ def remove_session(db: Database, session: int) -> None:
 def _removed(db: Database, session: int) -> bool:
     """Take out what goes in a moment; whether that was all. Words of messages take long to go from the index."""
     with db.transaction():
+        refuse_branches(db, session)  # between two pieces one may begin
         until = time.monotonic() + AT_ONCE_S
         _remove_what_refers_to_messages(db, session)
         while (left := db.execute(DELETE_MESSAGE, session).rowcount) and time.monotonic() < until:

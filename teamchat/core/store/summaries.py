@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 
 from teamchat.core.store.database import Database
+from teamchat.core.store.lineage import OF_ID
 from teamchat.core.store.rows import Row
 from teamchat.core.store.texts import Packed, put_text, stored_text
 from teamchat.core.store.turns import Turn
@@ -29,12 +30,12 @@ class Summary:
 def add_summary(db: Database, session: int, turn: Turn, summary: Summary, text: Packed) -> Summary:
     """Store a turn's summary, its text packed as `text`, in the caller's transaction that ends the turn."""
     db.execute(
-        """INSERT INTO summaries (session, turn, through, without, kept, text)
+        f"""INSERT INTO summaries (session, turn, through, without, kept, text)
         SELECT ?1, ?2, id, (
             SELECT json_group_array(id) FROM (
                 SELECT hides.message AS id FROM hides WHERE session = ?1 AND hides.message <= covered.id ORDER BY 1
             )
-        ), ?3, ?4 FROM messages AS covered WHERE session = ?1 AND message = ?5""",
+        ), ?3, ?4 FROM messages AS covered WHERE id = ({OF_ID.replace("?2", "?5")})""",  # noqa: S608 (our own words)
         session, turn.id, json.dumps(summary.kept), put_text(db, text), summary.through,
     )  # fmt: skip
     return summary
@@ -44,18 +45,18 @@ def summary_before(db: Database, session: int, message: str) -> Summary | None:
     """The valid summary that covers most of the messages before the one of that id."""
     return db.value(
         lambda row: a_summary(db, row),
-        """SELECT summaries.kept, summaries.text, covered.message AS through, turns.member FROM summaries
+        f"""SELECT summaries.kept, summaries.text, covered.message AS through, turns.member FROM summaries
         JOIN messages AS covered ON covered.id = summaries.through
-        JOIN turns ON turns.id = summaries.turn AND turns.undone IS NULL
+        JOIN turns ON turns.id = summaries.turn AND (turns.undone IS NULL OR turns.session <> ?1)
         WHERE summaries.session = ?1
-            AND summaries.through < (SELECT id FROM messages WHERE session = ?1 AND message = ?2)
+            AND summaries.through < ({OF_ID})
             AND summaries.without = (
                 SELECT json_group_array(id) FROM (
                     SELECT hides.message AS id FROM hides
                     WHERE session = ?1 AND hides.message <= summaries.through ORDER BY 1
                 )
             )
-        ORDER BY summaries.through DESC, summaries.id DESC LIMIT 1""",
+        ORDER BY summaries.through DESC, summaries.id DESC LIMIT 1""",  # noqa: S608 (our own words)
         session, message,
     )  # fmt: skip
 

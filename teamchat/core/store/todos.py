@@ -9,10 +9,14 @@ from teamchat.core.routing.todos import Change, Noted, TodoList, What, Wish, app
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 
-CHANGES = """SELECT todo_changes.*, hides.message NOT NULL AS hidden FROM todo_changes
-    LEFT JOIN messages USING (session, message)
-    LEFT JOIN hides ON hides.session = todo_changes.session AND hides.message = messages.id
-    WHERE todo_changes.session = ? ORDER BY todo_changes.id"""
+CHANGES = """SELECT todo_changes.*, hides.message NOT NULL AS hidden FROM lineage
+    CROSS JOIN todo_changes ON todo_changes.session = lineage.ancestor
+        AND todo_changes.id <= lineage.todos AND todo_changes.place <= lineage.through
+    LEFT JOIN messages ON messages.session = todo_changes.session AND messages.message = todo_changes.message
+    LEFT JOIN hides ON hides.session = ?1 AND hides.message = messages.id
+    WHERE lineage.session = ?1 ORDER BY lineage.through, todo_changes.id"""
+PLACE = """COALESCE((SELECT id FROM messages WHERE session = ?1 AND message = ?7),
+    (SELECT MAX(id) FROM messages WHERE session = ?1), 0)"""
 
 
 def changes_of(db: Database, session: int) -> list[Change]:
@@ -47,7 +51,8 @@ def clear_todos(db: Database, session: int, by: str) -> tuple[Change, ...]:
 
 def _insert(db: Database, session: int, changes: Iterable[Change]) -> None:
     db.executemany(
-        'INSERT INTO todo_changes (session, number, what, text, "by", at, message) VALUES (?, ?, ?, ?, ?, ?, ?)',
+        f"""INSERT INTO todo_changes (session, number, what, text, "by", at, message, place)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, {PLACE})""",  # noqa: S608 (our own words)
         ((session, c.number, c.what, c.text, c.by, c.at, c.message) for c in changes),
     )
 

@@ -181,6 +181,12 @@ def before_turn(db: Database, turn: Turn) -> Before | None:
     return db.the(a_before, "SELECT before_state FROM turns WHERE id = ?", turn.id)
 
 
+def states_of_turns(db: Database, session: int) -> list[Before]:
+    """The states before the turns of a session, undone ones among them, in order."""
+    sql = "SELECT before_state FROM turns WHERE session = ? AND before_state NOT NULL ORDER BY number"
+    return [before for before in db.values(a_before, sql, session) if before]
+
+
 def a_before(row: Row) -> Before | None:
     written = json.loads(row.text_or_none("before_state") or "null")
     return None if written is None else adapter(Before).validate_python(written)

@@ -1,0 +1,61 @@
+"""A branch: a session that begins as another one was at a message. Messages are shared, vendor sessions are not."""
+
+from __future__ import annotations
+
+from teamchat.core.errors import UsageError
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.routing.markers import read_markers
+from teamchat.core.store.database import Database
+from teamchat.core.store.lineage import owner_of, share_messages
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import Session, create_session, find_session, need_session
+from teamchat.core.store.turns import Before, states_of_turns
+from teamchat.core.text.commands import saying
+
+
+def branch(db: Database, session: Session, at: str | None = None, name: str | None = None) -> Session:
+    """A new session with the messages of `session` up to the one of the id `at`, by default all of them.
+
+    Its task and its todo list are those of that moment, its queue is empty, and nobody has had a turn in it. It is the
+    one that the next command continues. Raises `NoMessage`, and `UsageError` when nothing was said yet and for a name
+    that is taken.
+    """
+    with db.transaction():
+        log = SqliteLog(db, session.id)
+        message = log.latest() if at is None else log.get(at)
+        if message is None:
+            raise UsageError(f"nothing was said in session {session.name} yet", saying("--session", session.name))
+        if name is not None and find_session(db, name):
+            raise UsageError(f"session {name!r} already exists", "teamchat sessions")
+        place = log.place(message.id)
+        made = create_session(db, session.team, _task_at(db, log, message, place), name)
+        share_messages(db, session.id, made.id, place)
+        return need_session(db, made.name)
+
+
+def _task_at(db: Database, log: SqliteLog, message: ConversationMessage, place: int) -> str | None:
+    """The task as it was when the message had been said.
+
+    It is known when a turn began, and by the messages since. One that a command has set since the last turn before the
+    message is known only if nothing was said later.
+    """
+    latest = log.latest()
+    if latest and latest.id == message.id:
+        return log.team_task
+    owner = SqliteLog(db, owner_of(db, place))
+    states = states_of_turns(db, owner.session)
+    exact = next((state for state in states if state.through == place), None)
+    before = next((state for state in reversed(states) if state.through < place), None)
+    if exact or before is None:
+        known = exact or next(iter(states), None)
+        return known.task if known else log.team_task
+    return _with_later_tasks(owner, before, place)
+
+
+def _with_later_tasks(log: SqliteLog, before: Before, place: int) -> str | None:
+    task = before.task
+    for message in log.after(before.through):
+        if message.speaker.type == "human" and log.place(message.id) <= place:
+            tasks = [marker.task for marker in read_markers(message.content, "human").markers if marker.task]
+            task = tasks[-1] if tasks else task
+    return task

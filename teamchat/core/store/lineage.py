@@ -1,0 +1,76 @@
+"""The messages of a session: its own, and of a branch those that it shares with the sessions before it.
+
+A session has a row for itself, and a branch one for each session whose messages it shares, up to the message `through`.
+Shared messages are not copied. What is hidden in one session is not hidden in another one.
+"""
+
+from __future__ import annotations
+
+from teamchat.core.errors import UsageError
+from teamchat.core.store.database import Database
+from teamchat.core.store.rows import Row
+
+MESSAGES = """lineage CROSS JOIN messages
+    ON messages.session = lineage.ancestor AND messages.id <= lineage.through"""
+"""The messages of a `lineage.session`, hidden ones among them. CROSS JOIN keeps the order of the loops."""
+OF_ID = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ?1 AND messages.message = ?2"  # noqa: S608
+
+
+def share_messages(db: Database, session: int, branch: int, through: int) -> None:
+    """Let the empty session `branch` begin with the messages of `session` up to the one of the store's id `through`.
+
+    It has its todo list, its summaries and what is hidden as of there. Part of the caller's transaction.
+    """
+    for sql in SHARE:
+        db.execute(sql, session, branch, through)
+
+
+SHARE = (
+    """INSERT INTO lineage (session, ancestor, through, todos)
+    SELECT ?2, ancestor, min(through, ?3), min(todos, (SELECT COALESCE(MAX(id), 0) FROM todo_changes))
+    FROM lineage AS part WHERE session = ?1 AND ?3 > COALESCE(
+        (SELECT MAX(through) FROM lineage AS earlier WHERE earlier.session = ?1 AND earlier.through < part.through), 0
+    )""",
+    "INSERT INTO hides (session, message) SELECT ?2, message FROM hides WHERE session = ?1 AND message <= ?3",
+    # copied, so that an undo in the session takes none away from the branch
+    """INSERT INTO summaries (session, turn, through, without, kept, text)
+    SELECT ?2, turn, summaries.through, without, kept, summaries.text FROM summaries
+    JOIN turns ON turns.id = summaries.turn AND (turns.undone IS NULL OR turns.session <> ?1)
+    WHERE summaries.session = ?1 AND summaries.through <= ?3 ORDER BY summaries.id""",
+    f"""UPDATE sessions SET shared = (
+        SELECT COALESCE(MAX(number), 0) FROM {MESSAGES} WHERE lineage.session = ?2 AND messages.id <= ?3
+    ) WHERE id = ?2 AND ?1 <> ?2""",  # noqa: S608 (our own words)
+)
+
+
+def owner_of(db: Database, place: int) -> int:
+    """The session in which the message of that id in the store was said."""
+    return db.the(lambda row: row.integer("session"), "SELECT session FROM messages WHERE id = ?", place)
+
+
+def parent_of(db: Database, session: int) -> tuple[str, str] | None:
+    """The name of the session that a branch shares messages with, and the last of them; None for no branch."""
+    return db.value(
+        _parent,
+        """SELECT sessions.name, messages.message FROM lineage
+        JOIN sessions ON sessions.id = lineage.ancestor
+        JOIN messages ON messages.id = lineage.through
+        WHERE lineage.session = ?1 AND ancestor <> ?1 ORDER BY lineage.through DESC LIMIT 1""",
+        session,
+    )
+
+
+def _parent(row: Row) -> tuple[str, str]:
+    return row.text("name"), row.text("message")
+
+
+def refuse_branches(db: Database, session: int) -> None:
+    """Raises `UsageError` if other sessions share messages of the session: they would lose them."""
+    names = db.values(
+        lambda row: row.text("name"),
+        """SELECT name FROM lineage JOIN sessions ON sessions.id = lineage.session
+        WHERE ancestor = ?1 AND session <> ?1 ORDER BY sessions.id""",
+        session,
+    )
+    if names:
+        raise UsageError(f"{', '.join(names)} shares its messages (a branch); delete that first", "teamchat sessions")
