@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -116,7 +116,7 @@ class Database:
             for piece in pieces:
                 blob.write(piece)
 
-    def pieces(self, table: str, column: str, row: int, size: int) -> Iterator[bytes]:
+    def pieces(self, table: str, column: str, row: int, size: int) -> Generator[bytes, None, None]:
         """A blob in pieces of `size` bytes, read as they are asked for."""
         with self.errors(), self._connection.blobopen(table, column, row, readonly=True) as blob:
             while piece := blob.read(size):

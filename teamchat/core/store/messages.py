@@ -6,6 +6,7 @@ import dataclasses
 import json
 from codecs import iterdecode
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import TypeVar
 
 from teamchat.core.errors import NoMessage, UsageError
@@ -106,7 +107,8 @@ class SqliteLog:
         try:
             yield row.text("content")
             if row.integer("more"):
-                yield from iterdecode(self._db.pieces("messages", "rest", row.integer("id"), PIECE), "utf-8")
+                with closing(self._db.pieces("messages", "rest", row.integer("id"), PIECE)) as pieces:
+                    yield from iterdecode(pieces, "utf-8")
         except NO_VALUE as error:
             raise self._db.damaged(f"a message cannot be read: {error}") from error
 
