@@ -170,8 +170,9 @@ def _meant(names: _Names, kind: str, body: str) -> tuple[MarkerKind, str, str | 
     kind = MarkerKind(_ANY_UNSEEN.sub("", kind).upper())
     body = _ANY_UNSEEN.sub("", body).strip()
     calls = names.known(body) if kind == MarkerKind.NEXT else None
-    exact = not calls or body.replace("@", "").startswith(calls)
-    return kind, f"[{kind}: {body if exact else calls}]", calls
+    if calls:
+        body = body.replace("@", "")  # no name has one
+    return kind, f"[{kind}: {calls if calls and not body.startswith(calls) else body}]", calls
 
 
 def _hides(marker: re.Match[str]) -> bool:

@@ -32,6 +32,11 @@ def noticed(text: str) -> tuple[Hint, ...]:
         ("[FROM: kailai", Hint(0, "[FROM: kailai", "[FROM: ...]")),
         ("［NEXT：max］", Hint(0, "［NEXT：max］", "[NEXT: max]")),
         ("【drop: all】", Hint(0, "【drop: all】", "[DROP: all]")),
+        ("［FROM：kai］", Hint(0, "［FROM：kai］", "[FROM: kai]")),
+        ("［NEXT: @max, @sarah !P1］", Hint(0, "［NEXT: @max, @sarah !P1］", "[NEXT: max, sarah !P1]")),
+        ("［TODO: ask @max］", Hint(0, "［TODO: ask @max］", "[TODO: ask @max]")),
+        ("\\[NE\u200bXT: max] ［NEXT：max］", Hint(14, "［NEXT：max］", "[NEXT: max]")),
+        ("[DROP: max", Hint(0, "[DROP: max", "[DROP: ...]")),
         ("[NE\u200bXT: max] Hi", Hint(0, "[NE\u200bXT: max]", "[NEXT: max]")),
         ("[\ufeffnext\u2060 : m\u00adax]", Hint(0, "[\ufeffnext\u2060 : m\u00adax]", "[NEXT: max]")),
         ("[NEXT\u202e: max]", Hint(0, "[NEXT\u202e: max]", "[NEXT: max]")),
@@ -86,8 +91,10 @@ def test_a_near_miss_is_noticed_at_any_place_of_a_long_text(near_miss: str) -> N
     for before in range(PIECE - len(near_miss) - 2, PIECE + 2):
         text = f"{'x' * before}\n{near_miss}\n{'y' * PIECE}"
         assert [(hint.position, hint.text) for hint in noticed(text)] == [(before + 1, near_miss)]
-    words = f"{'word ' * PIECE}NEXT: max {'word ' * PIECE}"
-    assert [hint.position for hint in noticed(words)] == [5 * PIECE]
+        last_line = f"{'x' * before}\n{near_miss} {'y' * PIECE}"
+        assert [(hint.position, hint.text) for hint in noticed(last_line)] == [(before + 1, near_miss)]
+    words = f"\n{'word ' * PIECE}NEXT: max {'word ' * PIECE}"
+    assert [hint.position for hint in noticed(words)] == [5 * PIECE + 1]
 
 
 @pytest.mark.parametrize(

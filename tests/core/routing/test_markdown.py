@@ -44,6 +44,12 @@ def place_of(word: str, text: str) -> Place | None:
         "- lazy\nline\n    ```\n    X",
         "*    \n\t~~~\tX",
         "```\n```\n- ```\n  a\n  X",
+        "a\n   ```\nX",
+        "   - ```X",
+        "- -   ```X",
+        "- \t ```X",
+        "  1. \t```X",
+        "1. > a\n> b\n   ```\nX",
         "- a\n\n  \t```\n\n  \tX",
     ],
 )
@@ -67,6 +73,9 @@ def test_a_fence_reaches_from_its_opening_line_to_its_closing_line(text: str) ->
         "> ```\nX",
         "- ```\n  code\n  ```\n  X",
         "- a\n```\n```\n    ```\nX",
+        "\t```\nX",
+        " \t```\nX",
+        "   - ```\n  X",
     ],
 )
 def test_outside_a_fence_is_ordinary_text(text: str) -> None:
@@ -91,7 +100,22 @@ def test_what_closes_an_open_fence_is_its_own_run_of_signs_and_one_in_an_item_en
 
 @pytest.mark.parametrize(
     "text",
-    ["`X`", "`` ` X ``", "a `b\nX` c", "`X\\`", "\\\\`X`", "# `X`", "- `a\nX`", "1. `a\n   X`", "| `X` |", "    `X`"],
+    [
+        "`X`",
+        "`` ` X ``",
+        "a `b\nX` c",
+        "`X\\`",
+        "\\\\`X`",
+        "# `X`",
+        "- `a\nX`",
+        "1. `a\n   X`",
+        "| `X` |",
+        "    `X`",
+        "> a\n~~~\nb\n~~~\n`X`",
+        "`a\n    # X`",
+        "`a\n    1. X`",
+        "100000000. `a\n    # X`",
+    ],
 )
 def test_inline_code_lies_between_runs_of_backticks_of_one_length_in_one_paragraph(text: str) -> None:
     assert place_of("X", text) is CODE

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from teamchat.core.routing.markers import Marker, MarkerKind, Target, WhyNot, parse_targets, scan, strip_markers
+from teamchat.core.routing.markers import (
+    LONGEST_NAMES,
+    Marker,
+    MarkerKind,
+    Target,
+    WhyNot,
+    parse_targets,
+    scan,
+    strip_markers,
+)
 from tests.core.routing.marker_texts import PATHOLOGICAL, grows_linearly, marked_up
 
 NEXT, FROM, TEAM_TASK, DROP, TODO, DONE = MarkerKind
@@ -64,6 +73,7 @@ OBEYED = [
     ("| a | [NEXT:max] |\n|---|---|", [("max",)], "| a | |\n|---|---|"),
     ("[see [NEXT:max] here](x)", [("max",)], "[see here](x)"),
     ("[NEXT:max](https://example.org)", [("max",)], "(https://example.org)"),
+    ("[NEXT:max]`x`", [("max",)], "`x`"),
     ("- a\n- [NEXT:max]", [("max",)], "- a\n-"),
     ("    [NEXT:max] indented", [("max",)], "indented"),
     ("<!-- [NEXT:max] -->", [("max",)], "<!-- -->"),
@@ -86,6 +96,7 @@ TEXT = [
     ("`a\n[NEXT:max]`", WhyNot.CODE),
     ("[NEXT: `a] b`", WhyNot.CODE),
     ("`\\[NEXT:max]`", WhyNot.CODE),
+    ("[NEXT: `a]`", WhyNot.CODE),
     ("> [NEXT:max]", WhyNot.QUOTE),
     ("   > > [NEXT:max]", WhyNot.QUOTE),
     ("- > [NEXT:max]", WhyNot.QUOTE),
@@ -102,6 +113,7 @@ TEXT = [
     ("\x1b^\t[TEAM_TASK] x", WhyNot.HIDDEN),
     ("[NEXT:max", WhyNot.NOT_CLOSED),
     ("[NEXT:max\n]", WhyNot.NOT_CLOSED),
+    ("[NEXT:max `x`", WhyNot.NOT_CLOSED),
     ("[NEXT:\nmax]", WhyNot.NOT_CLOSED),
     ("[NEXT: a,\r\nb]", WhyNot.NOT_CLOSED),
     ("[TEAM_TASK: one\ntwo]", WhyNot.NOT_CLOSED),
@@ -283,6 +295,16 @@ def test_done_names_what_is_to_be_closed(text: str, numbers: tuple[str, ...]) ->
 def test_a_task_is_in_the_brackets_or_reaches_up_to_the_next_marker(text: str, task: str, left: str) -> None:
     assert [marker.task for marker in counting(text) if marker.kind is TEAM_TASK] == [task]
     assert strip_markers(text) == left
+
+
+def test_a_block_holds_what_is_behind_its_brackets() -> None:
+    (block, _) = counting("[TEAM_TASK] Design it [NEXT: max]")
+    assert (block.raw, block.body) == ("[TEAM_TASK] Design it ", " Design it ")
+
+
+def test_a_marker_of_names_is_so_long_and_no_longer() -> None:
+    assert reasons(f"[NEXT: {'x' * (LONGEST_NAMES - 8)}]") == [None]
+    assert reasons(f"[NEXT: {'x' * (LONGEST_NAMES - 7)}]") == [WhyNot.TOO_LONG]
 
 
 def test_a_block_ends_where_the_next_block_begins() -> None:

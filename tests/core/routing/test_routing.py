@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from teamchat.core.routing import markers, requests
 from teamchat.core.routing.markers import Target, scan, strip_markers
-from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, parse_to, resolve
+from teamchat.core.routing.requests import (
+    Problem,
+    ProblemKind,
+    Resolution,
+    RouteRequest,
+    few,
+    parse_to,
+    resolve,
+    shortened,
+)
 from teamchat.core.routing.todos import Add, Finish
 
 
@@ -61,6 +70,7 @@ def test_next_asks_members_to_speak_in_order(text: str, requests: list[tuple[str
     ("text", "requests"),
     [
         ("[NEXT: max, sarah, MAX]", [("max", 2, None), ("sarah", 2, None)]),
+        ("[NEXT: max, max, sarah]", [("max", 2, None), ("sarah", 2, None)]),
         ("[NEXT: max, architect]", [("max", 2, None)]),
         ("[NEXT: max, sarah] and [NEXT: max !P1]", [("max", 1, None), ("sarah", 2, None)]),
         ("[NEXT: max !P1, max !P3]", [("max", 1, None)]),
@@ -117,6 +127,7 @@ def test_several_members_written_as_one_name_are_nobody_and_the_note_says_how_to
 @pytest.mark.parametrize("written", ["max or nobody", "max and", "and", "ask max"])
 def test_what_is_not_members_only_is_not_taken_apart(written: str) -> None:
     assert "max, " not in resolved(f"[NEXT: {written}]").problems[0].message
+    assert resolved("[NEXT: sarah or nobody]").problems[0].message == "nobody is called 'sarah or nobody'"
 
 
 def test_a_message_about_a_very_long_name_is_short() -> None:
@@ -127,14 +138,15 @@ def test_an_ambiguous_title_is_an_error_and_asks_nobody() -> None:
     found = resolved("[NEXT: developer, max]")
     assert [request.target for request in found.requests] == ["max"]
     (problem,) = found.problems
-    assert (problem.kind, problem.is_error) == (ProblemKind.AMBIGUOUS, True)
+    assert (problem.kind, problem.name, problem.is_error) == (ProblemKind.AMBIGUOUS, "developer", True)
     assert problem.message == "'developer' is the title of several members: sarah or carol?"
 
 
 def test_an_agent_that_names_itself_is_ignored_with_a_warning() -> None:
     found = resolved("[NEXT: Max + architect + sarah]", "max", "ai")
     assert found.requests == (RouteRequest("sarah"),)
-    assert [(problem.kind, problem.is_error) for problem in found.problems] == [(ProblemKind.SELF, False)]
+    (problem,) = found.problems
+    assert (problem.kind, problem.name, problem.is_error) == (ProblemKind.SELF, "max", False)
 
 
 def test_a_human_may_name_themselves() -> None:
@@ -182,7 +194,7 @@ def test_the_last_task_counts_and_an_empty_one_does_not() -> None:
 def test_an_empty_marker_asks_for_nothing_and_is_reported(text: str) -> None:
     found = resolved(text)
     assert (found.requests, found.drops, found.from_name, found.task) == ((), (), None, None)
-    assert [problem.message for problem in found.problems] == [f"{text.strip()} is empty: ignored"]
+    assert found.problems == (Problem(ProblemKind.EMPTY, f"{text.strip()} is empty: ignored"),)
 
 
 def test_todos_are_noted_in_the_order_of_the_text_by_people_and_agents() -> None:
@@ -195,7 +207,9 @@ def test_todos_are_noted_in_the_order_of_the_text_by_people_and_agents() -> None
 def test_what_is_no_number_is_told_once_and_the_others_are_closed() -> None:
     found = resolved(f"[DONE: max, 2, MAX, -1, {'9' * 5000}]")
     assert found.todos == (Finish(2),)
-    assert [problem.kind for problem in found.problems] == [ProblemKind.NO_NUMBER] * 3
+    assert [(problem.kind, problem.name) for problem in found.problems] == [
+        (ProblemKind.NO_NUMBER, name) for name in ("max", "-1", "9" * 5000)
+    ]
     assert found.problems[0].message == "'max' is not a todo number"
 
 
@@ -233,9 +247,9 @@ def test_a_message_has_so_many_markers_and_what_follows_is_text(monkeypatch: pyt
     text = "[NEXT: max] [NEXT: sarah] [DROP: zoe] [NEXT: carol]"
     found = resolved(text)
     assert [request.target for request in found.requests] == ["max", "sarah"]
-    assert [problem.message for problem in found.problems] == [
-        "only the first 3 markers were read",
-        "nobody is called 'zoe'",
+    assert [(problem.kind, problem.message) for problem in found.problems] == [
+        (ProblemKind.TOO_MANY, "only the first 3 markers were read"),
+        (ProblemKind.UNKNOWN, "nobody is called 'zoe'"),
     ]
     assert strip_markers(text) == "[NEXT: carol]"
 
@@ -245,13 +259,24 @@ def test_a_marker_with_too_many_names_is_text_and_is_told() -> None:
     found = resolved(text)
     assert [request.target for request in found.requests] == ["max"]
     shown = "'[NEXT: sarah, sarah, sarah, sarah, sarah, sarah, sarah, sara…'"
-    assert [problem.message for problem in found.problems] == [f"{shown} has more than 10,000 characters: ignored"]
+    assert found.problems == (Problem(ProblemKind.TOO_LONG, f"{shown} has more than 10,000 characters: ignored"),)
     assert strip_markers(text) == text[text.index("[NEXT: sarah") : text.index(" [TODO")]
 
 
 def test_who_was_perhaps_meant_is_said_of_the_first_names_alone() -> None:
-    found = resolved("".join(f"[NEXT: sarah{number}]" for number in range(100))).problems
-    assert [problem.closest for problem in found] == ["sarah"] * 20 + [None] * 80
+    found = resolved("".join(f"[NEXT: sarah{number}]" for number in range(100)) + "[NEXT: max and sarah]").problems
+    assert [problem.closest for problem in found] == ["sarah"] * 20 + [None] * 81
+    assert found[-1].message == "nobody is called 'max and sarah'"
+
+
+def test_five_lines_are_told_and_how_many_more_there_are() -> None:
+    assert few("abcdea") == [*"abcde"]
+    assert few("abcdef") == [*"abcde", "1 more like these"]
+
+
+def test_sixty_characters_are_shown_whole() -> None:
+    assert shortened("x" * 60) == "x" * 60
+    assert shortened("x" * 61) == f"{'x' * 60}…"
 
 
 def test_all_unknown_names_are_each_reported() -> None:

@@ -58,6 +58,7 @@ def test_an_item_can_be_closed_by_the_message_that_adds_it_but_not_before() -> N
 def test_many_unknown_numbers_are_told_in_one_short_line() -> None:
     (problem,) = noted(*map(Finish, range(10_000))).problems
     assert problem == "there is no todo 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (open: none)"
+    assert noted(*map(Finish, range(10))).problems == ("there is no todo 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 (open: none)",)
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
@@ -66,6 +67,8 @@ def test_a_long_text_is_cut_and_says_so() -> None:
     assert text == "é" * ((LONGEST_TODO - len("…".encode())) // 2) + "…"
     assert found.problems == ("todo 1 is longer than 300 bytes, and was cut to its beginning",)
     assert noted(Add("x" * LONGEST_TODO)).problems == ()
+    both = noted(Add("x" * 301), Add("a"), Add("y" * 301)).problems
+    assert both == ("todo 1, 3 is longer than 300 bytes, and was cut to its beginning",)
 
 
 def test_so_many_are_open_and_no_more() -> None:
@@ -83,6 +86,15 @@ def test_what_is_cleared_is_gone_and_its_number_stays_its_own() -> None:
     assert read_todos(cleared).items == {}
     assert noted(Finish(1), before=cleared).unknown == (1,)
     assert [*changed(Add("c"), before=cleared).items] == [3]
+    assert read_todos((*cleared, *cleared[2:])).items == {}
+
+
+def test_a_command_does_not_close_again_what_is_closed() -> None:
+    before = noted(Add("a"), Add("b"), Finish(1)).changes
+    found = noted(Finish(1), Finish(2), Finish(2), before=before)
+    assert [(change.number, change.what) for change in found.changes] == [(2, "done")]
+    assert found.already == (1,)
+    assert noted(Finish(1), before=before, message="msg-1").already == ()
 
 
 def test_closed_twice_it_is_the_first_who_did_it_until_that_is_taken_back() -> None:
@@ -123,7 +135,18 @@ def test_the_block_has_what_is_open_and_a_count() -> None:
 
 @pytest.mark.parametrize(
     ("written", "number"),
-    [("3", 3), (" #3 ", 3), ("１２", 12), ("x", None), ("-1", None), ("", None), ("²", None), ("9" * 5000, None)],
+    [
+        ("3", 3),
+        (" #3 ", 3),
+        ("１２", 12),
+        ("x", None),
+        ("-1", None),
+        ("", None),
+        ("²", None),
+        ("9" * 9, 999_999_999),
+        ("9" * 10, None),
+        ("9" * 5000, None),
+    ],
 )
 def test_a_number_may_have_a_hash(written: str, number: int | None) -> None:
     assert todo_number(written) == number
