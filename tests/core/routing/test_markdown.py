@@ -72,7 +72,8 @@ def test_a_fence_reaches_from_its_opening_line_to_its_closing_line(text: str) ->
         "1. item\n\n   ```\n   code\n   ```\n\nX",
         "> ```\nX",
         "- ```\n  code\n  ```\n  X",
-        "- a\n```\n```\n    ```\nX",
+        "- a\n```\n```\n    ```\n    X",
+        "-    ```\n   X",
         "\t```\nX",
         " \t```\nX",
         "   - ```\n  X",
@@ -153,7 +154,7 @@ def test_what_is_more_than_four_columns_behind_the_sign_of_an_item_is_code(gap: 
     assert place_of("X", f"-{' ' * gap}> X") is place
 
 
-@pytest.mark.parametrize("text", ["> a\nX", "> a\n\nX", "    > X", "a > X", "\\> X"])
+@pytest.mark.parametrize("text", ["> a\nX", "> a\n\nX", "    > X", "    - > X", "a > X", "\\> X"])
 def test_a_line_without_the_sign_is_no_quote(text: str) -> None:
     assert place_of("X", text) is None
 
