@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from teamchat.assemblers.parts import AssemblerInput, PromptContextMessage
-from teamchat.core.context.context_manager import ContextManager
+from teamchat.assemblers.parts import TODO, AssemblerInput, PromptContextMessage
+from teamchat.assemblers.truncation import TruncationPolicy
+from teamchat.core.context.context_manager import ContextManager, manager_of
+from teamchat.core.context.history import Said
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.message_log import MemoryLog
+from teamchat.core.team.wording import TODAY
+from tests.core.fake_conversation import Stage, team_of
 
 KAILAI = Speaker("u1", "kailai", type="human")
 MAX = Speaker("m1", "max", type="ai")
@@ -375,3 +381,64 @@ def test_two_managers_share_nothing() -> None:
     say(ContextManager(), KAILAI, "Hi")
 
     assert ContextManager().get_messages() == []
+
+
+def test_the_newest_messages_come_oldest_first(manager: ContextManager) -> None:
+    assert manager.get_latest_messages(2) == []
+    say(manager, KAILAI, "One", "Two", "Three")
+    assert [message.content for message in manager.get_latest_messages(2)] == ["Two", "Three"]
+    assert manager.get_latest_messages(5) == manager.get_messages()
+
+
+def test_a_prompt_has_the_limits_of_its_manager_and_the_texts_it_is_given() -> None:
+    policy = TruncationPolicy(50)
+    manager = ContextManager(max_bytes=3000, target_bytes=2000, per_message=policy)
+    say(manager, KAILAI, "Hi")
+    given = manager.get_context_for_agent(instruction_file_text="I", turn_note="N", request="R")
+    assert (given.max_bytes, given.target_bytes, given.per_message) == (3000, 2000, policy)
+    assert (given.instruction_file_text, given.turn_note, given.request) == ("I", "N", "R")
+
+
+def test_the_size_of_a_message_is_what_a_history_quotes_of_it() -> None:
+    assert ContextManager().quoted_bytes("é" * 100) == 200
+    policy = TruncationPolicy(50)
+    assert ContextManager(per_message=policy).quoted_bytes("é" * 100) == len(policy("é" * 100).text.encode())
+
+
+def test_a_prompt_that_asks_for_a_summary_quotes_messages_and_answers_none() -> None:
+    manager = ContextManager(fence_key="secret")
+    say(manager, KAILAI, "One", "Two")
+    manager.set_team_task("Design it")
+    said = [Said(message, message.content) for message in manager.get_messages()]
+    given = manager.get_context_for_summary(said, "Sum up.", contexts={TODO: "- 1: test it"})
+    assert (given.current_message, given.team_task, given.contexts) == ("", "Design it", {TODO: "- 1: test it"})
+    assert texts(given) == ["One", "Two"]
+    assert given.fence is not None
+    assert given.turn_note == f"Sum up.{TODAY.fence}{TODAY.code.format(code=given.fence)}"
+    other = manager.get_context_for_summary(said[:1], "Sum up.")
+    assert other.fence not in (None, given.fence)
+    nothing = manager.get_context_for_summary([], "Sum up.")
+    assert (nothing.fence, nothing.turn_note) == (None, "Sum up.")
+    plain = ContextManager().get_context_for_summary(said, "Sum up.")
+    assert (plain.fence, plain.turn_note) == (None, "Sum up.")
+
+
+def test_the_manager_of_a_session_has_the_sizes_of_the_team_file_and_a_fence_of_its_own(tmp_path: Path) -> None:
+    team = team_of(tmp_path, {"max": "plain"})
+    team = replace(team, context_window=2, max_bytes=300_000, max_prompt_tokens=10_000, fence=True)
+    one = Stage(tmp_path, team)
+    for text in ("One", "Two", "Three"):
+        one.send(text)
+    given = manager_of(team, one.db, one.session).get_context_for_agent()
+    assert (given.max_bytes, given.target_bytes) == (300_000, 40_000)
+    assert given.per_message == TruncationPolicy(team.message_bytes)
+    assert len(given.context_messages) == 2
+    open_team = manager_of(replace(team, fence=False), one.db, one.session)
+    assert open_team.get_context_for_agent().fence is None
+    (tmp_path / "other").mkdir()
+    other = Stage(tmp_path / "other", team)
+    other.send("One")
+    other.send("Two")
+    other.send("Three")
+    fences = {given.fence, manager_of(team, other.db, other.session).get_context_for_agent().fence}
+    assert len(fences - {None}) == 2
