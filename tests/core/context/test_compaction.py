@@ -17,6 +17,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import Like
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.history import Said, Summarised, read_context
+from teamchat.core.context.layers.summary import worth_telling
 from teamchat.core.conversation.summary import reach, recent_people
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
@@ -694,3 +695,7 @@ def test_who_summarises_is_told_what_was_done(stage: Stage) -> None:
     grow(stage, 4)
     assert "\n\nTool calls of this turn:\n- Bash: make test (done)\n" in asked(stage)[0]
     assert not any("make test" in prompt for prompt in of_max(stage))
+
+
+def test_of_a_summary_the_markers_that_an_agent_may_use_are_left_out() -> None:
+    assert worth_telling(" [TEAM_TASK: x] \x1b[1mstays [NEXT: max]\n") == "[TEAM_TASK: x] stays"

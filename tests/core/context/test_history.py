@@ -41,6 +41,7 @@ class TestDeduplicate:
         first, again = said(KAILAI, "Hi", "msg-1"), said(MAX, "Hello", "msg-2")
 
         assert deduplicate([first, again], said(MAX, "Hello, edited", "msg-2")) == [first]
+        assert deduplicate([first, first, again], said(MAX, "Hello, edited", "msg-2")) == [first, first]
 
     def test_an_ai_message_of_the_same_speaker_and_content_is_dropped(self) -> None:
         first, again = said(KAILAI, "Hi", "msg-1"), said(MAX, "Hello", "msg-2")
