@@ -31,6 +31,7 @@ COMMANDS = {
     "resume": FRONT,
     "log": FRONT,
     "show": FRONT,
+    "diff": FRONT,
     "doctor": FRONT,
     "open": BEHIND,
     "sessions": BEHIND,

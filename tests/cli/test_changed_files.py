@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import trust_store
-from teamchat.core.team.find import load
 from tests.cli.helpers import objects
 from tests.core.checkpoint.worktree import WorkTree
 from tests.program import ended, run_here, start
-
-FILES = {"app.py": b"a = 1\nb = 2\n", "tests/one.py": b"1\n", "tests/two.py": b"2\n", "run.sh": b"#!/bin/sh\n"}
+from tests.shell_team import repository, shell
 
 
 @pytest.fixture
-def tree(world: Path, tmp_path: Path) -> WorkTree:
-    """The working folder as a repository with one commit."""
-    made = WorkTree(world, tmp_path / "unused")
-    made.git("init", "-q")
-    for path, content in FILES.items():
-        made.write(path, content)
-    made.write(".gitignore", b"build/\nscripts/\nhome/\n")
-    made.git("add", "--all")
-    made.git("-c", "user.name=kai", "-c", "user.email=kai@example.invalid", "commit", "-q", "-m", "first")
-    return made
-
-
-def shell(world: Path, **commands: str) -> None:
-    """A team of programs that read their prompt, and then run a shell. A "reader" has read access."""
-    parts = ['[[members]]\nname = "kailai"\ntype = "human"']
-    for name, command in commands.items():
-        argv = ["/bin/sh", "-c", f"cat > /dev/null; {command}\necho Done"]
-        access = "read" if name.startswith("reader") else "edit"
-        parts.append(f'[[members]]\nname = "{name}"\nagent = "{name}-agent"\naccess = "{access}"')
-        parts.append(f"[agents.{name}-agent]\ncommand = {json.dumps(argv)}")
-    (world / "teamchat.toml").write_text("\n".join(parts))
-    trust_store().grant(load(world / "teamchat.toml"))
+def tree(tmp_path: Path) -> WorkTree:
+    return repository(tmp_path / "unused")
 
 
 def changes(turn: int | None = None) -> dict[str, object]:
@@ -59,7 +35,7 @@ def named(found: dict[str, object]) -> dict[str, str]:
 
 def test_what_a_shell_wrote_deleted_and_changed_is_on_the_receipt(tree: WorkTree) -> None:
     work = "rm -rf tests; sed -i s/a/A/ app.py; echo new > 'new file'; chmod +x run.sh; ln -s app.py link"
-    shell(tree.top, max=f"{work}; mkdir build; echo ignored > build/x")
+    shell(max=f"{work}; mkdir build; echo ignored > build/x")
     tree.git("add", "teamchat.toml")
     assert run_here("send", "Go").code == 0
     assert named(changes()) == {
@@ -72,7 +48,7 @@ def test_what_a_shell_wrote_deleted_and_changed_is_on_the_receipt(tree: WorkTree
 
 
 def test_git_sees_the_files_of_the_receipt_and_nothing_else(tree: WorkTree) -> None:
-    shell(tree.top, max="echo more >> app.py; rm tests/two.py")
+    shell(max="echo more >> app.py; rm tests/two.py")
     status, index = tree.git("status", "--porcelain=v2"), (tree.top / ".git" / "index").read_bytes()
     assert run_here("send", "Go").code == 0
     found = changes()
@@ -83,21 +59,23 @@ def test_git_sees_the_files_of_the_receipt_and_nothing_else(tree: WorkTree) -> N
     assert tree.git("log", "--all", "--format=%s") == "first\n"
 
 
-def test_a_turn_that_changes_nothing_says_so(tree: WorkTree) -> None:
-    shell(tree.top, max=":")
+@pytest.mark.usefixtures("tree")
+def test_a_turn_that_changes_nothing_says_so() -> None:
+    shell(max=":")
     assert run_here("send", "Go").code == 0
     assert (changes()["files"], changes()["more"]) == ([], 0)
 
 
-def test_outside_git_the_receipt_says_what_the_cli_reports(world: Path) -> None:
-    shell(world, max="echo more > app.py")
+def test_outside_git_the_receipt_says_what_the_cli_reports() -> None:
+    shell(max="echo more > app.py")
     assert run_here("send", "Go").code == 0
     assert changes() == {"unknown": "no git repository"}
     assert "  files     none (as its CLI reports: no git repository)\n" in run_here("show").out
 
 
-def test_a_member_that_may_only_read_and_changes_files_is_reported(tree: WorkTree) -> None:
-    shell(tree.top, reader="echo more >> app.py")
+@pytest.mark.usefixtures("tree")
+def test_a_member_that_may_only_read_and_changes_files_is_reported() -> None:
+    shell(reader="echo more >> app.py")
     ran = run_here("send", "Go")
     told = "reader may only read, and 1 file changed during its turn (by it or by somebody else)"
     assert f"{told}: teamchat diff 1, teamchat undo 1" in ran.err
@@ -109,7 +87,7 @@ def test_files_that_two_members_worked_in_at_once_are_said_to_be_shared(tree: Wo
     reader = f"touch build/r; {wait.format('build/w')}; sleep 0.1"
     writer = f"{wait.format('build/r')}; echo more >> app.py; touch build/w; sleep 0.3"
     (tree.top / "build").mkdir()
-    shell(tree.top, reader=reader, writer=writer)
+    shell(reader=reader, writer=writer)
     ran = run_here("send", "--to", "reader+writer", "Go")
     assert (ran.code, "may only read" in ran.err) == (0, False)
     assert changes(1)["shared_with"] == [2]
@@ -119,7 +97,7 @@ def test_files_that_two_members_worked_in_at_once_are_said_to_be_shared(tree: Wo
 
 def test_what_a_killed_turn_changed_is_on_its_receipt(tree: WorkTree) -> None:
     (tree.top / "build").mkdir()
-    shell(tree.top, max="echo more >> app.py; touch build/here; sleep 60")
+    shell(max="echo more >> app.py; touch build/here; sleep 60")
     with start("send", "Go") as sending:
         while not (tree.top / "build" / "here").exists():
             assert sending.poll() is None
@@ -138,7 +116,7 @@ def test_a_hostile_repository_runs_nothing(tree: WorkTree) -> None:
     hook = tree.top / ".git" / "hooks" / "reference-transaction"
     hook.write_text(f"#!/bin/sh\n{trap}\n")
     hook.chmod(0o755)
-    shell(tree.top, max="echo more >> app.py")
+    shell(max="echo more >> app.py")
     assert run_here("send", "Go").code == 0
     assert named(changes()) == {"app.py": "changed"}
     assert not (tree.top / "build" / "ran").exists()

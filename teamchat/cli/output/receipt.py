@@ -14,6 +14,7 @@ from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.allowing import keys_for
 from teamchat.cli.output.jsonl import outcome_fields
 from teamchat.cli.output.lines import duration, moment, part_name, plural
+from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.conversation.recovery import REASON
 from teamchat.core.receipt import Outcome, Setup
@@ -203,9 +204,6 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
         yield "stderr", outcome.stderr_tail.strip().splitlines()[-1]
 
 
-MARKS = {"added": "new", "changed": "", "deleted": "deleted", "mode": "x bit", "type": "another type"}
-
-
 def file_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
     """The files that a turn changed, and how that is known."""
     found, seen = outcome.known_changes, set(outcome.files)
@@ -230,9 +228,8 @@ def file_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
 
 
 def _change(change: FileChange, *, reported: bool) -> str:
-    lines = "" if change.added is None else f"+{change.added} −{change.removed}"
     how = "" if reported else "not reported by its CLI"
-    return "  ".join(filter(None, (change.path, lines, MARKS[change.what], how)))
+    return counted(change.path, change.added, change.removed, MARKS[change.what], how)
 
 
 def _servers(turn: Turn) -> Collection[str]:

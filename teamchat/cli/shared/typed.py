@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST = 1000  # characters of a command that anybody would paste
 LONGEST_TEXT = 200  # characters of a text that is repeated
-IN_SESSION = ("compact", "learn", "log", "open", "resume", "send", "show", "stop", "task", "todo", "usage")
+IN_SESSION = ("compact", "diff", "learn", "log", "open", "resume", "send", "show", "stop", "task", "todo", "usage")
 TAKERS = {"--team": (*IN_SESSION, "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
 """Which commands take the options that say where they work."""
 CONVERSATION = ("--new", "--session")

@@ -15,7 +15,6 @@ from teamchat.core.errors import CheckpointFailed
 
 _DIFF = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
 _PIECE = 1 << 16
-_MOST_PATHS = 500  # on a command line
 _NOBODYS = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\tattributesFile = /dev/null\n[extensions]\n"
 
 
@@ -80,23 +79,21 @@ def _number(text: bytes) -> int | None:
     return None if text == b"-" else int(text)
 
 
-def patch(repository: Repository, old: str, new: str, *, color: bool, paths: Sequence[str] = ()) -> Iterator[bytes]:
-    """The difference as `git apply` takes it (without `color`), in pieces of no particular length.
-
-    A path of `paths` that is a folder stands for what is in it. Raises `CheckpointFailed`.
-    """
-    shown = (
-        *_DIFF,
-        "--patch",
-        "--binary",
-        "--src-prefix=a/",
-        "--dst-prefix=b/",
-        f"--color={'always' if color else 'never'}",
-    )
-    some = [paths[at : at + _MOST_PATHS] for at in range(0, len(paths), _MOST_PATHS)] or [()]
+def has_tree(repository: Repository, tree: str) -> bool:
+    """Whether the repository has that tree; files of it may be gone all the same. Raises `CheckpointFailed`."""
     with reading(repository) as git:
-        for part in some:
-            yield from _printed(git, (*shown, old, new, "--", *part))
+        try:
+            git("cat-file", "-e", f"{tree}^{{tree}}")
+        except GitFailed:
+            return False
+    return True
+
+
+def patch(repository: Repository, old: str, new: str) -> Iterator[bytes]:
+    """The difference as `git apply` takes it, in pieces of no particular length. Raises `CheckpointFailed`."""
+    with reading(repository) as git:
+        shown = ("--patch", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--color=never")
+        yield from _printed(git, (*_DIFF, *shown, old, new))
 
 
 def _printed(git: Git, arguments: Sequence[str]) -> Iterator[bytes]:

@@ -62,7 +62,7 @@ def test_nothing_that_the_repository_names_is_run(hostile: Path, traps: Path, tm
     made = changes(found, before.tree, after.tree)
     assert [change.path for change in made] == ["blob.bin", "new.txt", "notes.txt"]
     assert stat(found, before.tree, after.tree)
-    assert b"".join(patch(found, before.tree, after.tree, color=True))
+    assert b"".join(patch(found, before.tree, after.tree))
     plan = plan_restore([Step(made)], entries(found, after.tree))
     restore(found, state, plan.restore)
     assert (hostile / "notes.txt").read_text() == "first\nnot committed\n"

@@ -50,20 +50,16 @@ def test_what_changed_is_told_by_path(tree: WorkTree) -> None:
     }
 
 
-def test_git_applies_the_patch_and_only_that_of_the_paths_asked_for(tree: WorkTree) -> None:
+def test_git_applies_the_patch(tree: WorkTree) -> None:
     before = tree.take()
     tree.write("notes.txt", b"first\nchanged")
     tree.write("new\n\xff.bin".encode("latin-1").decode("utf-8", "surrogateescape"), bytes(range(256)) * 9, 0o755)
     (tree.top / "src/app.py").unlink()
     after, edited = tree.take("1/after"), tree.files()
-    printed = b"".join(patch(tree.repository, before.tree, after.tree, color=False))
+    printed = b"".join(patch(tree.repository, before.tree, after.tree))
     tree.undo(before, after)
     subprocess.run(["git", "apply"], cwd=tree.top, input=printed, check=True)
     assert tree.files() == edited
-    some = b"".join(patch(tree.repository, before.tree, after.tree, color=True, paths=["src"]))
-    assert b"\x1b[" in some
-    assert b"app.py" in some
-    assert b"notes" not in some
 
 
 def test_an_unchanged_tree_takes_no_objects_and_two_processes(
@@ -131,8 +127,8 @@ def test_a_folder_without_a_work_tree_says_why(tree: WorkTree, tmp_path: Path) -
     (tmp_path / "plain").mkdir()
     subprocess.run(["git", "init", "-q", "--bare", tmp_path / "bare"], check=True)
     reasons = {
-        tmp_path / "plain": f"{tmp_path}/plain is in no git repository",
-        tmp_path / "bare": f"{tmp_path}/bare is in no work tree of its repository",
+        tmp_path / "plain": "no git repository",
+        tmp_path / "bare": "no work tree of a git repository",
         tmp_path / "none": f"there is no folder {tmp_path}/none",
     }
     assert {folder: find_repository(folder) for folder in reasons} == {

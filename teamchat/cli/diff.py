@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from teamchat.core.conversation.differences import Difference
+    from teamchat.core.store.database import Database
+    from teamchat.core.store.sessions import Session
+    from teamchat.core.store.turns import Turn
+
+
+def diff(
+    turns: Annotated[
+        str | None,
+        typer.Argument(metavar="TURN|TURN..TURN", help="A turn, or several (default: the last that changed files)."),
+    ] = None,
+    stat: Annotated[bool, typer.Option("--stat", help="List the files with the number of changed lines.")] = False,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what turns changed in the files; behind a pipe a patch, which git apply takes."""
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.conversation.differences import differences, why_unknown
+    from teamchat.core.errors import CheckpointFailed, UsageError
+    from teamchat.core.store.sessions import need_session
+    from teamchat.core.text.clean import printable
+
+    if stat and as_json:
+        raise UsageError("--stat and --json exclude each other")
+    with open_store(find_root(team)) as db:
+        chosen = need_session(db, session)
+        named = turns_called(db, chosen, turns)
+        if not named:
+            note(f"no turn of session {chosen.name} changed files")
+            return
+        unknown = list(filter(None, map(why_unknown, named)))
+        found = differences(named)
+        if not found:
+            raise CheckpointFailed("; ".join(unknown))
+        for line in unknown:
+            note(printable(line))
+        write(found, stat=stat, as_json=as_json)
+
+
+def turns_called(db: Database, session: Session, name: str | None) -> Sequence[Turn]:
+    """The turns that a person means by `name`, side turns left out; none where no turn changed files."""
+    from teamchat.cli.shared.turn_called import check_name, turn_called
+    from teamchat.core.conversation.differences import changed_files
+    from teamchat.core.errors import UsageError
+    from teamchat.core.store.turns import turns_of
+
+    if name is None:
+        known = turns_of(db, session.id)
+        return [turn for turn in known if changed_files(turn) and turn.undone is None][-1:]
+    ends = name.split("..", 1)
+    for end in ends:
+        check_name(end)
+    first, last = turn_called(db, session, ends[0]), turn_called(db, session, ends[-1])
+    if first.number > last.number:
+        raise UsageError(f"turn {last.number} is before turn {first.number}", f"teamchat diff {ends[-1]}..{ends[0]}")
+    if first == last:
+        return [first]
+    return [turn for turn in turns_of(db, session.id) if first.number <= turn.number <= last.number and turn.outcome]
+
+
+def write(found: Sequence[Difference], *, stat: bool, as_json: bool) -> None:
+    import sys
+
+    from teamchat.cli.output.jsonl import write_line
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.output.patch import stat_lines, write_patch
+    from teamchat.core.text.clean import printable
+
+    for one in found:
+        if len(found) > 1 and not as_json:
+            note(printable(f"in {one.repository.top}:"))
+        if as_json:
+            for file in one.files():
+                counts = {"added": file.added, "removed": file.removed}
+                where = {"top": str(one.repository.top), "turns": [one.first, one.last]}
+                write_line("file", path=file.path, what=file.what, **counts, **where)
+        elif stat:
+            for line in stat_lines(one.files()):
+                print(line)
+        else:
+            write_patch(one.patch())
+    sys.stdout.flush()

@@ -1,0 +1,88 @@
+"""What turns changed in the files, by their checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from teamchat.core.checkpoint.compare import changes, has_tree, patch, stat
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.values import Lines, NoRepository, Repository
+from teamchat.core.errors import CheckpointFailed
+from teamchat.core.store.turns import Turn
+from teamchat.core.turn.work_trees import readable
+from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How one work tree differs from before the turn `first` to after the turn `last`, whoever changed it."""
+
+    repository: Repository
+    old: str
+    new: str
+    first: int
+    last: int
+
+    def files(self) -> Iterator[FileChange]:
+        """The changes by path, relative to the top of the work tree. Raises `CheckpointFailed`."""
+        lines = stat(self.repository, self.old, self.new)
+        for change in changes(self.repository, self.old, self.new):
+            count = lines.get(change.path, Lines(None, None))
+            yield FileChange(readable(change.path), change.what, count.added, count.removed)
+
+    def patch(self) -> Iterator[bytes]:
+        """The same as `git apply` takes it at the top of the work tree. Raises `CheckpointFailed`."""
+        return patch(self.repository, self.old, self.new)
+
+
+def differences(turns: Sequence[Turn]) -> tuple[Difference, ...]:
+    """One difference for each work tree that the turns, which are in order, worked in.
+
+    Raises `CheckpointFailed` where a work tree or its checkpoints are no longer there.
+    """
+    by_top: dict[str, list[tuple[Turn, FileChanges]]] = {}
+    for turn in turns:
+        if found := known_changes(turn):
+            by_top.setdefault(found.top, []).append((turn, found))
+    return tuple(_difference(Path(top), found) for top, found in by_top.items())
+
+
+def _difference(top: Path, found: Sequence[tuple[Turn, FileChanges]]) -> Difference:
+    repository = find_repository(top)
+    if isinstance(repository, NoRepository):
+        raise CheckpointFailed(f"the files in {top} cannot be compared: {repository.reason}")
+    first, (last, ended) = found[0], max(found, key=lambda one: _end(one[0]))
+    for turn, tree in ((first[0], first[1].before), (last, ended.after)):
+        if not has_tree(repository, tree):
+            raise CheckpointFailed(f"the checkpoints of turn {turn.number} are no longer there (keep_checkpoints)")
+    return Difference(repository, first[1].before, ended.after, first[0].number, found[-1][0].number)
+
+
+def _end(turn: Turn) -> tuple[float, int]:
+    """When a turn ended: those of a group end in any order."""
+    seconds = turn.outcome.seconds if turn.outcome else None
+    return turn.started_at + (seconds or 0), turn.number
+
+
+def known_changes(turn: Turn) -> FileChanges | None:
+    """What the checkpoints of a turn say; None where it has none."""
+    return turn.outcome.known_changes if turn.outcome else None
+
+
+def why_unknown(turn: Turn) -> str | None:
+    """Why it is not known what a turn changed, with what its CLI reported; None where it is known."""
+    if turn.outcome is None:
+        return f"turn {turn.number} ({turn.member}) has not ended"
+    if turn.outcome.known_changes:
+        return None
+    changed = turn.outcome.changes
+    reason = changed.reason if isinstance(changed, NoCheckpoint) else "an older teamchat or a replay ran it"
+    told = ", ".join(turn.outcome.files) or "no file"
+    return f"turn {turn.number} ({turn.member}) has no checkpoints: {reason}; its CLI reported {told}"
+
+
+def changed_files(turn: Turn) -> bool:
+    """Whether files changed in a turn, by its checkpoints or by what its CLI reported."""
+    return turn.outcome is not None and bool(turn.outcome.files)
