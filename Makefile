@@ -30,7 +30,7 @@ quick: $(VENV)/ready
 		tests/cli/test_send.py tests/cli/test_resume.py tests/cli/test_stop.py tests/cli/test_demo.py \
 		--ignore-glob='*/test_damaged*' --ignore=tests/runners/test_parser_fuzz.py --ignore=tests/core/engine/test_engine_properties.py
 
-# Kills the real program at 2,000 random moments, ten times as many as `test`. A failure names its seed.
+# Kills the real program at 2,000 random moments, twenty times as many as `test`. A failure names its seed.
 crash: $(VENV)/ready
 	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py
 
@@ -64,10 +64,13 @@ ledger: $(VENV)/ready
 parity: $(VENV)/ready
 	$(BIN)/python -m tests.real.parity
 
-# Tries twenty times as many damaged streams and stores as `test`, and different streams each time. It takes minutes.
+# Tries thirty times as many damaged streams and stores as `test` and fifty times as many examples of the properties in
+# these files, and different ones each time. It takes an hour or more.
 fuzz: $(VENV)/ready
-	DAMAGES=100 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py tests/runners/test_damaged_live_streams.py \
-		tests/cli/test_damaged_store.py -n auto \
+	DAMAGES=100 TRIALS=50 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py \
+		tests/runners/test_damaged_live_streams.py tests/runners/test_parser_fuzz.py tests/cli/test_damaged_store.py \
+		tests/cli/test_any_arguments.py tests/core/engine tests/core/cassette/test_hostile_cassettes.py \
+		tests/core/context/test_vendor_session.py -n auto \
 		--hypothesis-profile=fuzz --timeout=0
 
 # Measures times, memory and ratios, which no test asserts. It takes minutes, and fails if the savings of `memory`, or the

@@ -17,13 +17,15 @@ from hypothesis.internal.conjecture import engine
 
 from teamchat.core.agents import CLIS
 from tests import forks
-from tests.program import ROOT
+from tests.program import ROOT, fake
+from tests.trials import trials
 
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:  # nohup and & set this, and teamchat would inherit it
         signal.signal(number, signal.SIG_DFL)
 # every run tries the same examples, however slow the machine is; pytest --hypothesis-profile=default tries others
-settings.register_profile("steady", derandomize=True, database=None, deadline=None, report_multiple_bugs=False)
+STEADY = settings(derandomize=True, database=None, deadline=None, report_multiple_bugs=False)
+settings.register_profile("steady", STEADY, max_examples=trials(40))
 settings.load_profile("steady")
 engine.MAX_SHRINKING_SECONDS = 30  # the default of five minutes is too long to wait for a failure
 # tests in the background of a script would ignore Ctrl-C, and so would every program that they start
@@ -39,10 +41,13 @@ XDG = ("CONFIG_HOME", "STATE_HOME", "DATA_HOME", "CACHE_HOME", "RUNTIME_DIR")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the tests' folders in memory if it has room, because most of a run is waiting for disk flushes.
+    """Compile the fakes, and keep the tests' folders in memory if it has room, because most of a run waits for disks.
 
     The folders of the real CLIs stay in `/tmp`, which their sandboxes expect.
     """
+    if not hasattr(config, "workerinput"):  # once for all workers: a team's trust is lost with a change of its programs
+        for program in (ROOT / "tests" / "fakes").glob("*.py"):
+            fake(program)
     if config.option.markexpr == "not real" and has_room(IN_MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 

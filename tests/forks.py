@@ -1,6 +1,7 @@
 """Starts the program under test in milliseconds: a server that has imported it forks a process for each start.
 
-A start of Python and the imports of `teamchat send` take ten times as long as what most tests do with the program. Each
+A start of Python and the imports of `teamchat send` take ten times as long as what most tests do with the program. What
+the program makes once and keeps (patterns, schemas, commands) is there, too: the server has sent a message. Each
 process is a child of the one that asks (CLONE_PARENT), with the streams, folder, environment and session that
 `subprocess` gives a new one. From there on it runs `python -m teamchat`, and it ends as any interpreter does.
 
@@ -12,8 +13,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import fcntl
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -23,6 +26,8 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import termios
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -32,6 +37,16 @@ RUN = (sys.executable, "-m", "teamchat")
 CLONE = {"x86_64": 56, "aarch64": 220}  # the number of the system call
 CLONE_PARENT = 0x8000
 OWN, PROGRAMS = "teamchat.", ("__main__", "templates")  # of its modules, those that run when they are imported
+WARMING = """\
+[[members]]
+name = "max"
+agent = "sh"
+[[members]]
+name = "sarah"
+agent = "sh"
+[agents.sh]
+command = ["sh", "-c", "cat > /dev/null; echo Fine."]
+"""
 LAZY = (
     "asyncio",
     "getpass",
@@ -111,17 +126,32 @@ class Program(subprocess.Popen[bytes]):
             super()._execute_child(args, *rest)  # type: ignore[misc]
             return
         streams = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
-        request = {
-            "args": args[len(RUN) :],
-            "env": dict(env),
-            "cwd": os.path.abspath(given["cwd"] or os.curdir),  # noqa: PTH100 (bytes that are no UTF-8 stay)
-            "session": given["start_new_session"],
-            "umask": umask(),
-        }
-        self.pid = server().fork(request, [own if stream == -1 else stream for own, stream in enumerate(streams)])
+        streams = [own if stream == -1 else stream for own, stream in enumerate(streams)]
+        self.pid = forked(args[len(RUN) :], env, given["cwd"], streams, session=given["start_new_session"])
         self._child_created = True
         pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(given[name] for name in pipes))  # type: ignore[attr-defined]
+
+
+def forked(
+    args: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str | os.PathLike[str] | None,
+    streams: Sequence[int],
+    *,
+    session: bool,
+    terminal: bool = False,
+) -> int:
+    """Start the program with these arguments; with `terminal` its input is the terminal of its session. Its pid."""
+    request = {
+        "args": list(args),
+        "env": dict(env),
+        "cwd": os.path.abspath(cwd or os.curdir),  # noqa: PTH100 (bytes that are no UTF-8 stay)
+        "session": session,
+        "terminal": terminal,
+        "umask": umask(),
+    }
+    return server().fork(request, streams)
 
 
 def umask() -> int:
@@ -173,6 +203,8 @@ def become(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    if request["terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         old = getattr(sys, name)
         new = os.fdopen(number, "w" if number else "r", encoding=old.encoding, errors=old.errors, closefd=False)
@@ -199,6 +231,29 @@ def preload() -> None:
         importlib.import_module(name)
     for name in app.COMMANDS:
         app._command(name)
+    with tempfile.TemporaryDirectory() as folder:
+        warm_up(folder)
+
+
+def warm_up(folder: str) -> None:
+    """Send messages in a world of their own: a child finds made what the program makes once, such as its schemas."""
+    from teamchat.cli.app import run
+
+    env, cwd, quiet = dict(os.environ), os.getcwd(), io.StringIO()  # noqa: PTH109 (bytes that are no UTF-8 stay)
+    os.environ.update(dict.fromkeys(("HOME", "TEAMCHAT_HOME", "TMPDIR"), folder))
+    os.chdir(folder)
+    with open("teamchat.toml", "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(WARMING)
+    try:
+        with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+            codes = [run(["send", "--trust", text]) for text in ("[NEXT: max] Go", "Go")]
+            codes += [run([command]) for command in ("show", "log", "sessions")]
+    finally:
+        os.environ.clear()
+        os.environ.update(env)
+        os.chdir(cwd)
+    assert not any(codes), quiet.getvalue()
+    assert threading.active_count() == 1
 
 
 def main() -> None:

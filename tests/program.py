@@ -13,6 +13,9 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from importlib.util import cache_from_source
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -21,6 +24,14 @@ from tests.forks import RUN, Program
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 60.0
+
+
+@cache
+def fake(program: Path) -> tuple[str, ...]:
+    """The command line of a fake, which is started thousands of times: compiled already, and without `site`."""
+    SourceFileLoader("fake", str(program)).get_code("fake")  # writes what it has compiled, unless it was there
+    compiled = cache_from_source(str(program))
+    return (sys.executable, "-I", "-S", compiled if Path(compiled).exists() else str(program))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import marshal
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import Any
 from teamchat.core.files.folders import state_dir
 from teamchat.core.team.find import load
 from teamchat.core.team.trust import TrustStore
+from tests.fakes.scripted import spoken
+from tests.program import fake
 
 SCRIPTED = Path(__file__).parent / "fakes" / "scripted.py"
 Reply = str | Mapping[str, object]
@@ -25,11 +26,16 @@ class Crew:
 
     file: Path
     scripts: Path
+    like: Mapping[str, str]
 
     def say(self, member: str, *replies: Reply) -> None:
         """What the member says turn by turn; turns that it had count."""
-        written: list[Any] = list(replies)
+        written: list[Any] = [self._written(member, {"say": one} if isinstance(one, str) else one) for one in replies]
         (self.scripts / f"{member}.replies").write_bytes(marshal.dumps(written))
+
+    def _written(self, member: str, reply: Mapping[str, object]) -> dict[str, object]:
+        said = {"say": spoken(self.like.get(member, "plain"), str(reply["say"]))} if "say" in reply else {}
+        return {**reply, **said}
 
     def prompts(self, member: str) -> list[str]:
         """Every prompt that the member got, in order."""
@@ -57,10 +63,10 @@ def crew(
     tables += [_table("[[members]]", {"name": name, "type": "human"}) for name in humans]
     for name in replies:
         kind = (like or {}).get(name, "plain")
-        command = [sys.executable, "-I", "-S", str(SCRIPTED), str(scripts), name, kind]
+        command = [*fake(SCRIPTED), str(scripts), name]
         tables.append(_table("[[members]]", {"name": name, "agent": f"{name}-agent", **(members or {}).get(name, {})}))
         tables.append(_table(f"[agents.{name}-agent]", {"command": command, "like": kind}))
-    made = Crew(Path("teamchat.toml").absolute(), scripts)
+    made = Crew(Path("teamchat.toml").absolute(), scripts, like or {})
     made.file.write_text("\n".join(tables))
     for name, said in replies.items():
         made.say(name, *said)

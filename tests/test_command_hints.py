@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -90,26 +90,24 @@ def hints() -> Iterator[tuple[str, str]]:
             continue
         known = {**vars(builtins), **vars(import_module(name))}
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        around: dict[ast.AST, list[ast.AST]] = {}
-        for function in functions:
-            for node in ast.walk(function):
-                around.setdefault(node, []).append(function)
-        for node in ast.walk(tree):
+        nodes = list(ast.walk(tree))
+        functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        for node in nodes:
             for expression in _hints_of(node):
-                for form in _forms(expression, around.get(node, []), known):
+                around = [one for one in functions if one.lineno <= expression.lineno <= (one.end_lineno or 0)]
+                for form in _forms(expression, around, known):
                     if (value := _value(form, known)) is not None:
                         yield f"{name}:{expression.lineno}", value
 
 
 def _hints_of(node: ast.AST) -> Iterator[ast.expr]:
     if isinstance(node, ast.Call):
-        called = ast.unparse(node.func).rpartition(".")[2]
+        called = str(getattr(node.func, "attr", getattr(node.func, "id", "")))
         yield from (keyword.value for keyword in node.keywords if keyword.arg in KEYWORDS and called != "write")
         yield from node.args[PLACE[called] : PLACE[called] + 1] if called in PLACE else ()
 
 
-def _forms(expression: ast.expr, around: list[ast.AST], known: dict[str, object]) -> Iterator[ast.expr]:
+def _forms(expression: ast.expr, around: Sequence[ast.AST], known: dict[str, object]) -> Iterator[ast.expr]:
     """The expression with each branch of its conditions, and with what was assigned to a name in the name's place."""
     if isinstance(expression, ast.IfExp):
         yield from _forms(expression.body, around, known)

@@ -12,6 +12,7 @@ from teamchat.cli.app import COMMANDS
 from teamchat.core.errors import ExitCode
 from tests.program import Result, run_here
 from tests.scripted_team import Crew, crew
+from tests.trials import trials
 
 WORDS = [
     *COMMANDS, "Hi", "[NEXT: max] Hi", "[NEXT: nobody]", "[DROP: ALL]", "[TEAM_TASK]\nx", "", " ", "-", "--", "0", "-1",
@@ -45,7 +46,7 @@ def made(world: Path) -> Crew:
 @example(["send", "--to", "\udcff", "Hi"])
 @example(["send", "--team", "x" * 5000, "Hi"])
 @example(["log", "--team", "\udcff"])
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=trials(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_arguments_end_in_a_code_of_the_table(arguments: list[str]) -> None:
     ran = run_here(*arguments)
     assert ran.code in set(ExitCode)

@@ -18,7 +18,7 @@ from tests.cli.test_any_arguments import assert_complaint
 from tests.program import run_here
 from tests.scripted_team import Reply, crew
 
-DAMAGES = int(os.environ.get("DAMAGES", "5"))  # of each kind; `make fuzz` tries more
+DAMAGES = int(os.environ.get("DAMAGES", "3"))  # of each kind; `make fuzz` tries more
 LOOKING = [
     ["log"], ["log", "--json"], ["show"], ["show", "1", "--json"], ["show", "2", "--prompt"], ["show", "1", "--diff"],
     ["show", "--system"], ["sessions"], ["sessions", "--json"], ["usage"], ["usage", "--all", "--json"], ["task"],
@@ -175,7 +175,7 @@ def deep(path: Path) -> None:
 
 
 def huge(path: Path) -> None:
-    path.write_bytes(b"process 99999999999999999999 (x)" + b"9" * 20_000_000)
+    path.write_bytes(b"process 99999999999999999999 (x)" + b"9" * 4_000_000)
 
 
 def noise_of_json(path: Path) -> None:

@@ -28,9 +28,10 @@ from teamchat.runners.base import Vendor
 from teamchat.runners.process.process import capture
 from tests.cli.helpers import objects, refused
 from tests.installed import SAYS, install, program
-from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, run_here, start
+from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, fake, run_here, start
 from tests.real.clis import PINNED
 from tests.runners.processes import eventually, ignores, ignoring, lives
+from tests.terminals import Terminal
 
 VENDOR = ROOT / "tests" / "fakes" / "vendor.py"
 ROWS = ["version", "flags", "events", "stdin", "project", "servers", "mentions", "resume", "stop", "denials", "time"]
@@ -47,7 +48,7 @@ def put(world: Path, monkeypatch: pytest.MonkeyPatch) -> Put:
     folder = install(world, monkeypatch)
 
     def put(vendor: str, version: str | None = None, **knobs: object) -> None:
-        command = [sys.executable, "-I", "-S", str(VENDOR), json.dumps({"vendor": vendor, **knobs})]
+        command = [*fake(VENDOR), json.dumps({"vendor": vendor, **knobs})]
         says = f'[ "$1" = --version ] && exec echo {shlex.quote(version or SAYS[vendor])}'
         program(folder / vendor, f'{says}\nexec {shlex.join(command)} "$@"')
 
@@ -426,9 +427,7 @@ def test_a_signal_ends_it_with_everything_of_it(world: Path, put: Put, number: s
 def test_a_terminal_shows_what_is_going_on_and_then_the_rows(put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
     put("codex")
     monkeypatch.setenv("TERM", "xterm")
-    with pexpect.spawn(
-        sys.executable, argv("doctor", "--offline")[1:], encoding="utf-8", timeout=TIMEOUT_S
-    ) as terminal:
+    with Terminal(sys.executable, argv("doctor", "--offline")[1:], encoding="utf-8", timeout=TIMEOUT_S) as terminal:
         terminal.expect("codex: a large prompt")
         terminal.expect("✓ codex    stdin   prompts arrive")
         terminal.expect(pexpect.EOF)

@@ -15,6 +15,7 @@ from teamchat.core.store.lessons import add_lesson
 from tests.cli.helpers import notes, objects, queue, refused, rows, said, steady
 from tests.program import TIMEOUT_S, Result, argv, cli, run_here
 from tests.scripted_team import Crew, Reply, crew
+from tests.terminals import Terminal
 
 ASK = ("learn", "--from-session")
 KEY = "sk-ant-api03-" + "a1B2" * 10
@@ -208,9 +209,7 @@ def test_a_failure_to_find_lessons_keeps_nobody_from_summing_up(world: Path) -> 
 def test_a_person_is_asked(world: Path, answer: str, kept: list[object]) -> None:
     talked(world, TWO)
     program, *rest = argv(*ASK)
-    child = pexpect.spawn(
-        program, rest, env={**os.environ, "TERM": "dumb"}, timeout=TIMEOUT_S, echo=False, encoding="utf-8"
-    )
+    child = Terminal(program, rest, env={**os.environ, "TERM": "dumb"}, timeout=TIMEOUT_S, echo=False, encoding="utf-8")
     child.expect_exact("found 2 new lessons: teamchat show 2\r\n  Run make lint.\r\n  Never push.\r\n")
     child.expect_exact("Keep 2 lessons? [y/N] ")
     child.sendline(answer)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.helpers import said
-from tests.program import ROOT, cli, ended, run_here, start
+from tests.program import ROOT, cli, ended, fake, run_here, start
 from tests.runners.processes import eventually, kill_with_guardians
 
 FAKE = ROOT / "tests" / "fakes" / "live.py"
@@ -31,7 +30,7 @@ agent = "shell"
 [agents.shell]
 command = ["sh", "-c", "cat > prompt; echo '[NEXT:max] hang'"]
 [agents.kept]
-command = {json.dumps([sys.executable, "-I", "-S", str(FAKE)])}
+command = {json.dumps(fake(FAKE))}
 like = "claude"
 """
 
@@ -42,7 +41,7 @@ def kept_running_here() -> list[int]:
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes().split(b"\0")
-            if str(FAKE).encode() in words and (entry / "cwd").readlink() == Path.cwd():
+            if fake(FAKE)[-1].encode() in words and (entry / "cwd").readlink() == Path.cwd():
                 found.append(int(entry.name))
     return found
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.helpers import FILE, notes, objects, refused, rows, steady
-from tests.program import Result, cli, run_here
-from tests.scripted_team import Crew, crew
+from tests.program import Result, cli, fake, run_here
+from tests.scripted_team import SCRIPTED, Crew, crew
 
 LOOKING = [["log"], ["show"], ["task"], ["show", "--prompt"], ["log", "--json"]]
 
@@ -85,7 +85,7 @@ def test_escape_sequences_are_shown_to_nobody_and_kept_in_json(world: Path) -> N
 def test_the_receipt_of_a_failed_turn_says_why_and_what_there_was_of_it(made: Crew, world: Path) -> None:
     ran = steady(run_here("show"))
     command = next(line for line in ran.out.splitlines() if line.startswith("  ran "))
-    assert command.endswith(f"/tests/fakes/scripted.py {made.scripts} sarah plain")
+    assert command.endswith(f" {fake(SCRIPTED)[-1]} {made.scripts} sarah")
     size = len(made.prompts("sarah")[0].encode())
     assert ran == Result(
         0,

@@ -17,6 +17,7 @@ from teamchat.cli.shared.workspace import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import FILE, objects, refused, rows
 from tests.program import TIMEOUT_S, argv, cli, ended, run_here, start
+from tests.terminals import Terminal
 
 FAKE = Path(__file__).parent.parent / "fakes" / "terminal.py"
 MEMBERS = {"max": "claude", "sarah": "codex", "carol": "gemini"}
@@ -38,7 +39,7 @@ def team(extra: str = 'memory = "resume"', *, trusted: bool = True) -> None:
 @contextmanager
 def opened(*args: str, env: dict[str, str] | None = None) -> Iterator[pexpect.spawn]:
     program, *rest = argv("open", *args)
-    child = pexpect.spawn(
+    child = Terminal(
         program,
         rest,
         env={**os.environ, **(env or {})},

@@ -17,6 +17,7 @@ from tests.cli.helpers import notes, queue, refused, rows
 from tests.lock_holder import holder
 from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
 from tests.scripted_team import Crew, crew
+from tests.terminals import Terminal
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_a_script_has_to_say_yes() -> None:
 @pytest.mark.parametrize(("answer", "there"), [("n", True), ("", True), ("y", False)])
 def test_a_person_is_asked(answer: str, there: bool) -> None:
     program, *rest = argv("sessions", "delete", "s1")
-    child = pexpect.spawn(program, rest, env=dict(os.environ), timeout=TIMEOUT_S, echo=False, encoding="utf-8")
+    child = Terminal(program, rest, env=dict(os.environ), timeout=TIMEOUT_S, echo=False, encoding="utf-8")
     child.expect_exact("Delete session s1 (5 messages, 4 turns) for good? [y/N] ")
     child.sendline(answer)
     child.expect(pexpect.EOF)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.helpers import actors, objects, refused, steady
-from tests.program import run_here
-from tests.runners.processes import AGENT
-from tests.scripted_team import Crew, crew
+from tests.program import fake, run_here
+from tests.scripted_team import SCRIPTED, Crew, crew
 
 INSTRUCTION = "You are Max.\n\n\tCareful."
 
@@ -41,7 +39,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
     assert setup.pop("thread_key")
     assert [block["name"] for block in setup.pop("blocks")] == ["system", "turn", "message"]
     assert Path(scratch).parent == world / "tmp"
-    command = [sys.executable, "-I", "-S", str(AGENT.parent / "scripted.py"), str(world / "scripts"), "max", "plain"]
+    command = [*fake(SCRIPTED), str(world / "scripts"), "max"]
     assert receipt == {
         "v": 1, "type": "turn", "turn": 1, "member": "max", "agent": "max-agent", "status": "done", "abandoned": False,
         "undone": False,

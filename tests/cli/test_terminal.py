@@ -17,6 +17,7 @@ from tests.cli.helpers import FILE, actors, queue, said, steady
 from tests.program import TIMEOUT_S, Result, argv, run_here
 from tests.runners.processes import Pids
 from tests.scripted_team import Crew, crew
+from tests.terminals import Terminal
 
 WIDTH, HEIGHT = 80, 24
 ESCAPE = "\x1b"
@@ -29,7 +30,7 @@ def terminal(*args: str, kind: str = "dumb", no_color: str = "") -> Iterator[pex
     """The program at a terminal of its own; one that is not dumb gets styles, and colours without NO_COLOR."""
     env = {**os.environ, "TERM": kind, "NO_COLOR": no_color}
     program, *rest = argv(*args)
-    child = pexpect.spawn(
+    child = Terminal(
         program, rest, env=env, dimensions=(HEIGHT, WIDTH), timeout=TIMEOUT_S, echo=False, encoding="utf-8"
     )
     try:

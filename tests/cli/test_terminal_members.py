@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from teamchat.cli.shared.workspace import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import FILE, objects, queue, refused, said, steady
 from tests.fakes import repl
-from tests.program import ROOT, cli, ended, run_here, start
+from tests.program import ROOT, cli, ended, fake, run_here, start
 from tests.runners.processes import Pids, clocks_wait_for, eventually
 
 REPL = Path(repl.__file__)
@@ -46,7 +45,7 @@ def wrote(text: bytes) -> bool:
 
 
 def on_terminal(way: str, member: str = "", agent: str = "", *, trusted: bool = True) -> None:
-    command = json.dumps([sys.executable, "-I", "-S", str(REPL), way])
+    command = json.dumps([*fake(REPL), way])
     FILE.write_text(TEAM.format(member=member, agent=agent, command=command))
     if trusted:
         trust_store().grant(load(FILE))
@@ -64,7 +63,7 @@ def test_a_program_on_a_terminal_answers_and_its_answer_is_routed() -> None:
     assert "TERM=dumb" in run_here("show").out
     assert "GOOD" not in run_here("show", "--prompt").out
     (receipt,) = objects(run_here("show", "--json"))
-    assert receipt["setup"]["argv"] == [sys.executable, "-I", "-S", str(REPL), "upper"]  # type: ignore[index]
+    assert receipt["setup"]["argv"] == [*fake(REPL), "upper"]  # type: ignore[index]
 
 
 def test_its_text_streams_as_it_comes() -> None:
@@ -133,7 +132,7 @@ def test_it_is_not_run_without_trust() -> None:
     on_terminal("upper", agent='exit = "/bye"', trusted=False)
     ran = cli("send", "Hi")
     assert ran.code == 5
-    assert f"{REPL} upper on a terminal, and types '/bye' there" in ran.err
+    assert f"{fake(REPL)[-1]} upper on a terminal, and types '/bye' there" in ran.err
 
 
 def test_a_program_that_is_not_there_is_named_before_anything_starts() -> None:

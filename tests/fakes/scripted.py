@@ -1,9 +1,9 @@
-"""An agent that says what its script holds: `scripted.py FOLDER MEMBER LIKE`.
+"""An agent that says what its script holds: `scripted.py FOLDER MEMBER`.
 
-`FOLDER/MEMBER.replies` has its replies in `marshal`'s format, one a turn. A reply is the text alone, or an object of
-`say`, `err` (for stderr), `exit`, `hang` (seconds, after speaking), and before speaking `touch` (a file) and `wait`
-(until that file is there). The nth prompt that it got is `FOLDER/MEMBER.n`; `FOLDER/MEMBER.hangs` is there once it
-hangs. LIKE (plain, claude, codex, gemini, opencode) says whose events it speaks in.
+`FOLDER/MEMBER.replies` has its replies in `marshal`'s format, one a turn. A reply is an object of `say` (its whole
+output, which `spoken` makes of a text), `err` (for stderr), `exit`, `hang` (seconds, after speaking), and before
+speaking `touch` (a file) and `wait` (until that file is there). The nth prompt that it got is `FOLDER/MEMBER.n`;
+`FOLDER/MEMBER.hangs` is there once it hangs.
 
 The tests start it thousands of times: `json` and `pathlib` would take half of its time.
 """
@@ -21,6 +21,7 @@ def spoken(
 ) -> str:
     """`text` as the whole output of a successful turn of an agent of this kind, in that session of its own.
 
+    `like` is plain, claude, codex, gemini or opencode.
     `version` is what a Claude says it is.
     """
     if like == "plain":
@@ -84,7 +85,7 @@ def begun_request() -> str:
     return json.dumps({"type": "stream_event", "event": event}) + "\n"
 
 
-def main(folder: str, member: str, like: str) -> int:
+def main(folder: str, member: str) -> int:
     prompt = sys.stdin.buffer.read()
     names = (name.rpartition(".") for name in os.listdir(folder))
     turn = 1 + sum(name == member and number.isdigit() for name, _, number in names)
@@ -93,22 +94,24 @@ def main(folder: str, member: str, like: str) -> int:
     with open(f"{folder}/{member}.replies", "rb") as file:
         replies = marshal.load(file)
     if turn > len(replies):
-        print(f"no reply in the script for turn {turn}", file=sys.stderr)
+        write(2, f"no reply in the script for turn {turn}\n".encode())
         return 98
-    reply = replies[turn - 1]
-    step = {"say": reply} if isinstance(reply, str) else reply
+    step = replies[turn - 1]
     if "touch" in step:
         touch(step["touch"])
     while "wait" in step and not os.path.exists(step["wait"]):
         time.sleep(0.02)
-    sys.stdout.write(spoken(like, step["say"]) if "say" in step else "")
-    sys.stdout.flush()
-    sys.stderr.write(step.get("err", ""))
-    sys.stderr.flush()
+    for stream, text in ((1, step.get("say", "")), (2, step.get("err", ""))):
+        write(stream, text.encode())
     if "hang" in step:
         touch(f"{folder}/{member}.hangs")
         time.sleep(float(step["hang"]))
     return int(step.get("exit", 0))
+
+
+def write(stream: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(stream, data) :]
 
 
 def touch(path: str) -> None:
@@ -116,4 +119,4 @@ def touch(path: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:4]))
+    os._exit(main(*sys.argv[1:3]))  # an interpreter takes milliseconds to take itself apart

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,14 +16,15 @@ import pytest
 from teamchat.runners.process import supervisor as turn
 from teamchat.runners.process.guardian import processes
 from teamchat.runners.process.running import Chunk, Exit, Running
+from tests.program import fake
 
 AGENT = Path(__file__).parent.parent / "fakes" / "agent.py"
 PATIENCE_S = 60.0  # how long a test waits for what should be there in an instant: the machine may be busy
 
 
 def agent(*steps: str) -> tuple[str, ...]:
-    """The argv of a fake agent; -I and -S are for its start-up alone."""
-    return (sys.executable, "-I", "-S", str(AGENT), *steps)
+    """The argv of a fake agent."""
+    return (*fake(AGENT), *steps)
 
 
 def shell(script: str) -> tuple[str, ...]:

@@ -29,10 +29,11 @@ from tests.core.fake_conversation import Fails, Stage, team_of
 from tests.runners.captures import RUNNERS, Capture, Cli, captures, lines, replay
 from tests.runners.captures import play as captured
 from tests.runners.mutations import CLIS, LONGEST, PLANS, Damaged, Lines, damaged, harmless
+from tests.trials import trials
 
 CLOCKS = Clocks(first_byte_s=60.0, stall_s=300.0, total_s=1800.0)
 PARTS = range(8)  # which several processes can share
-EXAMPLES = 200  # of each part of each CLI
+EXAMPLES = 80  # of each part of each CLI
 STEADY = settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None)
 FUZZ = settings() if settings.get_current_profile_name() == "fuzz" else STEADY
 
@@ -216,7 +217,7 @@ def told_by(cli: Cli, stdout: Lines, found: Capture) -> tuple[list[AgentEvent], 
     return captured(RUNNERS[cli].parser(), stdout, lines(found.stderr), found.exit_code)
 
 
-@settings(STEADY, max_examples=100)
+@settings(STEADY, max_examples=trials(40))
 @given(cli=st.sampled_from(CLIS), plan=PLANS)
 def test_a_conversation_survives_a_damaged_turn(cli: Cli, plan: bytes) -> None:
     stream = damaged(cli, plan)

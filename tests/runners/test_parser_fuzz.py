@@ -15,6 +15,7 @@ from teamchat.runners.blank import is_blank
 from teamchat.runners.events import AgentEvent, ToolResult
 from tests.core.routing.marker_texts import grows_linearly
 from tests.runners.captures import RUNNERS, Cli, captures, lines, play
+from tests.trials import trials
 
 CLIS: tuple[Cli, ...] = ("claude", "codex", "gemini", "opencode")
 SUCCESSES: list[tuple[Cli, str]] = [
@@ -93,7 +94,7 @@ def test_any_output_is_survived_and_none_is_a_success_without_the_clis_own_word(
 
 
 @pytest.mark.parametrize(("cli", "name"), SUCCESSES)
-@settings(max_examples=30)
+@settings(max_examples=trials(10))
 @given(data=st.data())
 def test_a_real_stream_that_is_cut_is_no_success(cli: Cli, name: str, data: st.DataObject) -> None:
     whole = captures(cli)[name].stdout

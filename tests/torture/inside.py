@@ -8,10 +8,9 @@ teamchat is forked from this process, which has imported all of it.
 from __future__ import annotations
 
 import contextlib
-import importlib
+import gc
 import json
 import os
-import pkgutil
 import signal
 import subprocess
 import sys
@@ -24,10 +23,11 @@ from typing import NamedTuple
 import teamchat
 from teamchat.cli.app import main
 from teamchat.core.errors import ExitCode
+from tests.forks import preload
+from tests.program import fake
 from tests.torture import agents
 from tests.torture.agents import AGENTS, Agent
 
-PROGRAMS = ("teamchat.__main__", "teamchat.core.team.templates.")  # that begin when they are imported
 PACKAGE = str(Path(teamchat.__file__).parent)
 HANGS_S = 120.0
 END_S = 20.0  # for what a killed teamchat leaves to its guardian, which takes two, on a machine with much to do
@@ -137,7 +137,7 @@ class World:
 
     def team(self) -> str:
         agent = self.agent
-        command = json.dumps([sys.executable, "-I", "-S", agents.__file__, agent.name])
+        command = json.dumps([*fake(Path(agents.__file__)), agent.name])
         kind = 'transport = "pty"\nprompt_pattern = ">>> "' if agent.terminal else f'like = "{agent.like}"'
         member = f'timeout = "{2 if agent.hangs else 60}s"' + ('\nmemory = "live"' if agent.live else "")
         return (
@@ -218,9 +218,8 @@ def end_all() -> None:
 
 
 def serve() -> None:
-    for module in pkgutil.walk_packages(teamchat.__path__, "teamchat."):
-        if not module.name.startswith(PROGRAMS):
-            importlib.import_module(module.name)
+    preload()
+    gc.freeze()  # a collection in a process that is forked would copy every page
     signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run in the background it is ignored
     folder = Path(sys.argv[1])
     tempfile.tempdir = str(folder)

@@ -1,12 +1,13 @@
 """The guardian: one small process per agent that is its parent, its subreaper and, when need be, its end.
 
-It runs as a script of its own (`python -I -S guardian.py FD FOLDER`) and imports built-in modules alone, so it starts
-in milliseconds: `json` and what `signal`, `socket` and `ctypes` add to them would take twice as long. FD is a socket to
-teamchat, FOLDER the open folder that the agent is to start in. The first line it reads says what to run, in `marshal`'s
-format and hexadecimal. It answers in JSON, for an agent could write there: `{"pid": N}` and, when everything is over,
-`{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own soft signal, SIGKILL after its grace) and
-`kill`. A closed socket also means `stop`: that is how agents die when teamchat is killed. With `done` as the last line
-teamchat removes the turn's private folder itself; without it the guardian does.
+It runs in an interpreter of its own (`command`) and imports built-in modules alone, so it starts in milliseconds:
+`json` and what `signal`, `socket` and `ctypes` add to them would take twice as long, and a script would be compiled at
+each start. It is given a socket to teamchat and the open folder that the agent is to start in. The first line it reads
+says what to run, in `marshal`'s format and hexadecimal. It answers in JSON, for an agent could write there:
+`{"pid": N}` and, when everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own
+soft signal, SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that is how agents die when
+teamchat is killed. With `done` as the last line teamchat removes the turn's private folder itself; without it the
+guardian does.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
 guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
@@ -31,7 +32,14 @@ POLL_S = 0.005
 SETTLE_S = 0.25  # helpers of a CLI may outlive it for an instant; that is not worth a note
 END_S = 2.0  # how long to insist on SIGKILL: a process in an uninterruptible wait cannot be ended
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # orders come through the socket alone
+STARTED = "import sys; sys.path.append(sys.argv[1]); import guardian; guardian.main(sys.argv[2:])"
 ABANDONED_GRACE_S = 1.0  # with teamchat gone nobody reads the rest: the tree must be gone within two seconds
+
+
+def command(control: int, *folders: int) -> tuple[str, ...]:
+    """The command line of a guardian that is to inherit these descriptors."""
+    descriptors = (str(number) for number in (control, *folders))
+    return (sys.executable, "-I", "-S", "-B", "-c", STARTED, os.path.dirname(__file__), *descriptors)  # noqa: PTH120
 
 
 def become_subreaper() -> None:
@@ -291,15 +299,14 @@ def order_line(order: dict[str, Any]) -> bytes:
     return marshal.dumps(order).hex().encode() + b"\n"
 
 
-def main() -> None:
+def main(descriptors: list[str]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    guardian = Guardian(socket.socket(fileno=int(sys.argv[1])))
-    os.set_inheritable(guardian.control.fileno(), False)
-    folders = [int(folder) for folder in sys.argv[2:]]
-    for folder in folders:
-        os.set_inheritable(folder, False)
+    control, *folders = (int(descriptor) for descriptor in descriptors)
+    for descriptor in (control, *folders):
+        os.set_inheritable(descriptor, False)
+    guardian = Guardian(socket.socket(fileno=control))
     become_subreaper()
     line = guardian.read_line(None)
     if not line:
@@ -312,7 +319,4 @@ def main() -> None:
         guardian.report(exit=guardian.status, left=guardian.end_leftovers())
     if order["remove"] and guardian.is_alone():
         _remove(order["remove"])
-
-
-if __name__ == "__main__":
-    main()
+    os._exit(0)  # an interpreter takes milliseconds to take itself apart

@@ -18,7 +18,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -75,7 +74,7 @@ class Process:
             files.callback(os.close, cwd)
             stdin = files.enter_context(self._stdin())
             return subprocess.Popen(
-                [sys.executable, "-I", "-S", guardian.__file__, str(theirs.fileno()), str(cwd)],
+                guardian.command(theirs.fileno(), cwd),
                 stdin=stdin,
                 stdout=files.enter_context(self._create("out")),
                 stderr=files.enter_context(self._create("err")),

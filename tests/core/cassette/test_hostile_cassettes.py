@@ -22,6 +22,7 @@ from teamchat.core.cassette.format import parse_cassette, read_cassette
 from teamchat.core.errors import ExitCode, UsageError
 from tests.cli.helpers import refused
 from tests.program import Result, run_here
+from tests.trials import trials
 
 DEMO = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8").splitlines()
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m"
@@ -107,7 +108,7 @@ def values(entries: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
     return found
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=trials(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_value_in_any_place_is_played_or_refused_and_does_no_harm(data: st.DataObject) -> None:
     entries = lines()

@@ -20,6 +20,7 @@ from teamchat.runners.events import Usage
 from teamchat.runners.process.running import Launch
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
 from tests.hiding import hide
+from tests.trials import trials
 
 CHANGED = "its instructions, model, access or folder have changed"
 WORD = re.compile(r"word-\d+")
@@ -286,7 +287,7 @@ STEP = st.one_of(
 
 
 @pytest.mark.parametrize("window", [1000, 1], ids=["the whole", "a window of one, and summaries"])
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=trials(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEP, max_size=12))
 def test_every_session_is_shown_every_message_exactly_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str]], window: int

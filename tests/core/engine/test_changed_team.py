@@ -20,6 +20,7 @@ from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import Conclusion
 from tests.core.engine.driver import Talk
 from tests.core.fake_conversation import Fails, Stage, human, team_of
+from tests.trials import trials
 
 LIKES = ("plain", "claude", "codex", "gemini")
 EVERYBODY = ("max", "sarah", "dora", "kailai", "bob")
@@ -215,7 +216,7 @@ def run(stage: Stage, command: str) -> Conclusion | TeamchatError:
 )
 @example(says={"max": ["[NEXT: kailai]"], "sarah": [], "dora": []}, opening="max",
          change=[("turns", "kailai")], then=["retry", "send"], killed=False)  # fmt: skip
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=trials(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_change_of_the_team_leaves_a_conversation_that_goes_on(
     says: dict[str, list[str | Fails]], opening: str, change: list[tuple[str, str]], then: list[str], *, killed: bool
 ) -> None:

@@ -25,6 +25,7 @@ from teamchat.core.engine.state import Route, Rules, State
 from teamchat.core.routing.requests import RouteRequest
 from tests.core.engine.driver import AI, HUMANS
 from tests.core.engine.test_engine_properties import EVERYBODY, Drops, drops, wishes
+from tests.trials import trials
 
 RULES = Rules(AI, HUMANS, max_turns=10**6, max_seconds=10**9)
 LAST = 12  # messages later than this one ask for nobody, so that every conversation has an end
@@ -133,7 +134,7 @@ class Telling:
 said = st.lists(st.tuples(wishes, drops), min_size=1, max_size=9)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=trials(80), deadline=None)
 @given(
     script=said,
     kills=st.frozensets(st.integers(1, 80), max_size=12),
@@ -146,7 +147,7 @@ def test_neither_crashes_nor_clocks_nor_who_is_faster_change_the_order(
     assert Telling(script, kills, faster, seconds).tell() == Telling(script).tell()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=trials(6), deadline=None)
 @given(script=said)
 def test_a_crash_after_any_write_changes_nothing(script: list[Said]) -> None:
     undisturbed = Telling(script)

@@ -55,6 +55,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes, load_state, save_state
 from teamchat.core.store.sessions import create_session
 from tests.core.engine.driver import AI, HUMANS
+from tests.trials import trials
 
 MAX_SECONDS = 50.0
 EVERYBODY = (*AI, *HUMANS)
@@ -510,7 +511,7 @@ class AnyConversation(RuleBasedStateMachine):
 
 
 TestAnyConversation = AnyConversation.TestCase
-TestAnyConversation.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
+TestAnyConversation.settings = settings(max_examples=trials(40), stateful_step_count=25, deadline=None)
 
 
 # --- replies that would go on for ever
@@ -526,7 +527,7 @@ def replies(draw: st.DrawFn) -> tuple[tuple[RouteRequest, ...], Drops, bool]:
     return draw(st.sampled_from([wanted, everybody])), draw(drops), draw(st.booleans())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=trials(50), deadline=None)
 @given(
     said=st.lists(replies(), min_size=1, max_size=5),
     max_turns=st.integers(1, 20),

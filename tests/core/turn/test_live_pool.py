@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from teamchat.core.turn.events import AgentSpoke, Conclusion, TurnFinished
 from teamchat.runners.events import TextDelta
 from teamchat.runners.process.live import LiveAgent
 from tests.core.fake_conversation import Stage, team_of
+from tests.program import fake
 
 FAKE = Path(__file__).parent.parent.parent / "fakes" / "live.py"
 
@@ -28,7 +28,7 @@ FAKE = Path(__file__).parent.parent.parent / "fakes" / "live.py"
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     team = team_of(tmp_path, {"max": "claude"})
-    agents = {**team.agents, "max-agent": AgentSpec("max-agent", (sys.executable, "-I", "-S", str(FAKE)), "claude")}
+    agents = {**team.agents, "max-agent": AgentSpec("max-agent", fake(FAKE), "claude")}
     stage = Stage(tmp_path, replace(team, agents=agents))
     stage.member("max", memory="live")
     return stage

@@ -22,10 +22,9 @@ from tests.leftovers import marked
 from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, lives, shell
 
 AS_ON_MACOS = f"""
-import runpy, shutil, socket, subprocess, sys
+import shutil, socket, subprocess, sys
 sys.platform = "darwin"
-sys.argv = [{guardian.__file__!r}, sys.argv[1]]
-runpy.run_path(sys.argv[0], run_name="__main__")
+{guardian.STARTED}
 """
 
 
@@ -63,13 +62,13 @@ def order(argv: tuple[str, ...], pids: Pids, *, grace: float = 10 * PATIENCE_S, 
 def guard(tmp_path: Path) -> Iterator[Guard]:
     started: list[Guarded] = []
 
-    def run(*command: str) -> Guarded:
+    def run(program: str = guardian.STARTED) -> Guarded:
         ours, theirs = socket.socketpair()
         ours.settimeout(PATIENCE_S)
         out_file, err_file = tmp_path / "out", tmp_path / "err"
         with theirs, err_file.open("wb") as err, out_file.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", *(command or (guardian.__file__,)), str(theirs.fileno())],
+                [program if word == guardian.STARTED else word for word in guardian.command(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -196,14 +195,14 @@ def test_a_process_whose_first_thread_has_ended_is_not_dead(guard: Guard, pids: 
 
 
 def test_without_a_subreaper_nothing_is_left_of_a_normal_end(guard: Guard, pids: Pids) -> None:
-    guarded = guard("-c", AS_ON_MACOS)
+    guarded = guard(AS_ON_MACOS)
     guarded.control.sendall(order(agent("exit-with", "2"), pids))
     guarded.report()
     assert guarded.report() == {"exit": 2, "left": []}
 
 
 def test_without_a_subreaper_the_tree_that_was_seen_is_ended(guard: Guard, pids: Pids) -> None:
-    guarded = guard("-c", AS_ON_MACOS)
+    guarded = guard(AS_ON_MACOS)
     guarded.control.sendall(order(agent("child", "+", "grandchild", "+", "obey", "1", "+", "hang"), pids))
     guarded.report()
     assert eventually(lambda: b"ready" in guarded.out.read_bytes())

@@ -20,6 +20,7 @@ from teamchat.runners.process.process import launch
 from teamchat.runners.process.running import Launch, Running
 from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.terminal.runner import TerminalRunner
+from tests.program import fake
 from tests.runners.processes import PATIENCE_S, Pids, clocks_wait_for, eventually
 
 REPL = Path(__file__).parent.parent.parent / "fakes" / "repl.py"
@@ -55,7 +56,7 @@ Take = Callable[..., Taken]
 
 
 def repl(way: str) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-S", str(REPL), way)
+    return (*fake(REPL), way)
 
 
 @pytest.fixture
