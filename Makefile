@@ -65,7 +65,7 @@ parity: $(VENV)/ready
 	$(BIN)/python -m tests.real.parity
 
 # Tries thirty times as many damaged streams and stores as `test` and fifty times as many examples of the properties in
-# these files, and different ones each time. It takes an hour or more.
+# these files, and different ones each time. It takes tens of minutes.
 fuzz: $(VENV)/ready
 	DAMAGES=100 TRIALS=50 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py \
 		tests/runners/test_damaged_live_streams.py tests/runners/test_parser_fuzz.py tests/cli/test_damaged_store.py \
