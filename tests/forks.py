@@ -233,6 +233,7 @@ def preload() -> None:
         app._command(name)
     with tempfile.TemporaryDirectory() as folder:
         warm_up(folder)
+    tempfile.tempdir = None  # every child has its own
 
 
 def warm_up(folder: str) -> None:
@@ -242,6 +243,8 @@ def warm_up(folder: str) -> None:
     env, cwd, quiet = dict(os.environ), os.getcwd(), io.StringIO()  # noqa: PTH109 (bytes that are no UTF-8 stay)
     os.environ.update(dict.fromkeys(("HOME", "TEAMCHAT_HOME", "TMPDIR"), folder))
     os.chdir(folder)
+    stdin, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # requests may come there, which are no message
     with open("teamchat.toml", "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write(WARMING)
     try:
@@ -252,6 +255,9 @@ def warm_up(folder: str) -> None:
         os.environ.clear()
         os.environ.update(env)
         os.chdir(cwd)
+        os.dup2(stdin, 0)
+        os.close(stdin)
+        os.close(nothing)
     assert not any(codes), quiet.getvalue()
     assert threading.active_count() == 1
 
