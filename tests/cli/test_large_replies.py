@@ -11,7 +11,7 @@ from tests.cli.helpers import actors
 from tests.program import ROOT, ended, start
 
 MEASURED = ROOT / "tests" / "fakes" / "measured.py"
-MEGABYTES = 12
+MEGABYTES = 40
 LINE = "A line of a long answer, in which nothing is meant.\n"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the memory")
