@@ -176,10 +176,10 @@ HOMES: frozenset[str] = frozenset().union(*(row.homes for row in CLIS))
 _FULL_NAMES = {word: row.full_name for row in CLIS for word in (row.name, row.full_name)}
 
 if TYPE_CHECKING:
-    Like: TypeAlias = str
+    ProtocolName: TypeAlias = str
 else:
-    Like = Literal[tuple(AGENT_TYPES)]
-"""What a program's prompts and output are like, the name of a row; a team file writes it as `like`."""
+    ProtocolName = Literal[tuple(AGENT_TYPES)]
+"""The name of a row: the protocol that a program speaks. A team file, a stored turn and a cassette call it `like`."""
 
 
 def normalize_agent_type(name: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
-from teamchat.core.agents import Like
+from teamchat.core.agents import ProtocolName
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.messages import ConversationMessage
@@ -90,10 +90,13 @@ def human(name: str, title: str | None = None) -> Member:
     return Member(name, "human", Path("/work"), title)
 
 
-def team_of(folder: Path, likes: Mapping[str, Like], humans: Sequence[str] = ("kailai",)) -> Team:
+def team_of(folder: Path, protocols: Mapping[str, ProtocolName], humans: Sequence[str] = ("kailai",)) -> Team:
     """A team of people and then of members, each with an agent of its own that has the events of its kind."""
-    agents = {f"{name}-agent": AgentSpec(f"{name}-agent", (f"{name}-program",), like) for name, like in likes.items()}
-    members = (Member(name, "ai", folder, agent=f"{name}-agent") for name in likes)
+    agents = {
+        f"{name}-agent": AgentSpec(f"{name}-agent", (f"{name}-program",), protocol)
+        for name, protocol in protocols.items()
+    }
+    members = (Member(name, "ai", folder, agent=f"{name}-agent") for name in protocols)
     return Team("crew", (*map(human, humans), *members), folder, agents={**BUILTIN_AGENTS, **agents})
 
 
@@ -165,10 +168,10 @@ class Stage:
         said = replies[spoke] if spoke < len(replies) else f"{name} has nothing to say"
         reply = self.answers(launch) or said
         self.visible_at.append(self.log)
-        like = self.team.agent_of(self.team.member(name)).like
+        protocol = self.team.agent_of(self.team.member(name)).protocol
         going_on = [word for before, word in pairwise(launch.argv) if before in ("--resume", "resume")]
         session = self.session_of(launch) or (going_on[0] if going_on else f"{name}-{len(self.launched)}")
-        output = spoken(like, reply, session, self.usage_of(launch)) if isinstance(reply, str) else reply.partial
+        output = spoken(protocol, reply, session, self.usage_of(launch)) if isinstance(reply, str) else reply.partial
         return Running(launch, output, reply)
 
     def send(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Conclusion:

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, Like, foreign_keys, normalize_agent_type
+from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, ProtocolName, foreign_keys, normalize_agent_type
 from teamchat.core.doctor.ledger import ledger
 from teamchat.core.doctor.parity import parity
 from teamchat.core.doctor.scripted.wire import PROTOCOLS
@@ -48,7 +48,7 @@ def test_the_row_of_a_vendor_names_its_program_its_runner_and_its_folder(row: Ag
 def test_what_is_listed_by_vendor_has_every_row() -> None:
     names = [row.name for row in CLIS]
     assert [*ledger()] == [*parity()] == [*PROTOCOLS] == names
-    assert get_args(Like) == ("plain", *names, "terminal") == tuple(AGENT_TYPES)
+    assert get_args(ProtocolName) == ("plain", *names, "terminal") == tuple(AGENT_TYPES)
 
 
 def test_a_row_without_a_vendor_is_no_cli() -> None:

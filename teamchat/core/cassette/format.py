@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from teamchat.core.agents import Like
+from teamchat.core.agents import ProtocolName
 from teamchat.core.cassette.team import RecordedTeam
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
@@ -144,7 +144,7 @@ class TurnLine(Line):
     """
 
     member: str
-    agent: Like
+    agent: ProtocolName
     system: str | None
     stdin: str
     argv: list[str] = []
@@ -346,5 +346,5 @@ def _told(error: ValidationError) -> str:
 
 def dump_line(line: Line) -> str:
     """A line of the file."""
-    values = {key: value for key, value in line.model_dump(mode="json").items() if value is not None}
+    values = {key: value for key, value in line.model_dump(mode="json", by_alias=True).items() if value is not None}
     return json.dumps(values, ensure_ascii=False) + "\n"

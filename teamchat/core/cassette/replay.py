@@ -74,7 +74,7 @@ def not_started(error: TeamchatError) -> NotStarted:
 
 
 def identity_of(turn: ReadyTurn) -> Identity:
-    return Identity(turn.member.name, turn.agent.like, turn.prompt.system_text)
+    return Identity(turn.member.name, turn.agent.protocol, turn.prompt.system_text)
 
 
 def recorded_team(cassette: Cassette, root: Path) -> Team:

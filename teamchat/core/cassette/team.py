@@ -17,13 +17,18 @@ from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.team import MOST, AgentSpec, Limits, Member, Team
 
 
+def _recorded_key(field: str) -> str:
+    """A cassette names an agent's protocol as a team file does."""
+    return "like" if field == "protocol" else field
+
+
 class RecordedTeam(BaseModel):
     """All of a team that a replay needs; equal for teams that a recording may be continued with.
 
     `agents` are by their full names. A cassette may come from a stranger: names are held to what a team file may say.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, alias_generator=_recorded_key)
 
     name: str
     task: str | None
@@ -77,7 +82,7 @@ class RecordedTeam(BaseModel):
         for agent in self.agents.values():
             if not agent.command or not agent.name.isprintable():
                 raise ValueError(f"the agent {agent.name!r} has no command, or no name")
-            if (agent.like == "terminal") != (agent.terminal is not None):
+            if (agent.protocol == "terminal") != (agent.terminal is not None):
                 raise ValueError(f"the agent {agent.name!r} has an incomplete terminal configuration")
         return self
 
@@ -100,6 +105,7 @@ def _member(team: Team, member: Member) -> dict[str, Any]:
 
 def _agent(team: Team, spec: AgentSpec) -> dict[str, Any]:
     fields = dataclasses.asdict(spec)
+    fields[_recorded_key("protocol")] = fields.pop("protocol")
     program = spec.command[0]
     fields["command"] = [_relative(Path(program), team.root) if spec.local else program, *spec.command[1:]]
     return fields

@@ -29,7 +29,7 @@ def delete_session(db: Database, session: Session) -> list[VendorSessions]:
 def _kept(turns: list[Turn]) -> list[VendorSessions]:
     found: dict[tuple[str, str], dict[str, None]] = {}
     for turn in turns:
-        sessions = AGENT_TYPES[turn.like].runner.sessions
+        sessions = AGENT_TYPES[turn.protocol].runner.sessions
         if sessions and turn.vendor_session and (sessions.keeps_all or turn.setup.memory != "fresh"):
             found.setdefault((turn.agent, sessions.stays_in), {})[turn.vendor_session] = None
     return [VendorSessions(agent, folder, tuple(names)) for (agent, folder), names in found.items()]

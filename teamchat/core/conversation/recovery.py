@@ -123,7 +123,7 @@ def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) 
 
 def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
     """The agent's partial text and events, from its parser over the file that it wrote."""
-    parser = AGENT_TYPES[turn.like].runner.parser()
+    parser = AGENT_TYPES[turn.protocol].runner.parser()
     framed = framer_of(parser)
     events: list[TimedEvent] = []
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from teamchat.core.agents import Like
+from teamchat.core.agents import ProtocolName
 from teamchat.core.engine.state import Route, Rules, State
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
@@ -71,7 +71,7 @@ class NewTurn:
     route: int | None
     member: str
     agent: str
-    like: Like
+    protocol: ProtocolName
     system_text: Packed | None
     prompt: Packed
     shown_through: str
@@ -94,7 +94,7 @@ class Turn:
     route: int | None
     member: str
     agent: str
-    like: Like
+    protocol: ProtocolName
     status: TurnStatus
     started_at: float
     shown_through: str
@@ -121,7 +121,7 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
                 prompt, shown_through, setup, folder)
             VALUES (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns WHERE session = ?1),
                 ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id, number""",
-            new.session, new.route, new.member, new.agent, new.like, started, system,
+            new.session, new.route, new.member, new.agent, new.protocol, started, system,
             prompt, new.shown_through, dump(new.setup), json.dumps(str(new.folder)),
         )  # fmt: skip
         _keep_before(db, new, turn, number)
@@ -131,7 +131,7 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
         route=new.route,
         member=new.member,
         agent=new.agent,
-        like=new.like,
+        protocol=new.protocol,
         status="running",
         started_at=started,
         shown_through=new.shown_through,
@@ -259,7 +259,7 @@ def a_turn(row: Row) -> Turn:
         route=row.integer_or_none("route"),
         member=row.text("member"),
         agent=row.text("agent"),
-        like=row.one_of(Like, "like"),
+        protocol=row.one_of(ProtocolName, "like"),
         status=status,
         started_at=row.moment("started_at"),
         shown_through=row.text("shown_through"),

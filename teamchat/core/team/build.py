@@ -105,8 +105,8 @@ def _agent(name: str, table: AgentTable, folder: Path) -> AgentSpec:
     if terminal := _terminal(table, where):
         return AgentSpec(name, (program, *arguments), "terminal", terminal, local)
     builtin = BUILTIN_AGENTS.get(normalize_agent_type(name))
-    like = table.like or (builtin.like if builtin else "plain")
-    return AgentSpec(name, (program, *arguments), like, local=local)
+    protocol = table.like or (builtin.protocol if builtin else "plain")
+    return AgentSpec(name, (program, *arguments), protocol, local=local)
 
 
 def _terminal(table: AgentTable, where: str) -> Terminal | None:

@@ -133,9 +133,9 @@ Seconds = Annotated[float, BeforeValidator(_seconds, json_schema_input_type=str 
 Amount = Annotated[int, Field(le=MOST)]
 
 if TYPE_CHECKING:
-    LikeOfPipe: TypeAlias = str
+    PipeProtocol: TypeAlias = str
 else:
-    LikeOfPipe = Literal[tuple(name for name in AGENT_TYPES if name != "terminal")]
+    PipeProtocol = Literal[tuple(name for name in AGENT_TYPES if name != "terminal")]
 
 
 _LIMITS, _TEAM, _MEMBER = Limits(), Team("", (), Path()), Member("", "ai", Path())
@@ -260,7 +260,7 @@ class ExperienceTable(Table):
 class AgentTable(Table):
     command: Annotated[list[Value], AfterValidator(_program)]
     """The program and its arguments. It reads the prompt on stdin and answers on stdout."""
-    like: LikeOfPipe | None = None
+    like: PipeProtocol | None = None
     """Whose prompt format and output the program has. Without it the built-in agent's own, else `plain`."""
     transport: Literal["pipe", "pty"] = "pipe"
     """`pty` for a program that has only a terminal."""

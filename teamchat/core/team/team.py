@@ -16,7 +16,7 @@ from typing import Literal
 
 from teamchat.assemblers.parts import MAX_BYTES
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
-from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, Like, normalize_agent_type
+from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, ProtocolName, normalize_agent_type
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold, valid_name
@@ -26,22 +26,22 @@ from teamchat.runners.base import FIRST_BYTE_S, Access, Memory, Terminal
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """A program that speaks for members, and whose prompt format and events it has (`like`).
+    """A program that speaks for members. `protocol` names its prompt format and its events (`like` in the team file).
 
     `local` marks a program that the team file names relative to its own folder; `command` then begins with its absolute
-    path. `terminal` goes with the type of that name: a program that has nothing else.
+    path. `terminal` is set for the protocol of that name, and only for it.
     """
 
     name: str
     command: tuple[str, ...]
-    like: Like = "plain"
+    protocol: ProtocolName = "plain"
     terminal: Terminal | None = None
     local: bool = False
 
     @property
     def type(self) -> AgentType:
         """The row of the table that says how it is spoken to and run."""
-        return AGENT_TYPES[self.like]
+        return AGENT_TYPES[self.protocol]
 
 
 BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(

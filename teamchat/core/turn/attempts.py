@@ -238,7 +238,7 @@ def new_turn(session: int, route: int | None, planned: ReadyTurn, folder: Path) 
         route=route,
         member=planned.member.name,
         agent=planned.agent.name,
-        like=planned.agent.like,
+        protocol=planned.agent.protocol,
         system_text=pack(system.encode()) if (system := planned.prompt.system_text) else None,
         prompt=pack(planned.prompt.prepared.stdin),
         shown_through=planned.prompt.answers.id,

@@ -100,7 +100,7 @@ async def execute(
         folder=folder,
         scratch=turn.scratch,
         stop=turn.runner.stop,
-        identity=Identity(member.name, turn.agent.like, turn.prompt.system_text),
+        identity=Identity(member.name, turn.agent.protocol, turn.prompt.system_text),
         stays=stays,
         through=turn.command.through,
         version=installed,

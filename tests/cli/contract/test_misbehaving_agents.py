@@ -38,7 +38,7 @@ class Scene:
     def send(self, voice: Voice, *steps: str, message: str = "Hi", **keys: object) -> Result:
         """Let max, whose table in the team file has these keys, do these steps; nothing of him is left behind."""
         member = {"memory": "live", **keys} if voice.stays else keys
-        actors({"max": steps}, like=voice.like, members={"max": member}, team="[team]\nmax_bytes = 12000000")
+        actors({"max": steps}, like=voice.protocol, members={"max": member}, team="[team]\nmax_bytes = 12000000")
         ran = run_here("send", message)
         assert self.pids.all()
         assert self.pids.alive() == []
@@ -74,7 +74,7 @@ class Scene:
     def _assert_tried_again(self, voice: Voice, tries: int) -> None:
         before = select(TURNS)
         assert len(before) == tries
-        actors({"max": raw(voice.whole())}, like=voice.like)
+        actors({"max": raw(voice.whole())}, like=voice.protocol)
         assert run_here("resume", "--retry", "--quiet").code == 0
         assert said()[1:] == [("max", ANSWER)]
         assert f", attempt {tries + 1}\n" in run_here("show").out

@@ -22,7 +22,7 @@ def test_one_ctrl_c_is_the_agents_own_soft_signal_and_two_are_the_end(pids: Pids
     obeys = ("obey", "0") if patient else ("deaf",)
     steps = ["tool", "+", "daemon", "+", *raw(voice.half, b"\n"), "+", *obeys, "+", "hang"]
     members = {"max": {"memory": "live"}} if voice.stays else {}
-    actors({"max": steps}, like=voice.like, members=members)
+    actors({"max": steps}, like=voice.protocol, members=members)
     process = start("send", "--json", "--stream", "Hi", program=None if patient else PATIENT)
     assert process.stdout
     for line in process.stdout:
@@ -43,7 +43,7 @@ def test_one_ctrl_c_is_the_agents_own_soft_signal_and_two_are_the_end(pids: Pids
     assert (f"caught {voice.soft}" in shown) == patient
     assert "\n  failed    was interrupted [exit code 130]\n" in shown
     assert queue() == [("max", "held")]
-    actors({"max": raw(voice.whole())}, like=voice.like)
+    actors({"max": raw(voice.whole())}, like=voice.protocol)
     assert run_here("resume", "--quiet").code == 0
     assert said()[1:] == [("max", ANSWER)]
     assert ", attempt 2\n" in run_here("show", "2").out

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from teamchat.core.agents import Like
+from teamchat.core.agents import ProtocolName
 from tests.fakes.scripted import spoken
 
 ANSWER = "Whole answer, grüße 🎉"
@@ -19,7 +19,7 @@ class Voice:
     """`begins` and `half` are what comes before a half answer and the half answer itself; `failures` are outputs in
     which the CLI itself says "the model is gone", in all its ways."""
 
-    like: Like
+    protocol: ProtocolName
     begins: tuple[Event, ...] = ()
     half_said: tuple[Event, ...] = ()
     failures: tuple[tuple[Event, ...], ...] = ()
@@ -28,11 +28,11 @@ class Voice:
 
     @property
     def name(self) -> str:
-        return "live" if self.stays else self.like
+        return "live" if self.stays else self.protocol
 
     @property
     def eventful(self) -> bool:
-        return self.like != "plain"
+        return self.protocol != "plain"
 
     @property
     def half(self) -> bytes:
@@ -41,12 +41,12 @@ class Voice:
 
     def whole(self, text: str = ANSWER) -> bytes:
         """All output of a turn that ends well, its text in UTF-8 and not escaped."""
-        said = spoken(self.like, text)
-        return said.encode() + b"\n" if self.like == "plain" else lines(map(json.loads, said.splitlines()))
+        said = spoken(self.protocol, text)
+        return said.encode() + b"\n" if self.protocol == "plain" else lines(map(json.loads, said.splitlines()))
 
     def heard(self, *output: bytes) -> str:
         """What is to be stored of a turn with this output: of a program on a pipe all of it, else the answer."""
-        return b"".join(output).decode("utf-8", "replace").removesuffix("\n") if self.like == "plain" else ANSWER
+        return b"".join(output).decode("utf-8", "replace").removesuffix("\n") if self.protocol == "plain" else ANSWER
 
 
 def lines(events: Iterable[Event]) -> bytes:

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.agents import Like
+from teamchat.core.agents import ProtocolName
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.history import Said, Summarised, read_context
 from teamchat.core.context.layers.summary import worth_telling
@@ -407,8 +407,8 @@ class TestAFailure:
                 raise AgentMissing("sarah's program is not installed")
 
         stage.check = check
-        likes: dict[str, Like] = {"max": "codex", "sarah": "claude", "carol": "plain"}
-        stage.team = replace(team_of(stage.folder, likes), compactor="sarah", compact_at_tokens=100)
+        protocols: dict[str, ProtocolName] = {"max": "codex", "sarah": "claude", "carol": "plain"}
+        stage.team = replace(team_of(stage.folder, protocols), compactor="sarah", compact_at_tokens=100)
         grow(stage, 4)
         assert stage.send("Go.", to="max,carol").code is ExitCode.DONE
         assert stage.warnings == ["the conversation was not summarised: sarah's program is not installed"]

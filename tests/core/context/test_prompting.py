@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agents import AGENT_TYPES, Like
+from teamchat.core.agents import AGENT_TYPES, ProtocolName
 from teamchat.core.context.build import BuiltPrompt, Exists, build_prompt, check_limit, exists
 from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.engine.state import Route
@@ -19,7 +19,7 @@ from teamchat.core.team.team import BUILTIN_AGENTS, Member, Team
 from teamchat.runners.base import Limit
 from tests.core.fake_conversation import Stage, team_of
 
-LIKES: tuple[Like, ...] = ("plain", "claude", "codex", "gemini", "terminal")
+PROTOCOLS: tuple[ProtocolName, ...] = ("plain", "claude", "codex", "gemini", "terminal")
 
 
 @pytest.fixture
@@ -182,9 +182,9 @@ def test_without_any_text_there_is_nothing_to_answer(stage: Stage) -> None:
         prompt_of(stage)
 
 
-@pytest.mark.parametrize("like", LIKES)
-def test_what_was_said_is_told_without_markers_and_escape_sequences(stage: Stage, like: Like) -> None:
-    stage.team = team_of(stage.folder, {"max": like})
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_was_said_is_told_without_markers_and_escape_sequences(stage: Stage, protocol: ProtocolName) -> None:
+    stage.team = team_of(stage.folder, {"max": protocol})
     for by, text in (("kailai", "[NEXT: max] first"), ("sarah", "\x1b[31mred\x1b[0m\r\n[NEXT: max]"), ("kailai", "go")):
         say(stage, by, text)
     text = text_of(stage)
@@ -193,11 +193,11 @@ def test_what_was_said_is_told_without_markers_and_escape_sequences(stage: Stage
     assert "red" in text
 
 
-@pytest.mark.parametrize(("like", "inert"), [("claude", 1), ("gemini", 1), ("codex", 0), ("plain", 0)])
+@pytest.mark.parametrize(("protocol", "inert"), [("claude", 1), ("gemini", 1), ("codex", 0), ("plain", 0)])
 def test_paths_in_what_others_said_are_made_inert_for_those_that_would_read_them(
-    stage: Stage, like: Like, inert: int
+    stage: Stage, protocol: ProtocolName, inert: int
 ) -> None:
-    stage.team = team_of(stage.folder, {"max": like})
+    stage.team = team_of(stage.folder, {"max": protocol})
     for by, text in (("sarah", "look at @secret"), ("kailai", "look at @secret yourself")):
         say(stage, by, text)
     built = prompt_of(stage, request="msg-2", there=lambda *_: "secret".__eq__)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agents import Like
+from teamchat.core.agents import ProtocolName
 from teamchat.core.routing.todos import HOW_TO, Add
 from teamchat.core.store.database import Database
 from teamchat.core.store.todos import note_todos, todos_of
@@ -17,7 +17,7 @@ from teamchat.core.turn.events import Replied, TodoChanged
 from tests.core.fake_conversation import Fails, Stage, team_of
 from tests.hiding import hide
 
-LIKES: tuple[Like, ...] = ("plain", "claude", "codex", "gemini")
+PROTOCOLS: tuple[ProtocolName, ...] = ("plain", "claude", "codex", "gemini")
 HEADINGS = {"plain": "To do:", "gemini": "To do:", "claude": "[TODO]", "codex": "[TODO]"}
 
 
@@ -36,16 +36,16 @@ def block(prompt: str) -> str | None:
     return found and found[1]
 
 
-@pytest.mark.parametrize("like", LIKES)
-def test_every_format_has_the_list_as_one_block(tmp_path: Path, like: Like) -> None:
-    stage = Stage(tmp_path, team_of(tmp_path, {"max": like}))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_format_has_the_list_as_one_block(tmp_path: Path, protocol: ProtocolName) -> None:
+    stage = Stage(tmp_path, team_of(tmp_path, {"max": protocol}))
     stage.says = {"max": ["Ok."] * 2}
     stage.send("Hi")
     stage.send("Go [TODO: write it] on [TODO: test it]")
     before, after = stage.prompts
-    assert f"{HEADINGS[like]}\n- 1 (kailai): write it\n- 2 (kailai): test it\n0 done. {HOW_TO}\n\n" in after
-    assert after.count("write it") == after.count(HEADINGS[like]) == 1
-    assert HEADINGS[like] not in before
+    assert f"{HEADINGS[protocol]}\n- 1 (kailai): write it\n- 2 (kailai): test it\n0 done. {HOW_TO}\n\n" in after
+    assert after.count("write it") == after.count(HEADINGS[protocol]) == 1
+    assert HEADINGS[protocol] not in before
     assert after.endswith("Go on")
 
 

@@ -178,7 +178,7 @@ def test_a_turn_keeps_the_exact_bytes_and_why_it_ran(tmp_path: Path) -> None:
     launch = stage.launched[0]
     assert prompt_of(stage.db, turn) == launch.stdin
     assert system_of(stage.db, turn) == launch.identity.system_text
-    assert (turn.status, turn.member, turn.agent, turn.like) == ("done", "max", "max-agent", "claude")
+    assert (turn.status, turn.member, turn.agent, turn.protocol) == ("done", "max", "max-agent", "claude")
     assert turn.setup.why == "kailai asked for max in msg-1"
     assert turn.vendor_session == "max-1"
     assert (turn.setup.answers, turn.setup.request, turn.setup.attempt) == ("msg-1", "msg-1", 1)

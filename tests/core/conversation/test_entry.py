@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agents import Like
+from teamchat.core.agents import ProtocolName
 from teamchat.core.conversation.entry import check_entry
 from teamchat.core.errors import ExitCode, NoRoom, PromptTooLarge
 from teamchat.core.store.database import Database
 from tests.core.fake_conversation import Stage, team_of
 
-LIKES: tuple[Like, ...] = ("plain", "claude", "codex", "gemini")
+PROTOCOLS: tuple[ProtocolName, ...] = ("plain", "claude", "codex", "gemini")
 
 
 @pytest.fixture
@@ -26,11 +26,15 @@ def assert_fits(stage: Stage, text: str, to: str | None = "max", *, cut: bool = 
     check_entry(stage.team, Database(stage.folder / "teamchat.db"), None, text, speaker=None, to=to, cut=cut)
 
 
-@pytest.mark.parametrize("like", LIKES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("fence", [False, True])
 @pytest.mark.parametrize("text", ["x" * 20_000, "  水 \n" * 5000 + "end\n\n"])
-def test_the_size_that_is_named_is_the_one_it_takes(tmp_path: Path, like: Like, text: str, *, fence: bool) -> None:
-    stage = Stage(tmp_path, replace(team_of(tmp_path, {"max": like}), max_bytes=10_000, fence=fence, task="Build it"))
+def test_the_size_that_is_named_is_the_one_it_takes(
+    tmp_path: Path, protocol: ProtocolName, text: str, *, fence: bool
+) -> None:
+    stage = Stage(
+        tmp_path, replace(team_of(tmp_path, {"max": protocol}), max_bytes=10_000, fence=fence, task="Build it")
+    )
     with pytest.raises(NoRoom) as refusal:
         assert_fits(stage, text)
     assert refusal.value.code is ExitCode.TOO_LARGE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agents import Like
+from teamchat.core.agents import ProtocolName
 from teamchat.core.conversation.entry import check_entry
 from teamchat.core.errors import DamagedStore, UsageError
 from teamchat.core.store.checking import problems
@@ -29,8 +29,8 @@ OTHER = Image("[NEXT: sarah].jpg", "jpg", b"\xff\xd8\xff other")
 class Gallery:
     """A stage whose agents look at what images they find."""
 
-    def __init__(self, folder: Path, **likes: Like) -> None:
-        self.stage = Stage(folder, team_of(folder, likes))
+    def __init__(self, folder: Path, **protocols: ProtocolName) -> None:
+        self.stage = Stage(folder, team_of(folder, protocols))
         self.seen: list[dict[str, bytes]] = []
         self.stage.answers = self.look
 
@@ -56,16 +56,16 @@ def test_an_image_is_known_by_its_content(data: bytes, kind: str | None) -> None
     assert image_type(data) == kind
 
 
-@pytest.mark.parametrize("like", ["claude", "gemini"])
-def test_a_cli_that_reads_paths_finds_them_in_its_prompt(tmp_path: Path, like: Like) -> None:
-    made = Gallery(tmp_path, max=like)
+@pytest.mark.parametrize("protocol", ["claude", "gemini"])
+def test_a_cli_that_reads_paths_finds_them_in_its_prompt(tmp_path: Path, protocol: ProtocolName) -> None:
+    made = Gallery(tmp_path, max=protocol)
     made.send("Look", SHOT, OTHER, to="max")
     assert made.seen == [{"1.png": SHOT.data, "2.jpg": OTHER.data}]
     (launch,) = made.stage.launched
     head = f"Images of the message: @{launch.scratch}/images/1.png @{launch.scratch}/images/2.jpg\n\n"
     assert launch.stdin.decode().startswith(head)
     included = ["--include-directories", f"{launch.scratch}/images"]
-    assert (" ".join(included) in " ".join(launch.argv)) == (like == "gemini")
+    assert (" ".join(included) in " ".join(launch.argv)) == (protocol == "gemini")
     assert made.stage.turns[0].setup.images == ("shot.png", "[NEXT: sarah].jpg")
     assert made.stage.turns[0].setup.stdin_bytes == len(launch.stdin)
 
@@ -80,9 +80,9 @@ def test_codex_gets_them_by_its_command(tmp_path: Path) -> None:
     assert made.seen == [{"1.png": SHOT.data, "2.jpg": OTHER.data}]
 
 
-@pytest.mark.parametrize("like", ["claude", "codex", "gemini"])
-def test_a_message_without_images_is_sent_as_ever(tmp_path: Path, like: Like) -> None:
-    made = Gallery(tmp_path, max=like)
+@pytest.mark.parametrize("protocol", ["claude", "codex", "gemini"])
+def test_a_message_without_images_is_sent_as_ever(tmp_path: Path, protocol: ProtocolName) -> None:
+    made = Gallery(tmp_path, max=protocol)
     made.send("Look", to="max")
     (launch,) = made.stage.launched
     assert made.seen == [{}]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agents import Like
+from teamchat.core.agents import ProtocolName
 from teamchat.core.conversation import recovery
 from teamchat.core.conversation.recovery import recover_turns
 from teamchat.core.engine.state import RouteStatus
@@ -182,13 +182,13 @@ def test_the_dead_turn_is_told_and_shown_with_what_it_had_said(stage: Stage) -> 
     assert stage.events == []
 
 
-@pytest.mark.parametrize("like", ["plain", "claude", "codex", "gemini"])
-def test_the_partial_text_is_read_in_the_agents_own_format(stage: Stage, like: Like) -> None:
-    whole = spoken(like, "what it\nhad said").encode()
-    turn = dead_turn(stage, whole[: whole.rindex(b"\n", 0, -1) + 1] if like != "plain" else whole, like)
+@pytest.mark.parametrize("protocol", ["plain", "claude", "codex", "gemini"])
+def test_the_partial_text_is_read_in_the_agents_own_format(stage: Stage, protocol: ProtocolName) -> None:
+    whole = spoken(protocol, "what it\nhad said").encode()
+    turn = dead_turn(stage, whole[: whole.rindex(b"\n", 0, -1) + 1] if protocol != "plain" else whole, protocol)
     assert partial_of(stage.db, turn) == "what it\nhad said"
     head = ["Started", "VendorSession"]
-    kept = {"plain": [], "claude": [*head, "Text"], "codex": [*head, "Text"], "gemini": head}[like]
+    kept = {"plain": [], "claude": [*head, "Text"], "codex": [*head, "Text"], "gemini": head}[protocol]
     assert [kind for _, kind, _ in events_of(stage.db, turn)] == kept
 
 
@@ -217,13 +217,13 @@ def folder_of(stage: Stage) -> Path:
     return stage.folder / "turns" / ID
 
 
-def dead_turn(stage: Stage, output: bytes | None, like: Like = "plain") -> Turn:
+def dead_turn(stage: Stage, output: bytes | None, protocol: ProtocolName = "plain") -> Turn:
     """A turn whose process died after this output, recovered."""
     folder = folder_of(stage)
     if output is not None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "stdout").write_bytes(output)
-    begin_turn(stage.db, NewTurn(stage.session, 1, "max", "own", like, None, pack(b"Hi"), "msg-1", SETUP, folder))
+    begin_turn(stage.db, NewTurn(stage.session, 1, "max", "own", protocol, None, pack(b"Hi"), "msg-1", SETUP, folder))
     trees = WorkTrees(stage.folder, "refs/teamchat/test")
     assert recover_turns(stage.db, stage.session, folder.parent, trees)
     assert recover_turns(stage.db, stage.session, folder.parent, trees) == []

@@ -31,7 +31,7 @@ def test_the_page_shows_what_was_measured() -> None:
     assert text == page(text), "make parity"
 
 
-AGENTS = {agent.like: agent for agent in BUILTIN_AGENTS.values()}
+AGENTS = {agent.protocol: agent for agent in BUILTIN_AGENTS.values()}
 OTHERS = "the project's instructions (except CLAUDE.md of its folder), skills and subagents"
 
 

@@ -45,7 +45,7 @@ def test_an_unknown_member_is_reported_with_those_there_are() -> None:
 )
 def test_a_built_in_agent_is_known_by_its_short_and_long_name_in_any_case(written: str, name: str) -> None:
     spec = TEAM.agent_of(Member("max", "ai", ROOT, agent=written))
-    assert (spec.name, spec.command, spec.like) == (name, (name,), name)
+    assert (spec.name, spec.command, spec.protocol) == (name, (name,), name)
 
 
 def test_no_agent_runs_a_human() -> None:

@@ -134,8 +134,8 @@ class Scene:
         name = launch.identity.member
         reply = self.says[name][self.spoke.count(name)]
         self.launched.append(launch)
-        like = self.team.agent_of(self.team.member(name)).like
-        return Running(launch, spoken(like, reply) if isinstance(reply, str) else reply.partial, reply)
+        protocol = self.team.agent_of(self.team.member(name)).protocol
+        return Running(launch, spoken(protocol, reply) if isinstance(reply, str) else reply.partial, reply)
 
     @property
     def spoke(self) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from teamchat.core.agents import Like
+from teamchat.core.agents import ProtocolName
 from teamchat.core.receipt import Outcome
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.core.turn.files_that_run import MOST_LOOKED_AT, MOST_READ, files_that_run, may_write
@@ -194,9 +194,9 @@ def test_a_member_may_write_unless_its_cli_bounds_it_to_reading(
     assert may_write(Member("max", "ai", tmp_path, agent=name, **keys), agent) is writes
 
 
-@pytest.mark.parametrize("like", ["plain", "claude"])
-def test_a_program_of_the_teams_own_may_write_whatever_its_access(tmp_path: Path, like: Like) -> None:
-    assert may_write(Member("max", "ai", tmp_path, agent="claude"), AgentSpec("claude", ("./claude.sh",), like))
+@pytest.mark.parametrize("protocol", ["plain", "claude"])
+def test_a_program_of_the_teams_own_may_write_whatever_its_access(tmp_path: Path, protocol: ProtocolName) -> None:
+    assert may_write(Member("max", "ai", tmp_path, agent="claude"), AgentSpec("claude", ("./claude.sh",), protocol))
 
 
 class Ended:

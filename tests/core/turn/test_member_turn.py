@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agents import Like
+from teamchat.core.agents import ProtocolName
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.vendor_session import Past
 from teamchat.core.doctor.ledger import newest_proven
@@ -64,8 +64,8 @@ def made_ready(stage: Stage, inherited: Mapping[str, str] = ENV, /, **member: ob
     return plan_reply(stage.team, ROUTE, manager, host)
 
 
-def runs(stage: Stage, *command: str, like: Like = "plain") -> None:
-    agents = {**stage.team.agents, "max-agent": AgentSpec("max-agent", command, like)}
+def runs(stage: Stage, *command: str, protocol: ProtocolName = "plain") -> None:
+    agents = {**stage.team.agents, "max-agent": AgentSpec("max-agent", command, protocol)}
     stage.team = replace(stage.team, agents=agents)
 
 
@@ -92,7 +92,7 @@ def test_the_first_turn_of_a_member_names_what_it_lacks(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("like", "keys"),
+    ("protocol", "keys"),
     [
         ("plain", {"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}),
         ("claude", {"ANTHROPIC_API_KEY"}),
@@ -100,8 +100,8 @@ def test_the_first_turn_of_a_member_names_what_it_lacks(stage: Stage) -> None:
         ("gemini", set()),
     ],
 )
-def test_a_member_sees_the_keys_of_its_own_vendor(stage: Stage, like: Like, keys: set[str]) -> None:
-    stage.team = team_of(stage.folder, {"max": like})
+def test_a_member_sees_the_keys_of_its_own_vendor(stage: Stage, protocol: ProtocolName, keys: set[str]) -> None:
+    stage.team = team_of(stage.folder, {"max": protocol})
     turn = made_ready(stage)
     assert {name for name in turn.env if name.endswith("_KEY")} == keys
     assert turn.env["HOME"] == "/home/kailai"
@@ -129,12 +129,12 @@ def test_a_missing_program_says_how_to_get_it(stage: Stage) -> None:
     assert type(error) is AgentMissing
     why = "max's program 'max-program' is not installed; install it, or change its command in the team file"
     assert (str(error), error.hint) == (why, None)
-    runs(stage, "claude", like="claude")
+    runs(stage, "claude", protocol="claude")
     assert refusal(made_ready(stage)).hint == "npm install -g @anthropic-ai/claude-code"
 
 
 def test_a_server_that_is_not_set_up_is_told_with_those_that_are(stage: Stage) -> None:
-    runs(stage, "sh", like="claude")
+    runs(stage, "sh", protocol="claude")
     home = {"HOME": str(stage.folder), "PATH": os.defpath}
     error = refusal(made_ready(stage, home, mcp=("githb",)))
     assert type(error) is UsageError
@@ -149,7 +149,7 @@ def test_a_server_that_is_not_set_up_is_told_with_those_that_are(stage: Stage) -
 
 
 def test_git_without_what_it_needs_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs(stage, "sh", like="claude")
+    runs(stage, "sh", protocol="claude")
     monkeypatch.setattr(git_server, "missing", lambda _env: ("git is not installed", None))
     error = refusal(made_ready(stage, {"PATH": os.defpath}, git=True))
     assert type(error) is AgentMissing
@@ -173,7 +173,7 @@ def test_a_folder_that_is_gone_is_told(stage: Stage) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
 def test_access_that_the_cli_would_refuse_is_told(stage: Stage) -> None:
-    runs(stage, "sh", like="claude")
+    runs(stage, "sh", protocol="claude")
     error = refusal(made_ready(stage, access="full"))
     assert type(error) is NotTrusted
     assert str(error).startswith("max cannot have access 'full': ")
@@ -283,12 +283,14 @@ def test_a_folder_that_is_replaced_before_the_process_starts_is_refused(stage: S
     assert list(home.iterdir()) == []
 
 
-@pytest.mark.parametrize("like", ["claude", "plain"])
+@pytest.mark.parametrize("protocol", ["claude", "plain"])
 @pytest.mark.parametrize("wait_s", [0, 0.05])
-def test_what_was_checked_is_checked_again_right_before_it_starts(stage: Stage, like: Like, wait_s: float) -> None:
+def test_what_was_checked_is_checked_again_right_before_it_starts(
+    stage: Stage, protocol: ProtocolName, wait_s: float
+) -> None:
     checked: list[str] = []
     host = replace(REAL, check=lambda turn: checked.append(turn.member.name), moment=lambda _: time.time() + wait_s)
-    runs(stage, "claude", like=like)
+    runs(stage, "claude", protocol=protocol)
     asyncio.run(wait_to_start(made_ready(stage), host, Stopper()))
     assert checked == ["max"]
 
@@ -332,7 +334,7 @@ def test_what_a_program_leaves_behind_is_ended_and_named(stage: Stage) -> None:
 
 
 def test_that_it_left_something_behind_is_told_however_much_else_is(stage: Stage) -> None:
-    runs(stage, "sh", "-c", f"{SLEEPER}; seq 100", like="codex")
+    runs(stage, "sh", "-c", f"{SLEEPER}; seq 100", protocol="codex")
     notes = finished(stage).outcome.notes
     assert (len(notes), notes[-1]) == (21, "ended processes that it left running: sleep")
 
@@ -340,8 +342,8 @@ def test_that_it_left_something_behind_is_told_however_much_else_is(stage: Stage
 # --- what is counted
 
 
-def follow(stage: Stage, output: str, like: Like) -> FinishedTurn:
-    stage.team = team_of(stage.folder, {"max": like})
+def follow(stage: Stage, output: str, protocol: ProtocolName) -> FinishedTurn:
+    stage.team = team_of(stage.folder, {"max": protocol})
 
     def launcher(launch: Launch) -> Running:
         return Running(launch, output, "")
@@ -373,9 +375,11 @@ def test_a_receipt_counts_tools_files_and_denials(stage: Stage) -> None:
     assert end.vendor_session == "v-1"
 
 
-@pytest.mark.parametrize(("like", "denied"), [("claude", ()), ("gemini", None), ("codex", None), ("plain", None)])
-def test_no_denial_is_told_apart_from_an_unknown_number(stage: Stage, like: Like, denied: tuple[()] | None) -> None:
-    assert follow(stage, spoken(like, "Hi"), like).outcome.denied == denied
+@pytest.mark.parametrize(("protocol", "denied"), [("claude", ()), ("gemini", None), ("codex", None), ("plain", None)])
+def test_no_denial_is_told_apart_from_an_unknown_number(
+    stage: Stage, protocol: ProtocolName, denied: tuple[()] | None
+) -> None:
+    assert follow(stage, spoken(protocol, "Hi"), protocol).outcome.denied == denied
 
 
 @pytest.mark.parametrize(
@@ -400,7 +404,7 @@ def test_the_version_of_a_cli_that_does_not_say_it_is_that_of_its_package(
     program = stage.folder / "gemini"
     program.touch(0o755)
     (stage.folder / "package.json").write_text(f'{{"name": "@google/gemini-cli", "version": "{version}"}}')
-    runs(stage, str(program), like="gemini")
+    runs(stage, str(program), protocol="gemini")
     said = asyncio.run(
         execute(
             made_ready(stage),
