@@ -104,6 +104,7 @@ turn 2 · sarah (sarah-agent) · failed
   took      N.Ns, first byte after N.Ns
   tokens    unknown
   tools     0 used, denied unknown
+  files     none (as its CLI reports: no git repository)
   stderr    broke
   partial text (never a message, never in a prompt):
   | half a rep
