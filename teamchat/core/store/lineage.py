@@ -31,6 +31,12 @@ SHARE = (
     FROM lineage AS part WHERE session = ?1 AND ?3 > COALESCE(
         (SELECT MAX(through) FROM lineage AS earlier WHERE earlier.session = ?1 AND earlier.through < part.through), 0
     )""",
+    # changes by a command before the first message of a session that is not shared itself
+    """INSERT INTO todo_changes (session, number, what, text, "by", at, place)
+    SELECT ?2, number, what, text, "by", at, place FROM lineage
+    JOIN todo_changes ON todo_changes.session = ancestor AND todo_changes.id <= todos AND place <= ?3
+    WHERE lineage.session = ?1 AND ancestor NOT IN (SELECT ancestor FROM lineage WHERE session = ?2 AND ancestor <> ?2)
+    ORDER BY lineage.through, todo_changes.id""",
     "INSERT INTO hides (session, message) SELECT ?2, message FROM hides WHERE session = ?1 AND message <= ?3",
     # copied, so that an undo in the session takes none away from the branch
     """INSERT INTO summaries (session, turn, through, without, kept, text)

@@ -295,7 +295,7 @@ BRANCHES: tuple[str, ...] = (
     END""",
     # the greatest number of the messages that a branch shares: its own go on from there
     "ALTER TABLE sessions ADD COLUMN shared INTEGER NOT NULL DEFAULT 0",
-    # the id of the newest message of the session when the change was made
+    # the id of the newest message that the session had, shared ones included, when the change was made
     "ALTER TABLE todo_changes ADD COLUMN place INTEGER NOT NULL DEFAULT 0",
     """UPDATE todo_changes AS made SET place = COALESCE(
         (SELECT id FROM messages WHERE messages.session = made.session AND messages.message = made.message),

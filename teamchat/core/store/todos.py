@@ -16,7 +16,8 @@ CHANGES = """SELECT todo_changes.*, hides.message NOT NULL AS hidden FROM lineag
     LEFT JOIN hides ON hides.session = ?1 AND hides.message = messages.id
     WHERE lineage.session = ?1 ORDER BY lineage.through, todo_changes.id"""
 PLACE = """COALESCE((SELECT id FROM messages WHERE session = ?1 AND message = ?7),
-    (SELECT MAX(id) FROM messages WHERE session = ?1), 0)"""
+    (SELECT MAX(id) FROM messages WHERE session = ?1),
+    (SELECT MAX(through) FROM lineage WHERE session = ?1 AND ancestor <> ?1), 0)"""
 
 
 def changes_of(db: Database, session: int) -> list[Change]:

@@ -17,7 +17,7 @@ from teamchat.core.conversation.deleting import delete_session
 from teamchat.core.conversation.undoing import plan_undo, redo_conversation, undo_conversation, undo_to_redo
 from teamchat.core.errors import NoMessage, UsageError
 from teamchat.core.messages import NewMessage
-from teamchat.core.routing.todos import Add
+from teamchat.core.routing.todos import Add, Finish
 from teamchat.core.store import messages
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
@@ -29,7 +29,7 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.migrations import MIGRATIONS
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.sessions import Session, all_sessions, create_session, find_session, last_session
-from teamchat.core.store.todos import note_todos, todos_of
+from teamchat.core.store.todos import clear_todos, note_todos, todos_of
 from teamchat.core.turn.run import rules_of
 from tests.core.fake_conversation import Stage, team_of
 from tests.core.store.message_log_contract import MessageLogContract, draft, ids
@@ -148,6 +148,29 @@ def test_a_todo_command_after_the_branch_began_is_the_parents_alone(stage: Stage
 
     assert items(stage.session) == [(1, "before"), (2, "parent's")]
     assert items(made.id) == [(1, "before"), (2, "branch's")]
+
+
+def test_todo_commands_of_a_branch_that_has_said_nothing_are_in_its_own_branches(stage: Stage) -> None:
+    stage.send("Go", to="max")
+    stage.send("And", to="max")
+    made = branched(stage, "msg-2")
+    note_todos(stage.db, made.id, [Add("first"), Add("second")], "kailai")
+    note_todos(stage.db, made.id, [Finish(1)], "kailai")
+    with inside(stage, made.id):
+        quiet, early = branched(stage, "msg-2"), branched(stage, "msg-1")
+        stage.send("On", to="max")
+        later = branched(stage, "msg-3")
+        note_todos(stage.db, made.id, [Add("third")], "kailai")
+    with inside(stage, later.id):
+        back = branched(stage, "msg-2")
+    clear_todos(stage.db, made.id, "kailai")
+    for session in (quiet, later, back):
+        items = todos_of(stage.db, session.id).items.values()
+        assert [(item.added.text, item.done is None) for item in items] == [("first", False), ("second", True)]
+        noted = note_todos(stage.db, session.id, [Add("next")], "kailai")
+        assert [change.number for change in noted.changes] == [3]
+    assert not todos_of(stage.db, early.id).items
+    whole(stage)
 
 
 def test_an_undo_on_either_side_leaves_the_other_as_it_is(stage: Stage) -> None:
