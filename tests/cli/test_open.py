@@ -16,6 +16,7 @@ import pytest
 from teamchat.cli.shared.workspace import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import FILE, objects, refused, rows
+from tests.hiding import undo
 from tests.program import TIMEOUT_S, argv, cli, ended, run_here, start
 from tests.terminals import Terminal
 
@@ -206,6 +207,36 @@ def test_where_there_is_no_session_it_says_so(args: list[str], error: str) -> No
     run_here("send", "--to", "max", "Hi")
     ran = run_here("open", *args)
     assert (ran.code, refused(ran)) == (4, error)
+
+
+def test_a_session_that_remembers_what_was_taken_back_is_not_opened() -> None:
+    team()
+    for text in ("Hi", "Go on", "And on"):
+        assert run_here("send", "--to", "max", text).code == 0
+    undo(3)
+    assert session_of(1) == session_of(3)
+    ran = run_here("open", "max")
+    told = "max's session remembers what was taken back; its next turn begins another one"
+    assert (ran.code, refused(ran)) == (4, told)
+    assert ran.err.splitlines()[1] == "  try: teamchat send --to max 'Your message'"
+    assert run_here("send", "--to", "max", "Go on").code == 0
+    assert session_of(4) != session_of(3)
+    with opened("max") as child:
+        child.expect_exact(f"opens max's session {session_of(4)}")
+        assert left(child, "exit 0") == 0
+
+
+def test_an_older_session_is_opened_in_place_of_one_that_was_taken_back() -> None:
+    team()
+    assert run_here("send", "--to", "max", "Hi").code == 0
+    trusted = FILE.read_text()
+    FILE.write_text(trusted.replace('name = "max"', 'name = "max"\nsystem_instruction = "Be brief"'))
+    assert run_here("send", "--trust", "--to", "max", "Go on").code == 0
+    assert session_of(1) != session_of(2)
+    undo(2)
+    with opened("max") as child:
+        child.expect_exact(f"opens max's session {session_of(1)}")
+        assert left(child, "exit 0") == 0
 
 
 FRESH = 'max\'s memory is fresh: its turns leave no session; give it memory = "resume" in the team file, and a turn'

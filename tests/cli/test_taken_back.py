@@ -7,14 +7,9 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.shared.workspace import open_store
-from teamchat.core.conversation.undoing import plan_undo, undo_conversation
 from teamchat.core.errors import ExitCode
-from teamchat.core.store.sessions import need_session
-from teamchat.core.team.find import load
-from teamchat.core.turn.run import Run, rules_of
-from teamchat.runners.process.supervisor import Stopper
 from tests.cli.helpers import notes, objects, refused
-from tests.hiding import hide
+from tests.hiding import hide, undo
 from tests.program import run_here
 from tests.scripted_team import Crew, Table, crew
 
@@ -87,13 +82,10 @@ def test_the_full_log_has_what_was_taken_back_and_says_so(made: Crew) -> None:
     assert [line["id"] for line in objects(run_here("log", "--json"))] == ["msg-1", "msg-3"]
 
 
-def test_the_receipt_of_an_undone_turn_says_so_and_its_use_counts(made: Crew) -> None:
+@pytest.mark.usefixtures("made")
+def test_the_receipt_of_an_undone_turn_says_so_and_its_use_counts() -> None:
     used = run_here("usage", "--json").out
-    with open_store(made.file.parent) as db:
-        team = load(made.file)
-        plan = plan_undo(db, need_session(db, None), rules_of(team), 1)
-        run = Run(team, db, plan.session.id, folder=made.scripts, stopper=Stopper(), emit=lambda _: None)
-        undo_conversation(run, plan)
+    undo(1)
     assert run_here("show", "1").out.startswith("turn 1 · max (max-agent) · done, undone\n")
     assert [line["undone"] for line in objects(run_here("show", "1", "--json"))] == [True]
     assert run_here("usage", "--json").out == used

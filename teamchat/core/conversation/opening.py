@@ -5,7 +5,7 @@ What is said there is no part of the conversation. Only the member remembers it,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
-from teamchat.core.store.turns import Turn, turns_of_member
+from teamchat.core.store.turns import Turn, sessions_with_undone, turns_of_member
 from teamchat.core.team.programs import find_program
 from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.text.commands import saying
@@ -37,6 +37,8 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
 
     It gets the member's model and environment, but not what only turns get (access, args).
 
+    A session that remembers what was taken back is none.
+
     Raises `UnknownName` when there is no member or no session, `UsageError` (no such folder) and `AgentMissing`.
     """
     member = team.member(name)
@@ -46,9 +48,11 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
     runner = agent.type.runner
     if runner.sessions is None:
         raise UnknownName(f"{member.name}'s program has no sessions to open", "teamchat log")
-    turn = next((turn for turn in turns_of_member(db, session.id, member.name) if _left(turn, member, agent)), None)
+    undone = sessions_with_undone(db, session.id, member.name)
+    left = (turn for turn in turns_of_member(db, session.id, member.name) if _left(turn, member, agent))
+    turn = next((turn for turn in left if turn.vendor_session not in undone), None)
     if turn is None or turn.vendor_session is None:
-        raise _none(member, session)
+        raise _none(member, session, undone)
     env = environment(
         inherited,
         foreign=foreign_keys(runner.vendor),
@@ -71,14 +75,18 @@ def _left(turn: Turn, member: Member, agent: AgentSpec) -> bool:
         agent.name,
         str(member.cwd),
     )  # Claude and Gemini find a session only in its own folder
-    there = bool(turn.vendor_session) and turn.undone is None
-    return there and turn.setup.memory != "fresh" and here and not gone
+    return bool(turn.vendor_session) and turn.setup.memory != "fresh" and here and not gone
 
 
-def _none(member: Member, session: Session) -> UnknownName:
+def _none(member: Member, session: Session, undone: Collection[str]) -> UnknownName:
     if member.memory == "fresh":
         return UnknownName(
             f"{member.name}'s memory is fresh: its turns leave no session; "
             'give it memory = "resume" in the team file, and a turn'
+        )
+    if undone:
+        return UnknownName(
+            f"{member.name}'s session remembers what was taken back; its next turn begins another one",
+            saying("--to", member.name),
         )
     return UnknownName(f"{member.name} has no session in conversation {session.name} yet", saying("--to", member.name))

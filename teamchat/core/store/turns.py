@@ -345,6 +345,13 @@ def turns_in(db: Database, session: int, member: str, vendor_session: str) -> li
     )  # fmt: skip
 
 
+def sessions_with_undone(db: Database, session: int, member: str) -> set[str]:
+    """The vendor sessions of the member that remember a turn which was undone."""
+    sql = """SELECT DISTINCT COALESCE(vendor_session, json_extract(setup, '$.resumes')) AS name FROM turns
+        WHERE session = ? AND member = ? AND undone NOT NULL"""
+    return set(filter(None, db.values(lambda row: row.text_or_none("name"), sql, session, member)))
+
+
 def turns_from(db: Database, session: int, number: int) -> list[Turn]:
     """The turns from that number on that are not undone, side turns among them."""
     sql = "SELECT * FROM turns WHERE session = ? AND number >= ? AND undone IS NULL ORDER BY number"
