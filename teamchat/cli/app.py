@@ -22,7 +22,7 @@ from teamchat.cli.shared.report import prepare, report
 from teamchat.cli.shared.typed import TYPED
 from teamchat.core.errors import UsageError
 
-COMPLETES = "_TEAMCHAT_COMPLETE"  # how a shell asks for what completes a line
+COMPLETES = "_TEAMCHAT_COMPLETE"  # the variable by which a shell asks for completions
 Shell = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
 FRONT, BEHIND = "Commands", "More commands"
 COMMANDS = {
@@ -86,7 +86,7 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
-    add_completion=False,  # its options take no shell, and guess the one that has called
+    add_completion=False,  # its options take no shell: they guess the calling one
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -140,7 +140,7 @@ def teamchat(
 
 
 def look_up_programs_in_absolute_folders() -> None:
-    """Remove relative folders from PATH, for agents too: each would be another folder in every member's."""
+    """Remove relative folders from PATH, for agents too: each member's working folder would give another one."""
     if path := os.environ.get("PATH"):
         absolute = (folder for folder in path.split(os.pathsep) if os.path.isabs(folder))  # noqa: PTH117 (also of "")
         os.environ["PATH"] = os.pathsep.join(absolute) or os.defpath
@@ -152,7 +152,7 @@ def program() -> Any:
 
 
 def meant(args: list[str]) -> list[str]:
-    """The arguments, or those of the command that does what people type because other programs have it."""
+    """The arguments; a familiar command of another program becomes the one that does the same here."""
     match args:
         case ["version"] | ["-V"]:
             return ["--version"]

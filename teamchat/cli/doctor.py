@@ -57,7 +57,7 @@ def doctor(
 
 
 class Report:
-    """Shows the findings: as they come, for a person with their names in one column as wide as the longest."""
+    """Shows each finding as it comes. For a person the names form one column."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
@@ -153,9 +153,9 @@ async def ask(option: str | None, report: Report) -> None:
 
 
 def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
-    """Do the work; SIGTERM and SIGHUP end it as Ctrl-C does, so that no agent and no folder of it is left.
+    """Do the work. SIGTERM and SIGHUP end it like Ctrl-C, so that no agent and no folder of it remains.
 
-    One that the caller ignores stays ignored.
+    A signal that the caller ignores stays ignored.
     """
     import asyncio
     import signal
@@ -180,7 +180,7 @@ def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
 
 
 def line(check: Check, width: int) -> str:
-    """A finding as a person reads it, and what to type on lines of their own; `width` is that of the longest name."""
+    """A finding for a person, then the commands to type on lines of their own. `width` is that of the longest name."""
     from teamchat.core.text.clean import printable
 
     found = printable(f"{MARKS[check.state]} {check.member or '':<{width}} {check.what:<7} {check.text}")

@@ -36,7 +36,7 @@ def help(  # noqa: A001 (the command's name)
 
 
 def pages() -> Mapping[str, Traversable]:
-    """The pages that ship with the program, by name: `json` for `json.md`, and the schemas by their whole names."""
+    """The pages that ship with the program: `json` for `json.md`, schemas by their full file names."""
     from importlib.resources import files
 
     docs = files("teamchat").joinpath("docs")
@@ -52,13 +52,13 @@ def list_pages(found: Mapping[str, Traversable]) -> None:
 
 
 def title(page: Traversable) -> str:
-    """The first heading of a page, without its code marks; of a schema what it is."""
+    """The first heading of a page, without its code marks; the title of a schema."""
     first = page.read_text(encoding="utf-8").partition("\n")[0]
     return first.removeprefix("# ").replace("`", "") if first.startswith("# ") else "JSON Schema, for editors"
 
 
 def print_page(text: str) -> None:
-    """Print a page: formatted for a person at a terminal, else as it is."""
+    """Print a page: formatted for a person at a terminal, else unchanged."""
     import sys
 
     if not sys.stdout.isatty():

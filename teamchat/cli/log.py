@@ -73,7 +73,7 @@ def log(
 def queue_lines(root: Path, db: Database, session: Session, team: str | None) -> Iterator[str]:
     """Lines on who is running and who is waiting, with callers that have left the `team`.
 
-    For what a killed teamchat left behind, the command that continues it.
+    If teamchat was killed, also the command that continues the conversation.
     """
     from teamchat.cli.output.lines import called
     from teamchat.cli.shared.typed import placed_here
@@ -96,7 +96,7 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
 
 
 def who_left(names: set[str], session: Session, team: str | None) -> set[str]:
-    """Those of the names that no member has; none where the team file cannot be read, or is not that of the session."""
+    """The names that no member has. Empty if the team file cannot be read, or is another session's."""
     from teamchat.cli.shared.workspace import find_team
     from teamchat.core.errors import TeamchatError
     from teamchat.core.routing.names import fold

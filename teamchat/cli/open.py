@@ -38,12 +38,12 @@ def open(  # noqa: A001 (the command's name)
     found = find_team(team)
     with open_store(found.root) as db:
         chosen = need_session(db, session)
-        plan_opening(db, chosen, found, member, os.environ)  # what is wrong is said before anything is waited for
+        plan_opening(db, chosen, found, member, os.environ)  # report errors before waiting for anything
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("opening a session needs a terminal", saying("--to", member))
         need_trust(found, give=trust)
         with held(found.root, db, chosen, wait=not no_wait):
-            require(found, trust_store())  # it may have changed while another process was waited for
+            require(found, trust_store())  # it may have changed while this process waited for another one
             opened = plan_opening(db, chosen, found, member, os.environ)
             which = printable(f"{opened.turn.member}'s session {opened.turn.vendor_session}")
             note(f"opens {which}; what is said there is not part of the conversation")

@@ -134,7 +134,7 @@ def send(
 def sending(
     team: Team, db: Database, session: Session, message: PersonMessage, *, speaker: str | None, to: str | None
 ) -> Work:
-    """Send the message, after a note that says what is still held."""
+    """Send the message, after a note on what is still on hold."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.workspace import session_typed
 

@@ -72,7 +72,7 @@ def session_size(session: Session) -> str:
     return f"{plural(session.messages, 'message')}, {plural(session.turns, 'turn')}"
 
 
-LONGEST_TASK = 60  # characters that a list shows
+LONGEST_TASK = 60  # characters shown in a list
 
 sessions = typer.Typer(invoke_without_command=True)
 sessions.command()(delete)

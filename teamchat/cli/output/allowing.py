@@ -12,17 +12,17 @@ from teamchat.runners.events import Denied
 _WEB = frozenset({"WebFetch", "WebSearch", "web_fetch", "google_web_search", "web_search"})
 _SHELLS = frozenset({"Bash", "run_shell_command", "command_execution"})
 _GIT = re.compile(r"(?:^|[;&|(])\s*git\s")
-_ODD = re.compile(r"[^A-Za-z0-9_-]")  # in a server's name: `_` in the names of its tools
-_SERVERS = "MCP servers "  # in the note, before the names of those that the member has
+_ODD = re.compile(r"[^A-Za-z0-9_-]")  # these become `_` in the names of a server's tools
+_SERVERS = "MCP servers "  # what the note has before the names of the member's servers
 _OTHERWISE = "access or allow"
 
 
 def keys_for(denied: Iterable[Denied], note: str, servers: Collection[str] = ()) -> str:
-    """The keys, each as it is written.
+    """The keys, each as the team file spells it.
 
-    `note` is what the receipt says that the member had. `servers` are the MCP servers that the user has set up: a
-    tool's name does not tell where its server's name ends. A member that has a key already is not told to have it,
-    whatever the reason was for which it was denied.
+    `note` is the receipt's text on what the member had. `servers` are the MCP servers that the user has set up: a
+    tool's name does not show where its server's name ends. A key that the member already has is not proposed,
+    whatever the reason of the denial.
     """
     there = set(note.rpartition("; ")[2].replace(_SERVERS, "").split(", "))
     return " or ".join(dict.fromkeys(key for one in denied for key in _keys(one, there, servers)))

@@ -50,7 +50,7 @@ VERSION = 1
 
 
 class JsonOutput:
-    """`stream` adds text as it comes."""
+    """With `stream` it also prints text as it arrives."""
 
     def __init__(self, session: str, *, stream: bool = False) -> None:
         self.session, self.stream = session, stream
@@ -133,7 +133,7 @@ class JsonOutput:
 
 
 def write_line(kind: str, /, **fields: Any) -> None:
-    """One line. A large text is written in pieces, which take no memory."""
+    """Print one line. A large text is written in pieces, which saves memory."""
     line = {"v": VERSION, "type": kind, **fields}
     if not any(isinstance(value, str) and len(value) > PIECE for value in fields.values()):
         print(json.dumps(line, ensure_ascii=False), flush=True)
@@ -206,7 +206,7 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
 
 
 def _changes(outcome: Outcome) -> dict[str, Any] | None:
-    """How the files changed, or why that is not known; None for a turn that never started."""
+    """How the files changed, or why that is unknown; None for a turn that never started."""
     found = outcome.changes
     if found is None:
         return None

@@ -25,7 +25,7 @@ def note(text: str) -> None:
 
 
 def confirmed(question: str) -> bool:
-    """Whether the person at the terminal answers yes."""
+    """True if the person at the terminal answers yes."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -52,7 +52,7 @@ def short_number(number: float) -> str:
 
 
 def left_out(member: str, setup: Setup) -> str | None:
-    """The history and layers that a turn was not shown, and the limit that cut them; None where it was shown all.
+    """The history and layers that a turn was not shown, and the limit that cut them; None if it was shown everything.
 
     `max sees 12 of 40 messages, 1.2 MB left out (max_prompt_tokens)`
     """
@@ -76,7 +76,7 @@ def without_line(vendor: str, lost: Sequence[str]) -> str:
 
 
 def part_name(name: str) -> str:
-    """What docs/context.md calls a part of a prompt."""
+    """The name of a prompt's part in docs/context.md."""
     return "summary" if name == SUMMARY else name.removesuffix("__context")
 
 
@@ -88,9 +88,9 @@ def size(number: int) -> str:
 
 
 def turn_line(member: str, setup: Setup, outcome: Outcome) -> str:
-    """`max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`; what is unknown says so, but for a cost.
+    """`max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`. What is unknown says so, except a cost.
 
-    Secrets that were taken out of its prompt come last, if there were any.
+    The number of secrets removed from its prompt comes last, if there were any.
     """
     parts = [member, "time unknown" if outcome.seconds is None else duration(outcome.seconds)]
     if outcome.files:
@@ -147,17 +147,17 @@ def _left(conclusion: Conclusion) -> str:
 
 
 def exact(prompt: bytes) -> bytes:
-    """The bytes as they are, but for a terminal, which they could deceive: what is in a prompt may be anybody's."""
+    """The bytes unchanged, except at a terminal: anybody may have written what is in a prompt, and it could deceive."""
     return visible(prompt.decode(errors="replace")).encode() if sys.stdout.isatty() else prompt
 
 
 def called(route: Route) -> str:
-    """Whose turn is waiting or dropped, and who called it."""
+    """The member whose turn is waiting or dropped, and who called it."""
     return f"{route.target}, called by {route.by} in {route.parent}"
 
 
 def group_of(route: Route) -> object:
-    """The same for routes that speak together, and for no others."""
+    """A value that is equal for routes of one group, and different for any others."""
     return route.number if route.group is None else (route.parent, route.group)
 
 

@@ -11,7 +11,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.text.clean import VisibleCleaner
 
 PIECE = 1024 * 1024  # characters
-LONGEST = 64 * 1024  # characters of one text that a terminal is given; a person reads a few thousand
+LONGEST = 64 * 1024  # characters of one text shown at a terminal; a person reads a few thousand
 _LINE_END = re.compile("[\n\u2028\u2029]")
 
 
@@ -26,7 +26,7 @@ def write_pieces(pieces: Iterable[str]) -> None:
 
 
 def write_block(head: str, text: str, whole: str = "") -> None:
-    """A finished message: who, then the text, then a blank line. `whole` is as for `as_shown`."""
+    """Print a finished message: its speaker, its text, a blank line. `whole` is as for `as_shown`."""
     pieces = as_shown(text_pieces(text), lambda: byte_length(text), whole)
     write_pieces(chain((f"{head}:\n",), stripped(pieces), ("\n\n",)))
 
@@ -48,7 +48,7 @@ def as_shown(pieces: Iterable[str], size: Callable[[], int], whole: str) -> Iter
 
 
 def whole(pieces: Iterable[str]) -> Iterator[str]:
-    """All of a text: as it is, but for a terminal, which it could deceive."""
+    """All of a text: unchanged, except at a terminal, which it could deceive."""
     if not sys.stdout.isatty():
         yield from pieces
         return
@@ -57,7 +57,7 @@ def whole(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def all_shown(pieces: Iterable[str]) -> Iterator[str]:
-    """All of a text, visible."""
+    """All of a text, made visible."""
     cleaner = VisibleCleaner()
     yield from (cleaner.push(piece) for piece in pieces)
     yield cleaner.flush()
@@ -65,7 +65,7 @@ def all_shown(pieces: Iterable[str]) -> Iterator[str]:
 
 def stripped(pieces: Iterable[str]) -> Iterator[str]:
     """The text of the pieces without the space around it."""
-    held: list[str] = []  # space that is at the end so far
+    held: list[str] = []  # space that may turn out to be at the end
     begun = False
     for piece in pieces:
         body = piece.rstrip() if begun else piece.strip()

@@ -26,7 +26,7 @@ from teamchat.runners.file_changes import FileChange, NoCheckpoint
 from teamchat.runners.untrusted_json import one_line
 
 LONGEST_WORD = 200  # characters
-LONGEST_OUTPUT = 100  # characters, of a tool that failed
+LONGEST_OUTPUT = 100  # characters of a failed tool's output
 SHOWN = {
     "ToolCall": "{name} {summary}",
     "Denied": "denied: {tool} {detail}",
@@ -142,7 +142,7 @@ def block_lines(setup: Setup) -> Iterator[str]:
 
 
 def cut_lines(cut: Trimmed) -> Iterator[str]:
-    """The parts that were left out or cut, and why."""
+    """The parts that were left out or cut, each with the reason."""
     if cut.layers:
         yield f"without {', '.join(map(part_name, cut.layers))} (the budget)"
     if cut.history_messages:
@@ -154,12 +154,12 @@ def cut_lines(cut: Trimmed) -> Iterator[str]:
 
 
 def short(word: str) -> str:
-    """A word of a command line; a long one (the system text) is shown by its beginning."""
+    """A word of a command line. A long one (the system text) is shortened to its beginning."""
     return word if len(word) <= LONGEST_WORD and "\n" not in word else f"{word.splitlines()[0][:40]}…"
 
 
 def _shown(setup: Setup) -> Iterator[tuple[str, str]]:
-    """The parts of the prompt beside the messages, and what was left out or removed."""
+    """The parts of the prompt besides the messages, and what was left out or removed."""
     shown = {"images": setup.images} if setup.images else {}
     for layer, names in (shown | setup.sources).items():
         yield layer.removesuffix("__context"), ", ".join(names)
@@ -205,7 +205,7 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
 
 
 def file_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
-    """The files that a turn changed, and how that is known."""
+    """The files that a turn changed, and how teamchat knows."""
     found, seen = outcome.known_changes, set(outcome.files)
     if found:
         for change in found.files:
@@ -233,13 +233,13 @@ def _change(change: FileChange, *, reported: bool) -> str:
 
 
 def _servers(turn: Turn) -> Collection[str]:
-    """The MCP servers that the user has set up by now for the turn's CLI; none where it is no CLI that is known."""
+    """The MCP servers that the user has set up for the turn's CLI; empty for a program that is no known CLI."""
     runners = (row.runner for like, row in AGENT_TYPES.items() if like == turn.agent)
     return next((runner.servers(Path(turn.setup.cwd), os.environ) for runner in runners), ())
 
 
 def _tools(outcome: Outcome) -> str:
-    """`3 used, 1 failed, 0 denied`; failed only where some did."""
+    """`3 used, 1 failed, 0 denied`. Without failures, `failed` is left out."""
     failed = f", {outcome.failed_tools} failed" if outcome.failed_tools else ""
     denied = "denied unknown" if outcome.denied is None else f"{len(outcome.denied)} denied"
     return f"{outcome.tools} used{failed}, {denied}"

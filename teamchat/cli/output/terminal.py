@@ -1,6 +1,6 @@
 """On a terminal: text as it streams, one colour per member, one line per tool call, one at each turn's end.
 
-Where several speak at the same time each line begins with its speaker, and is shown when it is whole.
+If several members speak at the same time, each line begins with its speaker and appears when it is complete.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_c
 
 @dataclass(slots=True)
 class MemberStream:
-    """What one turn has shown: `block` since its last line of another kind, `last` the block before that."""
+    """What one turn has shown: `block` since its last line of another kind, and `last`, the block before that."""
 
     member: str
     colour: str
     cleaner: VisibleCleaner = field(default_factory=VisibleCleaner)
     block: list[str] = field(default_factory=list)
     last: str = ""
-    pending: list[str] = field(default_factory=list)  # the beginning of a line that is not shown yet
+    pending: list[str] = field(default_factory=list)  # an incomplete line, not shown yet
     said: list[str] = field(default_factory=list)  # the agent's own text that `block` shows
     last_said: str = ""  # and `last`
 
@@ -67,7 +67,7 @@ class MemberStream:
         return text.strip() in ("".join(self.block).strip(), self.last)
 
     def end_block(self) -> None:
-        """Start another text. This one may still come again as the reply."""
+        """Begin another text. The current one may still be repeated as the reply."""
         self.last = "".join(self.block).strip() or self.last
         self.last_said = "".join(self.said).strip() or self.last_said
         self.block.clear()
@@ -143,7 +143,7 @@ class TerminalOutput:
                 self._line(f"· {refusal(route, limit)}", "yellow")
 
     def _tell_queued(self, speaks: Route | None) -> None:
-        """What has been queued since, but for who `speaks` now, with its group."""
+        """Tell what has been queued since. Members that speak now, and their groups, are left out."""
         waiting = [route.target for route in self.queued if not speaks or group_of(route) != group_of(speaks)]
         self.queued.clear()
         if waiting:
@@ -182,7 +182,7 @@ class TerminalOutput:
                 pass
 
     def _text(self, voice: MemberStream, text: str) -> None:
-        """Show `text`, which is made visible already."""
+        """Show `text`, which is already made visible."""
         if not text:
             return
         voice.block.append(text)
@@ -191,14 +191,14 @@ class TerminalOutput:
                 self._prefixed(voice, line)
         else:
             self.open_line = not text.endswith("\n")
-            self.console.file.write(text)  # it has no style; to print it would take a hundred times as long
+            self.console.file.write(text)  # it has no style, and `print` would take a hundred times as long
             self.console.file.flush()
 
     def _prefixed(self, voice: MemberStream, line: str) -> None:
         self.console.print(RichText.assemble((f"{voice.member} │ ", voice.colour), line))
 
     def _whole(self, voice: MemberStream, text: str) -> None:
-        """Show a finished text unless it is what was shown; a different one replaces what was streamed."""
+        """Show a finished text unless it was already shown. A different text replaces the streamed one."""
         self._text(voice, voice.cleaner.flush())
         if voice.has_said(text):
             return
@@ -225,7 +225,7 @@ class TerminalOutput:
         self._line(visible(who + text), style)
 
     def _made(self, voice: MemberStream, event: SummaryStored | LessonsFound) -> None:
-        """What a turn has made of the conversation."""
+        """Show the summary or the lessons that a turn has stored."""
         if isinstance(event, SummaryStored):
             self._whole(voice, event.summary.text)
             self._line(f"· {compacted(event.turn, event.summary)}", "dim")

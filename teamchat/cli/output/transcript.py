@@ -1,7 +1,7 @@
-"""What a run prints, without what time and machine make of it: for a cassette, and for a replay to be held against it.
+"""What a run prints, without what depends on time and machine. A cassette keeps it, and a replay is compared with it.
 
-Members of a group speak at the same time, so their lines come in another order each time; here each of them has its
-lines together.
+The members of a group speak at the same time, so their lines come in another order each time. Here the lines of each
+member are kept together.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Transcript:
         if isinstance(event, AgentSpoke) and _passing(event):
             return
         if isinstance(event, TurnFinished):
-            setup = replace(event.turn.setup, redacted=0)  # a recording has no secrets that a replay could take out
+            setup = replace(event.turn.setup, redacted=0)  # a recording has no secrets left for a replay to remove
             turn = replace(event.turn, setup=setup)
             event = replace(event, turn=turn, outcome=replace(event.outcome, seconds=0.0, first_byte_s=None))
         if isinstance(event, TurnStarted):
@@ -88,7 +88,7 @@ class Transcript:
 
 
 def _passing(spoke: AgentSpoke) -> bool:
-    """Whether it tells of time alone, or comes again whole."""
+    """True if the line only tells of time, or is repeated in full later."""
     return isinstance(spoke.event, TextDelta) or (isinstance(spoke.event, Note) and spoke.event.text.startswith(SILENT))
 
 
@@ -99,7 +99,7 @@ def _printed_by(show: Callable[[], None]) -> str:
 
 
 def _in_order(parts: list[_Part]) -> list[_Part]:
-    """Where routes are under way, what is printed of each of them together, in the order in which they began."""
+    """The parts. Those of routes that run at the same time are grouped by route, in the order in which these began."""
     result: list[_Part] = []
     for of_route, together in groupby(parts, lambda part: part.route is not None):
         several = list(together)

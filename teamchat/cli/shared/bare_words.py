@@ -1,7 +1,7 @@
-"""Words that are typed without quotes: `send`, `task`, `todo add` and `learn` take them as a text.
+"""Words typed without quotes: `send`, `task`, `todo add` and `learn` take them as one text.
 
-What people type here because other programs have it is no text where it is all that they type: a word that asks for
-what is kept prints it, and one that would change it is refused with the command that does.
+Some words are commands in other programs, such as `list` or `rm`. If such a word is all that was typed, it is no text.
+A word that asks for what is stored prints it. A word that would change it is refused, with the command that does so.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ REMOVES = ("rm", "remove", "delete", "del", "forget", "clear")
 
 
 def typed_text(words: Sequence[str] | None, what: str, removal: Callable[[Sequence[int]], str]) -> str | None:
-    """The text of the words, as they were typed; None without any, and for one that asks for what is kept.
+    """The text as it was typed; None without words, and for a word that asks for what is stored.
 
-    Raises `UsageError` where they ask to remove it: they are no `what`, and `removal` gives the commands.
+    Raises `UsageError` for words that ask to remove it: they are no `what`, and `removal` gives the commands.
     """
     first, *others = words or [""]
     if not words or (first in READS and not others):
@@ -34,5 +34,5 @@ def typed_text(words: Sequence[str] | None, what: str, removal: Callable[[Sequen
 
 
 def numbers_of(words: Sequence[str]) -> dict[str, int | None]:
-    """What `3 4`, `3,4` and `#3` mean, each as it was typed; None for what is no number."""
+    """The numbers in `3 4`, `3,4` and `#3`, each as it was typed; None if one is no number."""
     return {part: todo_number(part) for word in words for part in word.split(",") if part.strip()}

@@ -1,7 +1,7 @@
 """What Tab offers for names that only the team and the store know.
 
-It runs in the middle of somebody's typing: it looks and makes nothing, and where something is wrong it offers nothing.
-Names that a shell would take apart are left out, for shells evaluate what they are offered.
+It runs while somebody types. So it only looks, creates nothing, and offers nothing after an error. It leaves out names
+that a shell would split, because shells evaluate what they are offered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LAST_NAME = re.compile(r"[^,，、+＋\s]*\Z")
 
 
 def members(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For `--to max,sa`: everybody but the speaker and who is named already, each behind what was typed before."""
+    """For `--to max,sa`: everybody except the speaker and those already named, each after the text typed so far."""
     before = _LAST_NAME.sub("", incomplete)
 
     def names() -> Iterable[str]:
@@ -40,7 +40,7 @@ def people(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def sessions(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For `--session`: those of this workspace, the last one first."""
+    """For `--session`: the sessions of this workspace, the newest first."""
 
     def names() -> Iterable[str]:
         from teamchat.cli.shared.workspace import find_root
@@ -53,7 +53,7 @@ def sessions(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def teams(incomplete: str) -> list[str]:
-    """For `--team NAME`; a file's name is the shell's own to complete."""
+    """For `--team NAME`. The shell completes file names itself."""
 
     def names() -> Iterable[str]:
         from teamchat.core.files.folders import config_dir
@@ -71,7 +71,7 @@ def _team(ctx: typer.Context) -> Team:
 
 
 def _plain(names: Iterable[str]) -> Iterable[str]:
-    """Those that are written like a member's name: letters, digits, `_`, `.` and `-`."""
+    """The words that are spelled like a member's name: letters, digits, `_`, `.` and `-`."""
     from teamchat.core.routing.names import valid_name
 
     return (name for name in names if valid_name(name))

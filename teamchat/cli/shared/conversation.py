@@ -41,13 +41,13 @@ from teamchat.runners.process.supervisor import Stopper
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
 Record = Callable[[Team, Database, Session, Work, Host], tuple[Work, Host, Listen]]
-"""Makes the same work on the same machine, with what happens recorded; the last one is the recording's `listen`."""
+"""Makes the same work on the same machine, and records what happens. The last argument is the recording's `listen`."""
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
-AGAIN_S = 0.1  # the same when the end is asked for again
-DESCRIPTORS = 14  # that a turn takes beside the store: the event loop, signals, the guardian, the agent's streams
+AGAIN_S = 0.1  # the same after a second request to end
+DESCRIPTORS = 14  # that a turn needs besides the store: the event loop, signals, the guardian, the agent's streams
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
-LONGEST_COMMAND = 200  # characters that another process is shown of the one that runs a session
+LONGEST_COMMAND = 200  # characters of a running session's command that another process is shown
 NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 
@@ -67,12 +67,12 @@ class OutputOptions:
 
     @property
     def talks(self) -> bool:
-        """True if a person is reading along."""
+        """True if a person reads the output as it comes."""
         return not (self.as_json or self.quiet)
 
 
 def choose_output(team: Team, session: str, show: OutputOptions) -> Output:
-    """JSON or quiet output if asked for, the terminal's if stdout is a terminal, else plain blocks."""
+    """JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks."""
     if show.as_json:
         from teamchat.cli.output.jsonl import JsonOutput
 
@@ -101,10 +101,10 @@ def converse(
     listen: Listen | None = None,
     record: Record | None = None,
 ) -> ExitCode:
-    """Let `work` run the conversation under the session's lock, and record it if asked to. Returns the exit code.
+    """Let `work` run the conversation under the session's lock, and record it if requested. Returns the exit code.
 
-    While another process runs the session, this one waits, or with `wait` off raises `SessionBusy`. `listen` is
-    told everything that happens, whether or not it can be shown; a recording listens in its place.
+    While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen`
+    receives everything that happens, whether or not it can be shown; a recording replaces it.
     """
     host = live(team)
     if record:
@@ -131,13 +131,13 @@ def converse(
 
 
 def live(team: Team) -> Host:
-    """The real machine. Each turn checks trust in the team and the members' folders again."""
+    """The real machine. Each turn checks the team's trust and the members' folders again."""
     return with_trust_checks(REAL, team, trust_store())
 
 
 @contextlib.contextmanager
 def held(root: Path, db: Database, session: Session, *, wait: bool) -> Iterator[None]:
-    """Hold the session's lock. Raises `SessionBusy` rather than `wait`, `UnknownName` if it was deleted meanwhile."""
+    """Hold the session's lock. Raises `SessionBusy` if it may not `wait`, `UnknownName` if the session was deleted."""
     command = printable(shlex.join(["teamchat", *sys.argv[1:]]))[:LONGEST_COMMAND]
     waits = (lambda holder: note(f"waiting for {holder}")) if wait else None
     with session_lock(lock_file(root, session.id), command, waits):
@@ -146,17 +146,17 @@ def held(root: Path, db: Database, session: Session, *, wait: bool) -> Iterator[
 
 
 def _need_descriptors() -> None:
-    """Raises `OSError` if no turn could start; asyncio would print tracebacks of its own."""
+    """Raises `OSError` if no turn could start. asyncio would print tracebacks of its own."""
     with contextlib.ExitStack() as spare:
         for _ in range(DESCRIPTORS):
             spare.callback(os.close, os.dup(2))
 
 
 class Console:
-    """Where one run is shown and stopped. `listen` is told everything that happens, whether or not it can be shown.
+    """Where one run is shown and stopped. `listen` receives everything that happens, whether or not it can be shown.
 
-    Ctrl-C stops the turn, a second one kills it at once; while a reply is read or stored it ends the program. `place`
-    adds team and session to a hint's commands.
+    Ctrl-C stops the turn. A second one kills it at once, or ends the program while a reply is read or stored.
+    `place` adds team and session to a hint's commands.
     """
 
     def __init__(self, output: Output, listen: Listen | None = None, place: Callable[[str], str] | None = None) -> None:
@@ -193,7 +193,7 @@ class Console:
     def _not_shown(self, conclusion: Conclusion) -> ExitCode:
         """The exit code of a run whose output was lost. Notes say what is waiting, and which command prints the rest.
 
-        Nothing is said where nobody asked for it, as behind `head`, or reads stderr any more.
+        It prints no note if nobody asked for the output (as behind `head`), or if nobody reads stderr any more.
         """
         if (self.lost or self.stopped_by) and self.place and select.select([], [sys.stderr], [], 0)[1]:
             for line in (*closing_lines(conclusion), f"the conversation is in: {self.place('teamchat log')}"):
@@ -210,7 +210,7 @@ class Console:
         before = {number: signal.getsignal(number) for number in ENDS}
         heard = [number for number in ENDS if before[number] is not signal.SIG_IGN]
         for number in heard:
-            signal.signal(number, self._stop)  # and not the event loop's, which waits for a write that nobody takes
+            signal.signal(number, self._stop)  # not the event loop's, which waits for a write that nobody reads
         try:
             with ends_at_second({number: TERMINATED_BY.get(number, ExitCode.INTERRUPTED) for number in heard}):
                 yield

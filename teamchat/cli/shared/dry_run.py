@@ -44,14 +44,14 @@ def explain(
     """Print markers, the order of speaking, and the first turn's prompt, command and environment."""
     explanation: list[str | bytes] = []
     try:
-        with db.taken_back():  # and printed after it: a pager must not keep the store locked
+        with db.taken_back():  # printed afterwards: a pager must not keep the store locked
             chosen = choose_session(db, team, session, new=new)[0]
             explanation.extend(marker_lines(message.text))
             told: list[ConversationEvent] = []
             coordinator = _coordinator(team, db, chosen.id, told.append)
             addressed = coordinator.address(message.text, speaker=speaker, to=to, typed=typed)
             explanation.extend(_explain(coordinator, addressed, told, message, cut=cut))
-    finally:  # also what was found before something that send refuses
+    finally:  # also the findings before an error of `send`
         _print(explanation)
     return 0
 
@@ -124,7 +124,7 @@ def queue_changes(actions: tuple[Action, ...]) -> Iterator[str]:
 
 
 def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
-    """What the guards still allow."""
+    """What is left of each guard's limit."""
     limits, state = team.limits, coordinator.state
     yield f"guards: {limits.turns} turns and {limits.minutes:g} minutes for this message"
     if limits.tokens is not None:
@@ -135,7 +135,7 @@ def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
 
 
 def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[str]:
-    """Whether the conversation has grown so long that it is summarised first."""
+    """A note if the conversation is long enough to be summarised first."""
     if member := coordinator.summariser.due(route.as_of):
         said = coordinator.summariser.pending(route.as_of)
         size = approx_tokens(sum(coordinator.manager.quoted_bytes(one.text) for one in said))
@@ -177,7 +177,7 @@ def source_lines(told: LayerText) -> Iterator[str]:
 
 
 def marker_lines(text: str) -> list[str]:
-    """Every marker with its position, whether it counts and why not."""
+    """Every marker with its position, and whether it counts or why not."""
     return [
         f"{marker.raw.splitlines()[0]} at {marker.start}: "
         + ("counts" if marker.why_not is None else f"text, it is {marker.why_not}")

@@ -1,4 +1,4 @@
-"""Ctrl-C before and after a command runs. Imported before anything else, and so from built-in modules only."""
+"""Ctrl-C before and after a command runs. Imported before anything else, so it imports only built-in modules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTERRUPTED = 130  # `ExitCode.INTERRUPTED`, whose module is not imported yet
 def end_at_once() -> None:
     """Let Ctrl-C end the program silently: an import could catch and change an exception.
 
-    Everything that is written survives that, as it does a `kill -9`. A caller may have Ctrl-C ignored.
+    Everything that is written survives, as after `kill -9`. If the caller ignores Ctrl-C, it stays ignored.
     """
     if getsignal(SIGINT) is default_int_handler:
         signal(SIGINT, _end)

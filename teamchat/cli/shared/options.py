@@ -10,7 +10,7 @@ import typer
 
 from teamchat.cli.shared.complete import sessions, teams
 
-LONGEST_SESSION = 100  # characters: notes and lists repeat it
+LONGEST_SESSION = 100  # characters; notes and lists repeat it
 
 
 def session_name(name: str | None) -> str | None:
@@ -28,7 +28,7 @@ def finite(speed: float) -> float:
 
 
 def cassette_file(path: Path | None) -> Path | None:
-    """Refuse what is not a file: opening a pipe would wait for its reader."""
+    """Refuse anything but a file: opening a pipe would wait for its reader."""
     try:
         fits = path is None or path.is_file() or (path.parent.is_dir() and not path.exists())
     except (OSError, ValueError):

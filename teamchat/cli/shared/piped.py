@@ -24,7 +24,7 @@ EMPTY = "standard input was empty"
 
 @dataclass(frozen=True, slots=True)
 class PersonMessage:
-    """A person's message, and how many characters at its beginning were `typed` on the command line."""
+    """A person's message. The first `typed` characters come from the command line."""
 
     text: str
     typed: int
@@ -32,11 +32,10 @@ class PersonMessage:
 
 
 def read_message(words: Sequence[str], max_bytes: int | None = None, files: Sequence[str] = ()) -> PersonMessage:
-    """The message: the words, with piped text appended as a fenced block; without words, or for `-`, the piped text.
+    """The message: the words, then piped text in a fenced block. Without words, or for `-`, it is the piped text.
 
-    `files` come behind it.
-
-    Raises `PromptTooLarge` for an input over `max_bytes` (None: what teamchat takes at all), and `UsageError`.
+    The `files` follow. Raises `UsageError`, and `PromptTooLarge` for input over `max_bytes` (None: teamchat's own
+    maximum).
     """
     message = _without_files(words, max_bytes, needed=not files)
     return attached(message, files, max_bytes) if files else message
@@ -67,9 +66,9 @@ def _with_input(text: str, max_bytes: int | None) -> PersonMessage:
 
 
 def attached(message: PersonMessage, files: Sequence[str], max_bytes: int | None) -> PersonMessage:
-    """The message with these files behind it: text as a fenced block under its name, of an image only the name there.
+    """The message followed by these files: text as a fenced block under its name, an image by its name alone.
 
-    Raises `UsageError` for what is neither, and for one that is not there; `PromptTooLarge` for what is too large.
+    Raises `UsageError` for a missing file and for any other kind of content, and `PromptTooLarge`.
     """
     text, images = message.text, list[Image]()
     for path in files:
@@ -85,7 +84,7 @@ def attached(message: PersonMessage, files: Sequence[str], max_bytes: int | None
 
 
 def _is_piped() -> bool:
-    """True if text is piped or redirected in; not for a terminal or a device such as /dev/null."""
+    """True if text is piped or redirected in; False for a terminal or a device such as /dev/null."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:
@@ -94,7 +93,7 @@ def _is_piped() -> bool:
 
 
 def _read(max_bytes: int | None) -> str:
-    """Read all of standard input. A note says so while a pipe stays silent."""
+    """Read all of standard input. While a pipe stays silent, a note says so."""
     most, why = limit_of_text(max_bytes)
     try:
         if not sys.stdin.isatty() and not select.select([0], [], [], WAIT_NOTE_S)[0]:
@@ -114,7 +113,7 @@ def with_block(text: str, block: str) -> str:
 
 
 def fenced(text: str, name: str = "") -> str:
-    """`text` in a code fence longer than any within, so that markers in it are inert; `name` says what it is."""
+    """`text` in a code fence longer than any inside it, so that its markers do nothing. `name` describes it."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{name}\n{text.rstrip(chr(10))}\n{fence}"

@@ -38,17 +38,17 @@ from teamchat.core.turn.host import Host
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.vendor_limits import Cooldowns
 
-DIFFERS = ExitCode.MEMBER_FAILED  # something is not as it was recorded
+DIFFERS = ExitCode.MEMBER_FAILED  # the exit code if something differs from the recording
 Plays = Callable[[Iterable[RecordedTurn]], Player]
 
 
 def play(
     cassette: Cassette, show: OutputOptions, *, speed: float = 1.0, team: Team | None = None, verify: bool = False
 ) -> int:
-    """Replay every input in order, in a temporary store; `team` takes the recorded one's place.
+    """Replay every input in order, in a temporary store, with `team` instead of the recorded one.
 
-    The exit code is that of the last input; with `verify` 0, or 1 where something is not as it was recorded. Raises
-    `NoRecording` for a turn that was not recorded.
+    The exit code is that of the last input. With `verify` it is 0, or 1 if something differs from the recording.
+    Raises `NoRecording` for a turn that was not recorded.
     """
     if cassette.header.label and show.talks:
         note(visible(f"a recording with a {cassette.header.label}"))
@@ -75,7 +75,7 @@ def play(
 
 @dataclass(slots=True)
 class Played:
-    """The result of replaying one input. `left` are the recorded turns that nobody asked for.
+    """The result of replaying one input. `left` are the recorded turns that were not played.
 
     `stopped`: the person who watched it ended it early.
     """
@@ -90,7 +90,7 @@ class Played:
 
 @contextmanager
 def open_stage(cassette: Cassette, plays: Plays, show: OutputOptions | None, team: Team | None) -> Iterator[Stage]:
-    """A temporary place to replay in. `plays` makes the player of a run; `show` None shows nothing."""
+    """A temporary place to replay in. `plays` makes the player of a run. With `show` None nothing is shown."""
     raise_again()
     with tempfile.TemporaryDirectory(prefix="teamchat-replay-") as folder:
         root = Path(folder)
@@ -105,7 +105,7 @@ def open_stage(cassette: Cassette, plays: Plays, show: OutputOptions | None, tea
 
 @dataclass(frozen=True, slots=True)
 class _WithoutReceipts:
-    """An output that points to no receipts: a replay leaves none behind."""
+    """An output that refers to no receipts: a replay keeps none."""
 
     inner: Output
 
@@ -118,9 +118,9 @@ class _WithoutReceipts:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A place to replay a cassette in; `heard` may listen to every call of the recorded machine.
+    """A place to replay a cassette in. `heard` may listen to every call of the recorded machine.
 
-    With `as_worded` prompts have the sentences that teamchat wrote at the time of recording, else those of today.
+    With `as_worded` prompts have the sentences of the teamchat that recorded them, else today's.
     """
 
     cassette: Cassette
@@ -190,7 +190,7 @@ async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeL
 
 
 def _problems(end: EndLine, run: Played) -> Iterator[str]:
-    """How a run differs from the recorded one: in what it stored, or else in what it printed."""
+    """How a run differs from the recorded one: in what it stored or, if that is equal, in what it printed."""
     then = end.model_dump(mode="json", exclude_unset=True)
     if then["code"] != run.code:
         yield f"exit code: {run.code} instead of {then['code']}"

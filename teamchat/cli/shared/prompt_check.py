@@ -29,9 +29,9 @@ from teamchat.runners.process.running import Identity
 
 @dataclass(slots=True)
 class Checked:
-    """What has changed in a cassette's prompts: each difference with the turns that have it, by member and text.
+    """The changes in a cassette's prompts: each difference with its turns, by member and text.
 
-    `problem` is why it could not be played to its end.
+    `problem` says why the cassette could not be played to its end.
     """
 
     file: Path
@@ -45,7 +45,7 @@ class Checked:
         return self.problem is None and (self.updated or not self.changes)
 
     def meet(self, recorded: RecordedTurn, identity: Identity, stdin: bytes) -> None:
-        """A turn is played: was it told the same?"""
+        """Compare the prompt of a played turn with the recorded one."""
         self.turns += 1
         told = {
             "system text": (recorded.identity.system_text or "", identity.system_text or ""),
@@ -58,11 +58,11 @@ class Checked:
 
 
 def cassettes_in(where: Path) -> Sequence[Path]:
-    """The cassettes of a folder and of those below it, by name; a file is itself one. Raises `UsageError`."""
+    """The cassettes of a folder and of those below it, by name. A file is itself one. Raises `UsageError`."""
     if not where.is_dir():
         if where.suffix != ".cassette" and not os.path.lexists(where):
             raise UsageError(f"there is no folder {printable(str(where))}")
-        read_cassette(where)  # one that was named must be one
+        read_cassette(where)  # a named file must be a cassette
         return [where]
     found = sorted(where.rglob("*.cassette"))
     if not found:
@@ -74,10 +74,7 @@ def cassettes_in(where: Path) -> Sequence[Path]:
 
 
 def check(file: Path, team: Team | None, *, update: bool) -> Checked:
-    """Play the cassette with the team, its own when None; with `update` its prompts become those of today.
-
-    Raises `Interrupted`.
-    """
+    """Play the cassette with the team (None: its own). With `update`, it gets today's prompts. Raises `Interrupted`."""
     checked = Checked(file)
     try:
         cassette = read_cassette(file)
@@ -111,7 +108,7 @@ def _all_runs(stage: Stage, begin: Callable[[RecordedRun], None] = lambda _: Non
 
 
 def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
-    """Record the conversation again, with the recorded replies; what was run for them stays as it was."""
+    """Record the conversation again, with the recorded replies. The recorded commands stay as they were."""
     sources: dict[tuple[Identity, bytes], RecordedTurn] = {}
 
     def meet(recorded: RecordedTurn, identity: Identity, stdin: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Reading what a person sends: within a limit, in one pass, and nothing but text."""
+"""Reads what a person sends: within a limit, in one pass, and only text."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.store.image_values import LARGEST_IMAGE, image_type
 from teamchat.core.text.clean import printable
 
-LARGEST_MESSAGE = 16 << 20  # bytes; no agent CLI takes as much
-COUNTED = 1 << 30  # bytes of an input that is refused; what never ends is not read to its end
+LARGEST_MESSAGE = 16 << 20  # bytes; no agent CLI takes that much
+COUNTED = 1 << 30  # bytes read of a refused input, which may be endless
 PIECE = 1 << 20
-HEAD = 16  # bytes that tell an image
+HEAD = 16  # bytes that identify an image
 
 
 def read_within(stream: BinaryIO, most: int, why: str, what: str) -> bytes:
-    """All of the stream. Raises `PromptTooLarge` with its size where that is over `most` bytes; `why` says whose limit.
+    """All of the stream. Raises `PromptTooLarge`, with the size, if it has over `most` bytes.
 
-    What is over it is counted and not kept.
+    `why` says whose limit that is. Bytes over the limit are counted and not kept.
     """
     pieces: list[bytes] = []
     size = 0
@@ -40,14 +40,14 @@ def read_within(stream: BinaryIO, most: int, why: str, what: str) -> bytes:
 
 
 def limit_of_text(max_bytes: int | None) -> tuple[int, str]:
-    """The most bytes of a text that is sent, and why: those of a prompt (`max_bytes`), or what teamchat takes."""
+    """The most bytes of a text that may be sent, and whose limit that is: the prompt's (`max_bytes`) or teamchat's."""
     if max_bytes is None or max_bytes >= LARGEST_MESSAGE:
         return LARGEST_MESSAGE, f"and a message takes at most {LARGEST_MESSAGE:,}"
     return max_bytes, f"and a prompt holds {max_bytes:,} (max_bytes in the team file; --cut sends a part)"
 
 
 def read_input_file(path: str, max_bytes: int | None) -> bytes:
-    """What a file holds. Raises `UsageError` for one that cannot be read, and `PromptTooLarge`."""
+    """The content of a file. Raises `PromptTooLarge`, and `UsageError` if it cannot be read."""
     name = printable(path)
     try:
         with Path(path).expanduser().open("rb") as file:
@@ -60,7 +60,7 @@ def read_input_file(path: str, max_bytes: int | None) -> bytes:
 
 
 def decoded_text(data: bytes, what: str) -> str:
-    """The UTF-8 text in `data`. Raises `UsageError` for anything else: an agent could only guess at it."""
+    """The UTF-8 text in `data`. Raises `UsageError` for other bytes: an agent could only guess what they mean."""
     if kind := image_type(data):
         raise UsageError(f"{what} is an image ({kind}), not text: send the file with --file")
     if (at := data.find(b"\0")) >= 0:

@@ -1,4 +1,4 @@
-"""`send --record` and `resume --record`: the same run with a cassette that listens."""
+"""`send --record` and `resume --record`: the same run, while a cassette records it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from teamchat.runners.base import Job, Runner, Slash
 
 Keep = Callable[[RecordedTurn], None]
 WriteInput = Callable[[CassetteWriter, Cooling], None]
-LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set where a recording is not what a real model said
+LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set if no real model gave the recorded replies
 
 
 def check_recording(file: Path) -> None:
-    """Raises `UsageError` for a recording that cannot be written, or goes on in what is no cassette."""
-    new = Path(os.path.realpath(file))  # what a link leads to
+    """Raises `UsageError` if the recording cannot be written, or the file to continue is no cassette."""
+    new = Path(os.path.realpath(file))  # the target of a link
     try:
         with contextlib.suppress(FileExistsError):
             new.open("x").close()
@@ -53,7 +53,7 @@ def check_recording(file: Path) -> None:
 def recorded(
     file: Path, write_input: WriteInput, team: Team, db: Database, session: Session, work: Work, host: Host
 ) -> tuple[Work, Host, Transcript]:
-    """The `Record` of that file; `write_input` writes what the person did."""
+    """The `Record` of that file. `write_input` records what the person did."""
     key = fence_key(db, session.id)
     writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL), fence_key=key)
     transcript = Transcript()
@@ -70,7 +70,7 @@ def recorded(
         stored = account(coordinator, before)
         try:
             writer.end(conclusion.code, conclusion.paused, stored, transcript.shown, transcript.printed)
-        except UsageError as error:  # the conversation has all of it
+        except UsageError as error:  # the conversation has stored all of it
             if conclusion.code is ExitCode.DONE:
                 return replace(conclusion, code=error.code, reason=str(error))
             note(str(error))
@@ -80,7 +80,7 @@ def recorded(
 
 
 def listening(writer: CassetteWriter, host: Host, keep: Keep | None = None) -> Host:
-    """The same host, with every turn that crosses it written down: by the writer, or by `keep` in its place."""
+    """The same host. Each turn that passes through it is recorded by the writer, or by `keep` if that is given."""
     keep = keep or writer.turn
 
     def exists(member: Member, runner: Runner) -> Callable[[str], bool]:

@@ -1,4 +1,4 @@
-"""The one place that turns errors into exits: a line on stderr says what is wrong, and one each what to type."""
+"""The one place that turns errors into exits. One line on stderr says what is wrong, the others give what to type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OutputLost(OSError):
 
 
 class _Stream(io.FileIO):
-    """The file of a standard stream. The caller keeps its descriptor."""
+    """The file of a standard stream. It never closes the caller's descriptor."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number, "w", closefd=False)
@@ -38,7 +38,7 @@ class _Stream(io.FileIO):
 
 
 class _Out(_Stream):
-    """Standard output. Its errors are told from those of all other files."""
+    """Standard output. Its errors can be told from those of other files."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -50,7 +50,7 @@ class _Out(_Stream):
 
 
 class _Err(_Stream):
-    """Standard error, which never fails: nobody reads it, and the exit code still tells."""
+    """Standard error. It never fails: if nobody reads it, the exit code still tells."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -61,9 +61,10 @@ class _Err(_Stream):
 
 
 def prepare() -> None:
-    """Open what the caller has closed (`<&-`, `>&-`), and let every text be written.
+    """Open the streams that the caller has closed (`<&-`, `>&-`), and let every text be written.
 
-    The number of a closed stream would go to the next file that is opened, to be read or written by mistake.
+    The number of a closed stream would go to the next file that is opened, which could then be read or written by
+    mistake.
     """
     for number in range(3):
         try:
@@ -75,21 +76,21 @@ def prepare() -> None:
 
 
 def _text(raw: _Stream) -> TextIO:
-    """Agents write every script, whatever this locale can."""
+    """Let any text be written: agents use every script, whatever this locale supports."""
     by_lines = raw.isatty() or isinstance(raw, _Err)
     return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=by_lines)
 
 
 def silence(stream: TextIO | io.FileIO) -> None:
-    """Nobody reads it any more, or its disk is full: what is still in it goes nowhere when the interpreter ends."""
+    """Send the rest of this stream nowhere when the interpreter ends: nobody reads it, or its disk is full."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 HINTS = {errno.EMFILE: "ulimit -n 1024"}
-NO_THREAD = "can't start new thread"  # what Python says
-IN_OUR_WORDS = (  # what Typer says for programmers
+NO_THREAD = "can't start new thread"  # Python's own warnings
+IN_OUR_WORDS = (  # Typer's messages to programmers
     (re.compile(r"\(Possible options: (.*)\)"), r"(perhaps \1)"),
     (re.compile(r"No such command (.*)"), r"there is no command \1"),
     (re.compile(r"is not a valid int( range)?"), "is not a whole number"),
@@ -102,7 +103,10 @@ IN_OUR_WORDS = (  # what Typer says for programmers
 
 
 def report(command: Callable[[], object], args: Sequence[str] = ()) -> int:  # noqa: PLR0911 (a line per kind of ending)
-    """Run `command`, for which a person typed `args`; its exit code. A traceback is a bug of teamchat, never theirs."""
+    """Run `command`, for which a person typed `args`; its exit code.
+
+    A traceback is a bug of teamchat, never the user's.
+    """
     try:
         result = command()
         sys.stdout.flush()
@@ -111,14 +115,14 @@ def report(command: Callable[[], object], args: Sequence[str] = ()) -> int:  # n
     except TyperException as error:
         return misused(error, args)
     except (KeyboardInterrupt, typer.Abort):
-        silence(sys.stdout)  # what nobody has read by now would be waited for again
+        silence(sys.stdout)  # or the exit would wait for a reader again
         return ExitCode.INTERRUPTED
     except typer.Exit as error:
         return error.exit_code
     except (BrokenPipeError, SystemExit) as error:
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
             raise
-        silence(sys.stdout)  # nobody reads it any more, which Typer turns into a SystemExit
+        silence(sys.stdout)  # Typer turns a closed pipe into a SystemExit
         return ExitCode.INTERRUPTED
     except OutputLost as error:
         return output_lost(error)
@@ -128,16 +132,16 @@ def report(command: Callable[[], object], args: Sequence[str] = ()) -> int:  # n
 
 
 def _hint(error: TeamchatError, args: Sequence[str]) -> str | None:
-    """What to type, for the team, the session and, where another one was typed, the person."""
+    """The commands to type, with the team, the session and the person that were typed."""
     if isinstance(error, UnknownPerson):
         return retyped("--as", error.person, args) or placed(saying("--as", error.person), args)
     return error.hint and placed(error.hint, args)
 
 
 def misused(error: TyperException, args: Sequence[str]) -> int:
-    """Say which option or argument is wrong, in one line like all others."""
+    """Say which option or argument is wrong, in one line like any other error."""
     message = error.format_message() or str(error)
-    if not message:  # no arguments at all: the help was the answer
+    if not message:  # without arguments the help is the answer
         return ExitCode.USAGE
     message = printable(message).rstrip(".")
     for pattern, ours in IN_OUR_WORDS:
@@ -152,7 +156,7 @@ def misused(error: TyperException, args: Sequence[str]) -> int:
 
 
 def denied(error: MemoryError | RuntimeError | OSError) -> int:
-    """The system does not give what is needed. Raises any `RuntimeError` that is of another kind."""
+    """Report that the system refuses a resource. Raises any `RuntimeError` of another kind again."""
     if isinstance(error, MemoryError):
         return complain("there is not enough memory", None, ExitCode.STORE)
     if isinstance(error, OSError):
@@ -164,7 +168,7 @@ def denied(error: MemoryError | RuntimeError | OSError) -> int:
 
 
 def output_lost(error: OSError) -> int:
-    """Standard output cannot be written, such as on a full disk."""
+    """Report that standard output cannot be written, such as on a full disk."""
     silence(sys.stdout)
     return complain(f"the output cannot be written: {error.strerror}", None, ExitCode.STORE)
 

@@ -1,8 +1,8 @@
 """A second Ctrl-C ends the program even while it reads or stores a large reply.
 
-The event loop answers nothing meanwhile, and Python runs no signal handler inside a call of C code. But it writes the
-number of each signal to a pipe at once, and a thread waits there. Only a call that holds the interpreter's lock delays
-that thread, so large texts are decoded, searched and stored in pieces.
+The event loop does not answer then, and Python runs no signal handler inside a call of C code. But Python writes the
+number of each signal to a pipe at once, and a thread waits at that pipe. Only a call that holds the interpreter's lock
+delays the thread. So large texts are decoded, searched and stored in pieces.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from collections.abc import Collection, Iterator, Mapping
 from io import RawIOBase
 from threading import Event, Thread
 
-NOTICE_S = 0.1  # of work, without an answer of the event loop, after the first signal; a slow disk is not told of
-PATIENCE_S = 0.5  # for the event loop to answer after the second
+NOTICE_S = 0.1  # of work without an answer from the event loop after the first signal; a slow disk causes no note
+PATIENCE_S = 0.5  # that the event loop has to answer after the second signal
 LOOK_S = 0.05
 BUSY = "still busy; Ctrl-C now ends teamchat at once"
 
 
 @contextlib.contextmanager
 def ends_at_second(codes: Mapping[int, int]) -> Iterator[None]:
-    """Exit with the first signal's code of `codes` once the running loop does not answer after a second one.
+    """After a second signal, exit with the first one's code of `codes` if the running loop does not answer.
 
-    Where it works on after the first one and does not answer, a line on stderr says so. A loop that answers is left to
-    end by itself: it waits for an agent that is being killed. The exit is a hard one: the store keeps what was
-    committed, and recovery finds the rest as after `kill -9`. For the main thread only.
+    If the loop is still busy after the first signal, a line on stderr says so. A loop that answers ends by itself:
+    it waits for an agent that is being killed. The exit is a hard one: the store keeps what was committed, and
+    recovery treats the rest as after `kill -9`. For the main thread only.
     """
     read, write = os.pipe()
     os.set_blocking(write, False)
     ended = Event()
     before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     watch = Thread(target=_watch, args=(read, asyncio.get_running_loop(), codes, ended), daemon=True)
-    with contextlib.suppress(RuntimeError):  # the system starts no more threads, and so no agent either
+    with contextlib.suppress(RuntimeError):  # no thread can start, so no agent can either
         watch.start()
     try:
         yield
@@ -49,7 +49,7 @@ def ends_at_second(codes: Mapping[int, int]) -> Iterator[None]:
 
 
 def _watch(read: int, loop: asyncio.AbstractEventLoop, codes: Mapping[int, int], ended: Event) -> None:
-    with os.fdopen(read, "rb", buffering=0) as pipe:  # open to the end: the interpreter complains of a broken pipe
+    with os.fdopen(read, "rb", buffering=0) as pipe:  # open until the end: the interpreter warns about a broken pipe
         first = _next(pipe, codes)
         asked, told, again = _Asked(loop), False, False
         while first is not None and not ended.wait(LOOK_S):
@@ -64,7 +64,7 @@ def _watch(read: int, loop: asyncio.AbstractEventLoop, codes: Mapping[int, int],
 
 
 def _next(pipe: RawIOBase, numbers: Collection[int]) -> int | None:
-    """The next signal of `numbers`, waited for; None where the run has ended before."""
+    """Wait for the next signal of `numbers`; None if the run has ended."""
     while byte := pipe.read(1):
         if byte[0] in numbers:
             return byte[0]
@@ -76,18 +76,18 @@ def _readable(pipe: RawIOBase) -> bool:
 
 
 class _Asked:
-    """That the loop was asked for a sign of life, `at` that time and after so many seconds of work."""
+    """A request to the loop for an answer, sent `at` that time after so many seconds of work."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.at, self.worked = time.monotonic(), time.process_time()
         self.answered = Event()
-        with contextlib.suppress(RuntimeError):  # it was closed: the run has ended
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the run has ended
             loop.call_soon_threadsafe(self.answered.set)
 
 
 def _tell(line: str) -> None:
-    """A line on stderr, unless nobody takes it: the second signal must not wait for that."""
+    """Print a line on stderr if it can be written at once: the second signal must not wait for it."""
     with contextlib.suppress(OSError):
         if select.select((), (2,), (), 0)[1]:
-            before = "\n" if os.isatty(2) else ""  # the terminal has written ^C, perhaps in the middle of a line
+            before = "\n" if os.isatty(2) else ""  # the terminal has printed ^C, perhaps in the middle of a line
             os.write(2, f"{before}· {line}\n".encode())

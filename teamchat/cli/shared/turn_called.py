@@ -1,4 +1,4 @@
-"""The turn that a person names: by its number, or by the message that is its reply."""
+"""Finds the turn that a person names: by its number, or by the id of its reply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_DIGITS = 100  # Python reads no number of more than 4,300
 
 
 def check_name(name: str | None) -> None:
-    """Raises `UsageError` for what is neither the number of a turn nor the id of a message."""
+    """Raises `UsageError` for a name that is neither a turn's number nor a message's id."""
     if name is None or name.startswith("msg-") or (name.isdecimal() and len(name) <= MOST_DIGITS):
         return
     raise UsageError(f"expected the number of a turn or a reply such as msg-2, got {quoted(name)}", "teamchat log")

@@ -1,4 +1,4 @@
-"""The command line as a person typed it, and the commands that hints give to be typed next."""
+"""The command line as a person typed it, and the next commands, which hints propose."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from teamchat.core.text.commands import EXAMPLE
 if TYPE_CHECKING:
     from teamchat.cli.shared.piped import PersonMessage
 
-LONGEST = 1000  # characters of a command that anybody would paste
+LONGEST = 1000  # characters of the longest command that a person would paste
 LONGEST_TEXT = 200  # characters of a text that is repeated
 IN_SESSION = ("compact", "diff", "learn", "log", "open", "resume", "send", "show", "stop", "task", "todo", "usage")
 TAKERS = {"--team": (*IN_SESSION, "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
-"""Which commands take the options that say where they work."""
+"""The commands that take the options for team and session."""
 CONVERSATION = ("--new", "--session")
 ELSEWHERE = (*CONVERSATION, "--record", "--to")
-"""What a message that is refused as it is typed is sent with to another place, or to another member."""
+"""The options of a hint that sends a refused message elsewhere, or to another member."""
 TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
 
 
 def typed_with(*options: str) -> str | None:
-    """The command with these options in front of its others; None for one that nobody would paste."""
+    """The command with these options before its others; None if it is too long to paste."""
     command, *rest = TYPED.get() or [""]
     return line_of(command, *options, *rest)
 
 
 @contextlib.contextmanager
 def saying_what_to_type(message: PersonMessage) -> Iterator[None]:
-    """Give a refusal the command that would have been taken; of a piped text it cannot be had again."""
+    """Add the command that would have worked to a refusal. A piped text cannot be repeated."""
     try:
         yield
     except NearMiss as error:
@@ -46,7 +46,7 @@ def saying_what_to_type(message: PersonMessage) -> Iterator[None]:
 
 
 def was_typed(option: str) -> bool:
-    """Whether the option stands in the command."""
+    """True if the option is in the command."""
     return has(option, TYPED.get())
 
 
@@ -56,17 +56,17 @@ def placed_here(command: str) -> str:
 
 
 def placed(hint: str, args: Sequence[str]) -> str:
-    """The commands of a hint for the team and the session that the typed `args` name."""
+    """The hint's commands, with the team and the session from the typed `args`."""
     lines = (" && ".join(_placed(command, args) for command in commands(line, " && ")) for line in commands(hint))
     return "\n".join(filter(None, lines))
 
 
 def commands(text: str, between: str = "\n") -> Iterator[str]:
-    """The commands of a text that stand with that `between` them, which in a quotation is a part of a command."""
+    """The commands of a text, separated by that `between` them. Inside a quotation it is part of a command."""
     begun = ""
     for part in text.split(between):
         begun = f"{begun}{between}{part}" if begun else part
-        with contextlib.suppress(ValueError):  # a quotation that is not closed yet
+        with contextlib.suppress(ValueError):  # inside an open quotation
             shlex.split(begun)
             yield begun
             begun = ""
@@ -80,9 +80,9 @@ def _placed(command: str, args: Sequence[str]) -> str:
         return _sent_again(words[1:-1], args[1:])
     wanted = [option for option, takers in TAKERS.items() if words[0] in takers and not has(option, words)]
     if "--new" in words and "--session" in wanted:
-        wanted.remove("--session")  # another one is to begin
+        wanted.remove("--session")  # a new conversation was requested
     if "--offline" in words:
-        wanted.remove("--team")  # it looks at no team
+        wanted.remove("--team")  # it reads no team
     given = [(option, _value(option, args)) for option in wanted]
     begins = words[0] == "send" and "--new" in args and not (has("--new", words) or has("--session", words))
     options = [f"{option} {shlex.quote(value)}" for option, value in given if value is not None]
@@ -90,12 +90,12 @@ def _placed(command: str, args: Sequence[str]) -> str:
 
 
 def _leads_elsewhere(options: Sequence[str]) -> bool:
-    """Whether the options say where a message goes, and nothing else."""
+    """True if the options only say where a message goes."""
     return bool(options) and not list(_without(ELSEWHERE, options))
 
 
 def _sent_again(options: Sequence[str], typed: Sequence[str]) -> str:
-    """What was typed for `send`, with these options in place of its own; nothing where that is too long for a line."""
+    """What was typed for `send`, with these options instead of its own; empty if that is too long for a line."""
     replaced = {option for option in ELSEWHERE if has(option, options)}
     if replaced & {*CONVERSATION}:
         replaced |= {*CONVERSATION}
@@ -109,28 +109,28 @@ def _without(options: Collection[str], words: Sequence[str]) -> Iterator[str]:
         if word == "--":
             yield from (word, *left)
         elif word in options:
-            if word != "--new":  # it alone has no value
+            if word != "--new":  # the only option without a value
                 next(left, None)
         elif word.partition("=")[0] not in options:
             yield word
 
 
 def line_of(*words: str) -> str | None:
-    """The command of teamchat with these words; None for one that is too long or has control characters.
+    """The teamchat command with these words; None if it is too long or has control characters.
 
-    A shell takes the line breaks of a quoted text as they are.
+    A shell accepts the line breaks of a quoted text.
     """
     line = shlex.join(["teamchat", *words])
     return line if len(line) <= LONGEST and line.replace("\n", "").isprintable() else None
 
 
 def has(option: str, words: Sequence[str]) -> bool:
-    """Whether the option stands in a command."""
+    """True if the option is in a command."""
     return any(word == option or word.startswith(f"{option}=") for word in words)
 
 
 def _value(option: str, args: Sequence[str]) -> str | None:
-    """What was typed for an option."""
+    """The typed value of an option."""
     for word, following in pairwise([*args, ""]):
         if word == option:
             return following
@@ -140,7 +140,7 @@ def _value(option: str, args: Sequence[str]) -> str | None:
 
 
 def retyped(option: str, value: str, args: Sequence[str]) -> str | None:
-    """What was typed, with this value of `option`; None where it was not typed, or for one that is too long a line."""
+    """What was typed, with this value of `option`; None if the option was not typed, or the line is too long."""
     words = list(args)
     for place, word in enumerate(args):
         if word == option:
@@ -151,7 +151,7 @@ def retyped(option: str, value: str, args: Sequence[str]) -> str | None:
 
 
 def behind_dashes(args: Sequence[str]) -> str:
-    """What was typed, with the text that was read as an option behind `--`; one that is no short line by an example."""
+    """What was typed, with the text that was read as an option behind `--`; an example if the line is too long."""
     texts = [word for word in args if word.startswith("-") and " " in word]
     others = [word for word in args if word not in texts]
     fits = all(len(text) <= LONGEST_TEXT and text.isprintable() for text in texts)

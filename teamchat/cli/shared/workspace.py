@@ -59,12 +59,12 @@ def find_root(option: str | None) -> Path:
 def open_store(root: Path) -> Iterator[Database]:
     """The store of the workspace `root`, closed at the end.
 
-    An error that nobody expects is the store's if it is damaged, and then a `DamagedStore`; else a bug of teamchat.
+    An unexpected error becomes a `DamagedStore` if the store is damaged. Otherwise it is a bug of teamchat.
     """
     db = Database(store_file(root))
     try:
         yield db
-    except TeamchatError:  # a missing message is a KeyError, too
+    except TeamchatError:  # a missing message is also a KeyError
         raise
     except (*NO_VALUE, AssertionError, AttributeError, RuntimeError) as error:
         from teamchat.core.store.checking import problems
@@ -85,9 +85,9 @@ def lock_file(root: Path, session: int) -> Path:
 
 
 def abandoned(root: Path, session: int, running: Callable[[], Sequence[T]]) -> list[T]:
-    """What a killed teamchat left `running` in the session: nobody holds its lock. Nothing if that cannot be opened.
+    """The turns that a killed teamchat left `running` in the session. Empty if the lock cannot be opened.
 
-    `running` is read before and after the lock: what begins or ends meanwhile is not abandoned.
+    `running` is read before and after the lock: a turn that begins or ends in between is not abandoned.
     """
     if not (before := running()):
         return []
@@ -99,11 +99,11 @@ def abandoned(root: Path, session: int, running: Callable[[], Sequence[T]]) -> l
 
 
 def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> tuple[Session, bool]:
-    """The session to continue, and whether it is new; `new` begins another, under the name if one is given.
+    """The session to continue, and whether it is new. `new` begins another one, under the name if one is given.
 
-    Without a name there need be none before. Raises `UnknownName` for one that is missing, and `UsageError`.
+    Without a name the workspace may have no session yet. Raises `UnknownName` for a missing one, and `UsageError`.
     """
-    with db.transaction():  # or two commands at once would both find it missing
+    with db.transaction():  # otherwise two commands at once would both find it missing
         found = None if new and not name else current_session(db, name)
         if found and new:
             raise UsageError(f"session {name!r} already exists", saying("--session", found.name))
@@ -120,7 +120,7 @@ def session_typed(db: Database, session: Session) -> str:
     """The `--session` option that selects this session; empty if the command selects it anyway."""
     try:
         anyway = current_session(db, os.environ.get("TEAMCHAT_SESSION"))
-    except StoreError:  # it is to be told how it ended all the same
+    except StoreError:  # report how the run ended even so
         anyway = None
     return "" if anyway and anyway.id == session.id else f" --session {shlex.quote(session.name)}"
 
@@ -142,7 +142,7 @@ def trust_store() -> TrustStore:
 
 
 def need_trust(team: Team, *, give: bool) -> None:
-    """Raises `NotTrusted` unless the team is trusted: already, by `--trust`, or by an answer at the terminal."""
+    """Raises `NotTrusted` unless the team is trusted already, by `--trust`, or by an answer at the terminal."""
     store = trust_store()
     if not give:
         standing = store.standing(team)
@@ -154,7 +154,7 @@ def need_trust(team: Team, *, give: bool) -> None:
 
 
 def _trusts(team: Team, standing: Standing) -> bool:
-    """Whether a person at the terminal trusts the team after reading what changed, or everything it asks for."""
+    """True if a person at the terminal trusts the team after reading what changed, or everything that it asks for."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     from teamchat.cli.output.lines import confirmed

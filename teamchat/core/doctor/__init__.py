@@ -1,1 +1,1 @@
-"""What a team needs, and whether it is there."""
+"""Checks whether what a team needs is there."""

@@ -1,4 +1,4 @@
-"""Whether a CLI knows the options among a member's own arguments, as far as its help tells."""
+"""Checks the options among a member's own arguments against its CLI's help."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _REFUSED = re.compile(
 def check_arguments(
     args: Iterable[str], program: str, runner: Runner, env: Mapping[str, str], folder: Path, ask: Ask
 ) -> Check | None:
-    """A finding about the options in `args`; None where there are none. The CLI is asked in `folder`. Blocks.
+    """A finding about the options in `args`; None if there are none. The CLI runs in `folder`. Blocks.
 
-    A CLI may take an option that its help leaves out, so one that is not named is a warning.
+    A CLI may take an option that its help leaves out, so an option that the help lacks is only a warning.
     """
     options = list(dict.fromkeys(_options(args)))
     if not options or runner.vendor is None:
@@ -37,7 +37,7 @@ def check_arguments(
     try:
         code, said = ask((str(Path(program).absolute()), *words), env, folder, ANSWER_S)
     except SpawnFailed:
-        return None  # the version tells it
+        return None  # the check of the version reports it
     if code or not said:
         return Check(None, "args", "unknown", f"`{typed}` did not answer")
     strange = [option for option in options if not _named(option, said.decode(errors="replace"))]
@@ -50,7 +50,7 @@ def check_arguments(
 
 
 def refused_arguments(reason: str) -> bool:
-    """Whether a turn failed because its CLI takes no such argument, in its words (2.1.330, 0.169.0 and 0.61.0)."""
+    """True if a turn failed because its CLI refused an argument, by its error text (2.1.330, 0.169.0 and 0.61.0)."""
     return bool(_REFUSED.search(reason))
 
 

@@ -1,4 +1,4 @@
-"""The backups that earlier checks left beside a store: the newest whole one, and the command that puts it back."""
+"""The backups that earlier checks left beside a store: the newest undamaged one, and the command that restores it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from teamchat.core.store.rescue import row_counts
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A whole store in a file, and how many rows of each kind it has."""
+    """An undamaged store in a file, and how many rows of each kind it has."""
 
     file: Path
     numbers: dict[str, int]
 
     def put_back(self, store: Path, away: Path) -> str:
-        """The command for it; the folder of `store` goes to `away`: its write-ahead log must not get into the next."""
+        """The command that restores it. It moves the folder of `store` to `away`.
+
+        The old write-ahead log must not reach the new store.
+        """
         folder, kept = quote(str(store.parent)), quote(str(away / self.file.name))
         return f"mv {folder} {quote(str(away))} && mkdir -m 700 {folder} && cp {kept} {quote(str(store))}"
 
 
 def newest_whole(store: Path) -> Backup | None:
-    """The newest backup of `store` in which nothing is wrong; each is looked at in a copy, updated to this version."""
+    """The newest undamaged backup of `store`. Each one is checked in a copy that is updated to this version."""
     for file in sorted(store.parent.glob(f"{store.stem}-*.backup*"), reverse=True):
         with TemporaryDirectory() as folder:
             copy = Path(folder) / store.name

@@ -1,4 +1,4 @@
-"""What `teamchat doctor` finds out, as values: one finding of one thing each."""
+"""The findings of `teamchat doctor`, as values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ State = Literal["ok", "note", "warning", "unknown", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding about a member, or about what all need (None), in one line for a person.
+    """A finding about a member (None: about all of them), in one line for a person.
 
     `what` is the program, version, args, login, access, tools, reads or folder of a member; else the team, store,
-    python or sqlite.
-    `value` is the part of it that a script may want: a path, a version. `hint` is what to type, where that is known.
-    `code` is the exit code that a failed one stands for.
+    python or sqlite. `value` is the part that a script may need: a path, a version. `hint` is the command to type,
+    if one is known. `code` is the exit code of a failed check.
     """
 
     member: str | None
@@ -31,17 +30,17 @@ class Check:
 
 
 def failed(what: str, error: TeamchatError) -> Check:
-    """The finding that an error is."""
+    """The finding for an error."""
     return Check(None, what, "failed", str(error), hint=error.hint, code=error.code)
 
 
 def not_installed(install: str, *, needed: bool) -> Check:
-    """The finding that an agent's program is not there; `install` is how to get it."""
+    """The finding that an agent's program is missing. `install` is the command that installs it."""
     if needed:
         return Check(None, "program", "failed", "not installed", hint=install, code=ExitCode.AGENT_UNAVAILABLE)
     return Check(None, "program", "note", "not installed", hint=install)
 
 
 def exit_code(checks: Iterable[Check]) -> ExitCode:
-    """What the findings come to: a broken team file (2) before a member that cannot run (11) before the store (13)."""
+    """The exit code: a broken team file (2) comes before a member that cannot run (11), the store (13) last."""
     return min((check.code for check in checks if check.state == "failed"), default=ExitCode.DONE)

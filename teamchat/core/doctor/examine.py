@@ -1,6 +1,6 @@
-"""What a team needs, and whether it is there: looked at without calling a model, and without making anything.
+"""Checks what a team needs. It calls no model and creates nothing.
 
-Only `--version` of the built-in CLIs is run, and `--help` of one whose member has `args`.
+It runs only the built-in CLIs: with `--version`, and with `--help` if the member has `args`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def examine(option: str | None, cwd: Path, config_dir: Path, env: Mapping[str, s
 
 
 def _absent(*, needed: bool) -> Iterator[Check]:
-    """The built-in agents that are not installed, where no team file says which ones are needed."""
+    """The built-in agents that are not installed, if no team file says which ones are needed."""
     for spec in BUILTIN_AGENTS.values():
         if not shutil.which(spec.command[0]):
             yield replace(not_installed(INSTALL[spec.name], needed=needed), member=spec.name)
@@ -73,7 +73,7 @@ def _file(team: Team) -> Check:
 
 
 def _store(root: Path) -> Check:
-    """Whether the workspace's store can be written, or made where there is none yet."""
+    """Checks whether the workspace's store can be written, or created."""
     file = workspace_path(root) / STORE_NAME
     try:
         if file.exists():
@@ -94,7 +94,7 @@ def _store(root: Path) -> Check:
 
 
 def _sqlite() -> Check:
-    """Whether Python's SQLite has what the store's tables are made of."""
+    """Checks whether Python's SQLite has the features that the store needs."""
     version = sqlite3.sqlite_version
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:

@@ -1,6 +1,6 @@
-"""The ledger: what `doctor --offline` found out about which version of each CLI, as released with teamchat.
+"""The ledger: the results of `doctor --offline` for each version of each CLI, released with teamchat.
 
-`ledger.json` is made by `make ledger`, which runs the real CLIs; docs/clis.md shows it to people.
+`make ledger` writes `ledger.json` by running the real CLIs. docs/clis.md shows it to people.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib.resources import files
 from teamchat.runners.base import Runner, Vendor
 
 Rows = Mapping[str, Mapping[str, str]]
-"""By the row's name its `state`, as `doctor --offline` has it, and its `text` where that is not "ok"."""
+"""For each row its `state`, as `doctor --offline` reports it, and its `text` unless that is "ok"."""
 HOLDS = ("ok", "warning")
 
 
@@ -26,24 +26,24 @@ def ledger() -> Mapping[Vendor, Mapping[str, Rows]]:
 
 
 def shortfalls(vendor: Vendor, version: str) -> tuple[str, ...] | None:
-    """The rows that do not hold for this version; None where it is not in the ledger."""
+    """The rows that fail for this version; None if the ledger does not have the version."""
     rows = ledger()[vendor].get(version)
     return None if rows is None else tuple(name for name, row in rows.items() if row["state"] not in HOLDS)
 
 
 def newest_proven(vendor: Vendor) -> str:
-    """The newest version for which every row holds."""
+    """The newest version that passes every row."""
     return max((version for version in ledger()[vendor] if not shortfalls(vendor, version)), key=version_numbers)
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """What versions are compared by; an early form (1.2.0-rc1) counts as the version that it comes before."""
+    """The numbers by which versions are compared. A pre-release (1.2.0-rc1) counts as the version that follows it."""
     found = re.match(r"[\d.]*\d", version)
     return tuple(int(number) for number in found[0].split(".") if number) if found else ()
 
 
 def reports_denials(runner: Runner, version: str | None) -> bool:
-    """Whether no refusal told means that there was none: only a version that was seen to tell them is believed."""
+    """True if a turn without a reported refusal had none. Only versions proven to report refusals are trusted."""
     if not runner.reports_denials or runner.vendor is None or version is None:
         return False
     missing = shortfalls(runner.vendor, version)

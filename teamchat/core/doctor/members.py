@@ -1,4 +1,4 @@
-"""Whether each member can run: its program, that program's version and login, its access and its folder."""
+"""Checks whether each member can run: its program, the program's version and login, its access and its folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CANNOT_RUN = ExitCode.AGENT_UNAVAILABLE
 
 @dataclass(frozen=True, slots=True)
 class _Post:
-    """A member and what would run it: its runner, its whole environment, and where its program was found."""
+    """A member and what would run it: its runner, its whole environment, and its program's path."""
 
     member: Member
     agent: AgentSpec
@@ -41,7 +41,7 @@ class _Post:
 
 
 def check_members(team: Team, env: Mapping[str, str], ask: Ask, *, trusted: bool) -> Iterator[Check]:
-    """The findings about every AI member, in order. Programs are asked for their versions all at once."""
+    """The findings about every AI member, in order. All programs are asked for their versions at the same time."""
     posts = [_post(team, member, env) for member in team.ai_members]
     asked = [post for post in posts if trusted or not post.member.env]
     versions, arguments = _versions(asked, ask), _arguments(asked, ask)
@@ -88,7 +88,7 @@ def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str
 
 
 def _settings(post: _Post) -> Iterator[Check]:
-    """The settings files for which a CLI does not start; Codex's configuration is part of its login."""
+    """The settings files that keep a CLI from starting. Codex's configuration is checked with its login."""
     for file in post.runner.settings_files(job_of(post.member, post.agent, post.env)):
         if why := broken(file):
             yield Check(
@@ -102,7 +102,7 @@ def _login(post: _Post) -> Iterator[Check]:
         return
     if login.there:
         yield Check(post.member.name, "login", "ok", login.reason, "yes")
-    elif login.there is None or post.member.args:  # its arguments may bring one
+    elif login.there is None or post.member.args:  # its arguments may contain one
         yield Check(post.member.name, "login", "unknown", login.reason, "unknown")
     else:
         yield Check(post.member.name, "login", "failed", login.reason, "no", login.hint, CANNOT_RUN)
@@ -117,14 +117,14 @@ def _access(post: _Post) -> Check:
 
 
 def _edits(post: _Post) -> Iterator[Check]:
-    """What its CLI lets an `edit` member do, and what not."""
+    """What its CLI allows and refuses to an `edit` member."""
     if post.runner.edits and post.member.access == "edit":
         for name, those in in_words(post.runner.edits):
             yield Check(post.member.name, name, "note", those)
 
 
 def _tools(post: _Post) -> Iterator[Check]:
-    """Whether the servers and the package that its keys name are there."""
+    """Checks whether the servers and the package that its keys name are installed."""
     member = post.member
     given = [*(member.mcp or ()), *(["git"] if member.git else [])]
     if not given:
@@ -146,7 +146,7 @@ def _folder(member: Member) -> Check:
 
 
 def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
-    """What is found about the arguments of each member that has some, in a folder of its own as with the versions."""
+    """The findings about the arguments of each member that has some. The CLIs run in a folder of their own."""
     with_args = [post for post in posts if isinstance(post.program, str) and post.is_builtin and post.member.args]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
 
@@ -158,7 +158,7 @@ def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
 
 
 def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
-    """What each program says of its version, by its path; in a folder of its own, where no project can have a say."""
+    """The version of each program, by its path. They run in a folder of their own, where no project has settings."""
     programs = {post.program: post for post in posts if isinstance(post.program, str) and post.is_builtin}
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
         there = Path(folder)

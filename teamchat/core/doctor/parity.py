@@ -1,6 +1,6 @@
-"""What a member has of what the plain CLI has, by CLI and access: measured by `make parity`, told by docs/parity.md.
+"""What a member has of the plain CLI's features, by CLI and access. `make parity` measures it, docs/parity.md shows it.
 
-The plain CLI is one whose user says yes to whatever it asks, in a folder that the user trusts in it.
+The plain CLI is one whose user approves whatever it asks, in a folder that the user trusts in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from teamchat.runners.base import Access, Job, Vendor
 
 Mode = Literal["plain", "read", "edit", "full"]
 Held = Mapping[str, Mapping[Mode, bool]]
-"""By the row's name, whether it is there."""
+"""For each row, whether the feature works."""
 
 ROWS: Mapping[str, str] = MappingProxyType(
     {
@@ -72,20 +72,20 @@ ROWS: Mapping[str, str] = MappingProxyType(
 TOLD: Mapping[str, str] = MappingProxyType(
     {"git": "git", "web-search": "web", "subagents": "subagents", "skills": "skills", "todo": "todo list"}
 )
-"""The rows that a member is told to lack, in words; MCP servers are counted."""
+"""The rows that a member lacks, in words. MCP servers are counted."""
 
 
 @cache
 def parity() -> Mapping[Vendor, Held]:
-    """What was measured, by CLI."""
+    """The measured rows, by CLI."""
     found: Mapping[Vendor, Held] = json.loads((files(__package__) / "parity.json").read_bytes())
     return found
 
 
 def features_without(agent: AgentSpec, job: Job) -> tuple[str, ...]:
-    """What a member goes without that its CLI alone would have, by words; nothing is known of other programs.
+    """The features that a member lacks and its CLI alone would have, in words. Nothing is known of other programs.
 
-    Of a project's own hooks and servers `Runner.reads_note` tells.
+    `Runner.reads_note` reports a project's own hooks and servers.
     """
     runner = agent.type.runner
     if runner.vendor is None or agent.command != (runner.vendor,):

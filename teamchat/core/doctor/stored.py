@@ -1,4 +1,4 @@
-"""A check of the store: what is wrong with it, a backup, and what can be read of a damaged one."""
+"""Checks the store: what is wrong with it, a backup, and what can be read of a damaged one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOLD = ("session", "message", "turn")
 
 
 def examine_store(root: Path) -> Iterator[Check]:
-    """Check and back up the store of the workspace `root`; what can be read of a damaged one goes into a new folder."""
+    """Check and back up the store of the workspace `root`. What can be read of a damaged one goes into a new folder."""
     file = workspace_path(root) / STORE_NAME
     if file.exists():
         yield from _examine(file)
@@ -43,17 +43,17 @@ def examine_store(root: Path) -> Iterator[Check]:
 def _examine(file: Path) -> Iterator[Check]:
     try:
         with closing(Database(file, as_it_is=True)) as db:
-            backup = _backup(db)  # before anything of it changes
+            backup = _backup(db)  # before anything in it changes
             try:
                 db.update()
             except DamagedStore:
-                pass  # its problems tell more
+                pass  # its problems say more
             except StoreError as error:
                 yield from (failed("store", error), backup)
                 return
             wrong = list(islice(problems(db), MOST_PROBLEMS))
             for problem in wrong:
-                yield replace(failed("store", db.damaged(problem)), hint=None)  # its hint is this very command
+                yield replace(failed("store", db.damaged(problem)), hint=None)  # its hint is this same command
             if wrong:
                 yield _of_damaged(backup)
                 yield from _rescued(db)
@@ -65,7 +65,7 @@ def _examine(file: Path) -> Iterator[Check]:
 
 
 def _backup(db: Database) -> Check:
-    """A copy by SQLite itself, which takes in what others write meanwhile; of a file it cannot read, of its bytes."""
+    """A copy by SQLite itself, which includes concurrent writes; of a file that SQLite cannot read, its bytes."""
     to = unused(db.path.with_name(f"{db.path.stem}-{time.strftime('%Y%m%d-%H%M%S')}.backup"))
     try:
         write_private(to, b"")
@@ -80,7 +80,7 @@ def _backup(db: Database) -> Check:
 
 def _of_damaged(backup: Check) -> Check:
     """The copy of a damaged file, under a name that no backup has."""
-    if backup.value is None:  # it could not be written
+    if backup.value is None:  # the copy could not be written
         return backup
     file = Path(backup.value)
     to = file.rename(unused(file.with_suffix(".damaged")))
@@ -88,7 +88,7 @@ def _of_damaged(backup: Check) -> Check:
 
 
 def _rescued(db: Database) -> Iterator[Check]:
-    """What could be rescued, and the newest whole backup; the command is of the one that has no less than the other."""
+    """What could be rescued, and the newest undamaged backup. The command restores whichever has more."""
     file, whole = db.path, newest_whole(db.path)
     folder = unused(file.parent.with_name(f"{file.parent.name}.rescued"))
     try:
@@ -120,7 +120,7 @@ def _earlier(whole: Backup, store: Path, *, better: bool) -> Check:
 
 
 def _has_all(numbers: dict[str, int], others: dict[str, int]) -> bool:
-    """Whether there are as many rows of each kind as in the other store."""
+    """True if there are as many rows of each kind as in the other store."""
     return all(numbers.get(noun, 0) >= number for noun, number in others.items())
 
 
@@ -138,5 +138,5 @@ def _aside(folder: Path) -> Path:
 
 
 def _away(folder: Path) -> str:
-    """What to type to begin anew: the whole folder goes, for a write-ahead log must not get into the next store."""
+    """The command that begins anew. It moves the whole folder: the old write-ahead log must not reach the new store."""
     return f"mv {quote(str(folder))} {quote(str(_aside(folder)))}"

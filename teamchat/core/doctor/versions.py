@@ -1,4 +1,4 @@
-"""Which version of an agent CLI is installed, and what the ledger of proven versions knows of it."""
+"""Finds the installed version of an agent CLI, and what the ledger of proven versions has on it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from teamchat.runners.failures import ending
 from teamchat.runners.process.running import SpawnFailed
 
 Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None, bytes]]
-"""How a program is asked for its version, as `runners.process.capture` does."""
+"""Asks a program for its version, as `runners.process.capture` does."""
 
 PROVE = "teamchat doctor --offline"
-ANSWER_S = 10.0  # Gemini takes one and a half
+ANSWER_S = 10.0  # seconds; Gemini takes one and a half
 _VERSION = re.compile(rb"\d{1,9}(?:\.\d{1,9})+[0-9A-Za-z.+-]*")
-_NOT_STARTED = (126, 127)  # what shells and `env` end with when there is no interpreter for a script
+_NOT_STARTED = (126, 127)  # the exit code of shells and `env` for a script without an interpreter
 
 
 def check_version(
@@ -32,7 +32,7 @@ def check_version(
     ask: Ask,
     answer_s: float = ANSWER_S,
 ) -> Check:
-    """What the program of the built-in agent `name` says of its version when it is asked in `folder`. Blocks."""
+    """The finding about the version that the program of the built-in agent `name` reports in `folder`. Blocks."""
     try:
         code, said = ask((str(Path(program).absolute()), "--version"), env, folder, answer_s)
     except SpawnFailed as error:

@@ -1,1 +1,1 @@
-"""The files that a team names as its knowledge: found, cut into pieces, searched and quoted within a budget."""
+"""The files that a team names as its knowledge: found, cut into pieces, searched, and quoted within a budget."""

@@ -18,13 +18,13 @@ from teamchat.core.text.clean import clean
 MAX_FILE = 1024 * 1024  # bytes
 MAX_FILES = 2000
 MAX_BYTES = 16 * 1024 * 1024
-MAX_ENTRIES = 50_000  # that are looked at
+MAX_ENTRIES = 50_000  # files that are looked at
 GENERATED = frozenset({"node_modules", "__pycache__", "venv", "site-packages", "target", "dist", "build"})
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeFile:
-    """A file that may be knowledge. `name` begins as the team file has it; `stamp` changes when the file does."""
+    """A file that may be knowledge. `name` begins as in the team file. `stamp` changes when the file does."""
 
     path: Path
     name: str
@@ -44,7 +44,7 @@ class FileSet:
 def find_files(named: Mapping[str, Path]) -> FileSet:
     """The files below these paths, each once, in the order of the paths, then breadth first and by name.
 
-    The paths are absolute and resolved. A path that a link replaced after the team file was read is left out.
+    The paths are absolute and resolved. If a link has replaced a path since the team file was read, it is left out.
     """
     files: dict[Path, KnowledgeFile] = {}
     left_out: Counter[str] = Counter()
@@ -123,7 +123,7 @@ def _found(path: Path, name: str, about: os.stat_result) -> KnowledgeFile:
 def read_source(found: KnowledgeFile) -> bytes | None:
     """The file's content. None if it cannot be read, is no longer a regular file, or has become too large."""
     try:
-        # a pipe would never open, and a link that has taken the file's place may lead anywhere
+        # a pipe would never open, and a link that replaced the file may lead anywhere
         handle = os.open(found.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -25,10 +25,10 @@ from teamchat.core.knowledge.pieces import cut_pieces
 from teamchat.core.text.words import TOKENIZER, spaced
 
 INDEX_NAME = "knowledge.db"
-VERSION = 2  # of what is written below and of how texts are read and cut: another one is thrown away
+VERSION = 2  # of the tables, and of how texts are read and cut; an index of another version is deleted
 BUSY_S = 30.0
 MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
-CANDIDATES = 200  # pieces that are considered for a prompt
+CANDIDATES = 200  # pieces considered for a prompt
 JUST_CHANGED_NS = 2_000_000_000  # a file may change again within one tick of its file system's clock
 _SHAPE = f"""
     CREATE TABLE files (id INTEGER PRIMARY KEY, path BLOB UNIQUE, stamp TEXT, hash TEXT, problem TEXT);
@@ -67,7 +67,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """The files of a set that have text, by their row; their whole size in bytes; what is wrong with the others."""
+    """The files of a set that have text, by their row; their total size in bytes; the problems of the others."""
 
     files: dict[int, KnowledgeFile]
     bytes: int
@@ -90,7 +90,7 @@ class KnowledgeIndex:
         try:
             yield OpenIndex(db)
         except sqlite3.DatabaseError as error:
-            if _damaged(error):  # the next turn makes a new one
+            if _damaged(error):  # the next turn creates a new one
                 self._remove()
             raise self._unusable(error) from error
         finally:
@@ -114,15 +114,15 @@ class KnowledgeIndex:
 
 
 def _prepared(path: Path) -> sqlite3.Connection:
-    with contextlib.suppress(OSError):  # it is there, or SQLite says why it cannot be
-        write_private(path, b"")  # the files beside it get its mode
+    with contextlib.suppress(OSError):  # it exists, or SQLite reports why it cannot
+        write_private(path, b"")  # SQLite gives its mode to the files beside it
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
             with _transaction(db):
-                if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:  # else another process was faster
+                if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:  # otherwise another process was faster
                     _make(db)
     except BaseException:
         db.close()
@@ -155,13 +155,13 @@ def _damaged(error: sqlite3.DatabaseError) -> bool:
 
 
 class OpenIndex:
-    """The index while it is used."""
+    """The index while it is in use."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
     def bring_up_to_date(self, files: Sequence[KnowledgeFile], named: Iterable[Path]) -> Indexed:
-        """Index the `files` that have changed, and remove files that are below none of the `named` paths any more."""
+        """Index the `files` that have changed, and remove files that are no longer below any of the `named` paths."""
         known = self._known()
         changed = [file for file in files if file.path not in known or known[file.path].stamp != file.stamp]
         for file in changed:
@@ -170,7 +170,7 @@ class OpenIndex:
             with _transaction(self._db):
                 self._forget(self._known(), files, list(named))
             known = self._known()
-        rows = {file: known[file.path] for file in files if file.path in known}  # another process may forget one
+        rows = {file: known[file.path] for file in files if file.path in known}  # another process may remove one
         readable = {row.id: file for file, row in rows.items() if not row.problem}
         size = self._db.execute(
             "SELECT COALESCE(SUM(bytes), 0) FROM pieces WHERE file IN (SELECT value FROM json_each(?))",
@@ -183,7 +183,7 @@ class OpenIndex:
         return {Path(os.fsdecode(path)): _Row(*rest) for path, *rest in rows}
 
     def _index(self, file: KnowledgeFile) -> None:
-        """In a transaction of its own: who indexes the same files at the same time waits for one, not for all."""
+        """Index one file in its own transaction: a process that indexes the same files waits for one, not for all."""
         content = read_source(file)
         digest = hashlib.sha256(content).hexdigest() if content is not None else ""
         stamp = "" if time.time_ns() - file.changed_ns < JUST_CHANGED_NS else file.stamp

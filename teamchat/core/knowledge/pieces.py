@@ -1,7 +1,8 @@
-"""Cutting a text into pieces to be found and quoted one by one; put together again they are the text, byte for byte.
+"""Cuts a text into pieces that are found and quoted separately. Joined again they are the text, byte for byte.
 
-Markdown is cut at its headings, anything else at blank lines, those before an unindented line first: what lies between
-them is a paragraph, or one function of a program. What is still too large is cut at lines, then sentences and words.
+Markdown is cut at its headings. Any other text is cut at blank lines, first at those before an unindented line: the
+text between them is a paragraph, or one function of a program. A piece that is still too large is cut at lines, then
+sentences, then words.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from teamchat.assemblers.truncation import byte_length
 
 LARGEST = 1600  # UTF-8 bytes of a piece, about 400 tokens
 DEEPEST = 6  # levels of headings
-SEPARATOR = " > "  # between the headings that a piece stands under
+SEPARATOR = " > "  # separates the headings above a piece
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _WORD = re.compile(r"[^\s。！？；]*(?:[\s。！？；]+|\Z)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -22,7 +23,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The lines `first` to `last` of a file, or parts of them; `heading` names the headings that it stands under."""
+    """The lines `first` to `last` of a file, or parts of them. `heading` names the headings above them."""
 
     text: str
     first: int
@@ -31,7 +32,7 @@ class Piece:
 
 
 def cut_pieces(text: str, *, markdown: bool) -> list[Piece]:
-    """All of `text` in its order, each piece at most `LARGEST` bytes. The cost is linear."""
+    """All of `text` in order, each piece at most `LARGEST` bytes. The cost is linear."""
     pieces: list[Piece] = []
     line = 1
     for heading, section in _sections(text) if markdown else [("", text)]:
@@ -43,7 +44,7 @@ def cut_pieces(text: str, *, markdown: bool) -> list[Piece]:
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Headings and text of every section. A heading without a text of its own goes with what follows it."""
+    """Headings and text of every section. A heading without a text of its own belongs to the section that follows."""
     path: list[str] = []
     held: list[str] = []
     has_text = False
@@ -64,7 +65,7 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _level(line: str) -> int:
-    """Which level of heading the line is, from 1; 0 is none."""
+    """The heading level of the line, from 1; 0 for other lines."""
     bare = line.strip()
     level = len(bare) - len(bare.lstrip("#"))
     indented = line.startswith(("    ", "\t"))
@@ -76,7 +77,7 @@ def _named(path: Iterable[str]) -> str:
 
 
 def _after(fence: str, line: str) -> str:
-    """The fence of the code that the next line stands in; nothing when it stands in none."""
+    """The code fence that is open on the next line; empty if none is."""
     found = _FENCE.match(line)
     if not fence:
         return found[1] if found else ""
@@ -85,7 +86,7 @@ def _after(fence: str, line: str) -> str:
 
 
 def _fitting(text: str, level: int = 0) -> list[str]:
-    """`text` in parts that are not too large, cut at the coarsest of the `LEVELS` that will do."""
+    """`text` in parts that are not too large, cut at the coarsest of the `LEVELS` that is fine enough."""
     if byte_length(text) <= LARGEST:
         return [text] if text else []
     fitting: list[str] = []
@@ -105,7 +106,7 @@ def _fitting(text: str, level: int = 0) -> list[str]:
 
 
 def _blocks(text: str, begins: Callable[[str], bool]) -> list[str]:
-    """Parts that begin with a line that `begins` one and comes after a blank line."""
+    """Parts whose first line follows a blank line, and for which `begins` is true."""
     parts: list[list[str]] = [[]]
     blank = False
     for line in _LINE.findall(text):

@@ -16,7 +16,7 @@ LONGEST_HEADING = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Pieces of a file that stand beside each other; `why` says how they were found."""
+    """Adjacent pieces of a file. `why` says how they were found."""
 
     hit: Hit
     why: str
@@ -34,7 +34,7 @@ class _Part:
 
     @property
     def size(self) -> int:
-        """No less than what it takes in a prompt."""
+        """At least as much as it takes in a prompt."""
         return byte_length(self.head) + self.hit.bytes + len(BETWEEN)
 
     def __str__(self) -> str:
@@ -49,9 +49,9 @@ def quote_whole(hits: Iterable[Hit], max_bytes: int) -> tuple[str, tuple[Excerpt
 
 
 def quote_best(hits: Sequence[Hit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]]:
-    """As many of the pieces as there is room for, the best first; the very best is cut where it is too long alone.
+    """As many of the pieces as fit, the best first. The very best is cut if it is too long alone.
 
-    They stand in the order of their files, a file with a better piece first; neighbours are put together.
+    They stay in the order of their files, a file with a better piece first. Adjacent pieces are joined.
     """
     chosen: list[_Part] = []
     room = max_bytes
@@ -73,7 +73,7 @@ def _cut(part: _Part, room: int) -> _Part:
 
 
 def _joined(parts: Sequence[_Part]) -> list[_Part]:
-    """The parts, each put together with those that come directly behind it in its file."""
+    """The parts, each joined with those that directly follow it in its file."""
     joined: list[_Part] = []
     texts: list[list[str]] = []
     ends: list[Hit] = []

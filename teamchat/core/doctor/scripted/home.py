@@ -1,7 +1,7 @@
-"""A throw-away home for the real CLIs: its settings point them at a scripted model, and its keys open nothing.
+"""A temporary home for the real CLIs. Its settings point them at a scripted model, and its keys are fakes.
 
-The environment is built from nothing, so that no key, login or setting of the user's reaches them. What the CLIs would
-send anywhere else (telemetry, updates, error reports) is switched off, as far as each lets that be done.
+The environment begins empty, so that no key, login or setting of the user reaches them. All other traffic of the CLIs
+(telemetry, updates, error reports) is switched off, as far as each CLI allows.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ MODELS: Mapping[Vendor, str] = MappingProxyType({row.name: row.self_test.model f
 
 
 def home_environment(home: Path, url: str, path: str) -> dict[str, str]:
-    """A whole environment for all CLIs, whose settings it also writes into `home`; the model is at `url`.
+    """Write the settings of all CLIs into `home` and return their whole environment. The model is at `url`.
 
-    `path` is its PATH.
+    `path` becomes its PATH.
     """
     temporary = home / "tmp"
     temporary.mkdir(exist_ok=True)

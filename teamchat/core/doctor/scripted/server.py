@@ -1,8 +1,8 @@
 """A scripted model on loopback that speaks the protocols of the built-in CLIs and remembers every request.
 
-Replies are data (`runners/scripted.py`), `scripted.py` of a vendor turns them into that vendor's wire format, `wire.py`
-sends them or breaks them off, and this module says which reply comes next. The log of requests is the proof of what
-a CLI forwarded; the functions at the end read it. Standard library only, and nothing of a test framework.
+Replies are data (`runners/scripted.py`). The vendor's `scripted.py` converts them to its wire format, `wire.py` sends
+them or breaks them off, and this module chooses the next reply. The log of requests proves what a CLI forwarded. The
+functions at the end read it. The module needs only the standard library, and no test framework.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ModelServer:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        """Every request, also those that ask for no turn, oldest first."""
+        """Every request, oldest first, including those that ask for no turn."""
         self.closing = Event()
         self._scripts: dict[Vendor, Script] = {}
         self._http = HTTPServer(self)
@@ -38,7 +38,7 @@ class ModelServer:
     def script(self, vendor: Vendor, replies: Script | Iterable[Reply]) -> None:
         """Set what the vendor's model answers from now on: a function of the request, or replies in order.
 
-        The last reply repeats, so that one reply stands for a model that always says the same.
+        The last reply repeats, so a single reply makes a model that always says the same.
         """
         self._scripts[vendor] = replies if callable(replies) else _in_order(replies)
 
@@ -78,7 +78,7 @@ def _in_order(replies: Iterable[Reply]) -> Script:
 
 
 def system_text(request: Request) -> str:
-    """All that the model was given as its system text, blocks joined by a line end."""
+    """All that the model received as its system text, blocks joined by a line end."""
     return _protocol(request).system_text(request.body)
 
 
@@ -88,16 +88,16 @@ def messages(request: Request) -> list[Message]:
 
 
 def prompt(request: Request) -> str:
-    """The last text the user sent, Claude's own reminders passed over.
+    """The last text that the user sent, without Claude's own reminders.
 
-    Where a CLI read files into the prompt their text comes after it, and only `messages` has the whole.
+    If a CLI read files into the prompt, their text follows it, and only `messages` has all of it.
     """
     own = [m.text for m in messages(request) if m.role == "user" and not m.text.startswith("<system-reminder>")]
     return own[-1] if own else ""
 
 
 def tool_results(request: Request) -> list[str]:
-    """What the tools answered to the model, oldest first."""
+    """What the tools returned to the model, oldest first."""
     return _protocol(request).tool_results(request.body)
 
 

@@ -1,4 +1,4 @@
-"""How requests are answered over HTTP: which protocol they speak, framing, and every way of breaking a reply off."""
+"""Answers requests over HTTP: the choice of protocol, framing, and every way to break a reply off."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROTOCOLS: Mapping[Vendor, VendorProtocol] = MappingProxyType({row.name: row.sel
 
 
 class Model(Protocol):
-    """Who decides what is said; `closing` ends every wait."""
+    """Chooses the replies. `closing` ends every wait."""
 
     closing: Event
 
@@ -40,7 +40,7 @@ class HTTPServer(ThreadingHTTPServer):
         self.model = model
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is an everyday event here."""
+        """Ignore the error: clients often disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -67,7 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._receive(None)
         if self.path.startswith("/v1/models"):
             self._send(200, b'{"data": [], "models": []}')
-        else:  # 426: a try for a websocket, which Codex then leaves alone
+        else:  # 426: Codex then stops trying a websocket
             self._send(426 if self.path.startswith("/v1/responses") else 404, b"{}")
 
     def do_HEAD(self) -> None:
@@ -75,7 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(404, b"")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
-        """Nothing is printed: the model keeps the log."""
+        """Print nothing: the model keeps the log."""
 
     def _receive(self, vendor: Vendor | None) -> Request:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.ending == "stall":
             self.server.model.closing.wait()
         elif reply.ending == "reset":
-            # A linger time of zero turns the close into a RST; the bare descriptor, or a FIN would go ahead of it.
+            # A linger time of zero turns the close into a RST. Close the bare descriptor, or a FIN would be sent first.
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             os.close(self.connection.detach())
         elif reply.text:

@@ -1,4 +1,4 @@
-"""One harmless question to each AI member on the user's own login, for those who want to know and may pay for it."""
+"""Asks each AI member one harmless question on the user's own login, which may cost money."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLOCKS = Clocks(first_byte_s=60.0, stall_s=120.0, total_s=120.0)
 
 
 async def ask_members(team: Team, env: Mapping[str, str]) -> AsyncIterator[Check]:
-    """Ask the members one after another, each in its own folder and only to read; nothing is stored.
+    """Ask the members one after another, each in its own folder with read access; nothing is stored.
 
     Raises `StoreError` or OSError when no temporary folder can be made.
     """

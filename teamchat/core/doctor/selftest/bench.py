@@ -1,4 +1,4 @@
-"""The world that a CLI is proved in: a home and a workspace of its own, and a model that answers by a script."""
+"""The world in which a CLI is proved: its own home and workspace, and a scripted model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SYSTEM = "You are the prover."
 
 
 def make_home(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> dict[str, str]:
-    """The environment of a new home in `folder`, with something to mention, beside a workspace with a note in it."""
+    """The environment of a new home in `folder`, with something to mention. A workspace with a note is beside it."""
     (folder / "home").mkdir()
     (folder / "work").mkdir()
     (folder / "work" / NOTE).write_text("The word is XYLOPHONE.\n")
@@ -32,7 +32,7 @@ def make_home(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> d
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """One CLI, and what is around it."""
+    """One CLI with its home, workspace and model."""
 
     runner: Runner
     server: ModelServer
@@ -50,7 +50,7 @@ class Bench:
 
     @property
     def can_stay(self) -> bool:
-        """Whether a process of this CLI can take several turns."""
+        """True if one process of this CLI can take several turns."""
         return bool(self.runner.sessions and self.runner.sessions.live)
 
     @property
@@ -68,9 +68,9 @@ class Bench:
     async def turn(
         self, job: Job, stdin: bytes, replies: Sequence[Reply], *, hangs: bool = False, life: LiveAgent | None = None
     ) -> tuple[Observed, list[Request]]:
-        """Run a turn in which the model answers with `replies`; what was seen of it, and what the model was asked.
+        """Run a turn in which the model answers with `replies`. Returns the observations and the model's requests.
 
-        One that `hangs` is stopped while its tool runs, or once the model is asked again because none did.
+        A turn that `hangs` is stopped while its tool runs, or at the model's next request if no tool ran.
         """
         self.server.script(self.vendor, replies)
         before = len(self.server.turns(self.vendor))
@@ -78,14 +78,14 @@ class Bench:
         def stuck(tree: Mapping[int, str]) -> bool:
             return HANGING[0] in tree.values() or len(self.server.turns(self.vendor)) > before + 1
 
-        output = Path(tempfile.mkdtemp(prefix="turn-", dir=self.folder))  # of its own, whether or not a model is asked
+        output = Path(tempfile.mkdtemp(prefix="turn-", dir=self.folder))  # its own, even without a request
         watch = Watch(self.runner, job, stdin, output, hangs=stuck if hangs else None, life=life)
         return await observe(watch), self.server.turns(self.vendor)[before:]
 
     async def plain_and_quoting(self) -> list[tuple[str, list[Request]]]:
-        """What the model was asked for a prompt that mentions nothing, and for one that quotes mentions; the prompts.
+        """The model's requests for a prompt that mentions nothing and for one that quotes mentions; and the prompts.
 
-        It may edit: an agent or a skill that no tool can call would not be mentioned in vain.
+        The turns may edit: without tools to call, no agent or skill could be mentioned.
         """
         asked = []
         for text in ("Hello.", quoting(self.test)):
@@ -95,7 +95,7 @@ class Bench:
         return asked
 
     async def turns_of_one_process(self) -> tuple[list[Observed], bool]:
-        """Two turns in one process, or one where it does not stay: what was seen, and whether it still runs."""
+        """Two turns in one process, or one if it does not stay: the observations, and whether it still runs."""
         job = self.job(memory="live", access="edit")
         rule = self.runner.command(job).live
         assert rule

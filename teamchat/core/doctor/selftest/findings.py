@@ -24,14 +24,15 @@ ORDER = (
     *("flags", "events", "stdin", "project", "dotenv", "servers", "mentions", "keywords"),
     *("resume", "stays", "later", "stop", "denials", "time"),
 )
-MOST_NAMES = 5  # of events in one row
-_FOLDER = re.compile(r"teamchat-\w+")  # Codex tells its model where it may write
+MOST_NAMES = 5  # event names in one row
+_FOLDER = re.compile(r"teamchat-\w+")  # Codex tells its model which folders it may write
 
 
 def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unheard: Sequence[int] = ()) -> Check:
-    """Whether the CLI starts with what teamchat gives it for each access, and obeys.
+    """Whether the CLI starts with teamchat's options for each access, and obeys them.
 
-    `refusal` is why full is not tried, `unheard` the lengths of system texts that never came to the model.
+    `refusal` says why full access is not tried. `unheard` has the lengths of system texts that never reached the
+    model.
     """
     for access, turn in turns:
         if not turn.began:
@@ -43,7 +44,7 @@ def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unh
 
 
 def events(turn: Observed, test: SelfTest) -> Check:
-    """Whether every event that teamchat reads came by its name, and told what is read from it."""
+    """Whether every event that teamchat reads came under its name, with the values that teamchat reads from it."""
     if not turn.began:
         return _row("events", "unknown", NO_TURN)
     missing = [name for name in test.needed_events if name not in turn.names]
@@ -61,7 +62,7 @@ def events(turn: Observed, test: SelfTest) -> Check:
 
 
 def _unread(turn: Observed) -> list[str]:
-    """What the runner should have learned from a turn that thinks, speaks and uses a tool, and did not."""
+    """What the runner should have read from a turn that thinks, speaks and uses a tool, and did not."""
     calls = {event.id for event in turn.events if isinstance(event, ToolCall)}
     results = {event.id for event in turn.events if isinstance(event, ToolResult)}
     usage = turn.end.usage
@@ -76,7 +77,7 @@ def _unread(turn: Observed) -> list[str]:
 
 
 def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limit) -> Check:
-    """Whether each prompt was in the model's first request as it was sent; the last one is as large as can be."""
+    """Whether each prompt arrived unchanged in the model's first request. The last prompt has the maximum size."""
     for given, turn, requests in sent:
         if not requests:
             if not turn.began:
@@ -97,9 +98,9 @@ def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limi
 
 
 def quotes_are_inert(asked: Sequence[tuple[str, Sequence[Request]]], keywords: Sequence[str]) -> list[Check]:
-    """Whether a prompt that only quotes mentions came to the model with nothing else than one without any.
+    """Whether a prompt that only quotes mentions reached the model with nothing more than a prompt without mentions.
 
-    `asked` are both prompts with the requests of their turns, `keywords` what the second one has of those.
+    `asked` has both prompts with the requests of their turns, `keywords` what the second one has of those.
     """
     names = ("mentions", *(("keywords",) if keywords else ()))
     if not all(requests for _, requests in asked):
@@ -113,7 +114,7 @@ def quotes_are_inert(asked: Sequence[tuple[str, Sequence[Request]]], keywords: S
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text, but for what differs from turn to turn: its folders, and so the order of a list of them."""
+    """The words of a text without what differs from turn to turn: its folders, and so the order of a list of them."""
     return sorted(re.findall(r"\w+", _FOLDER.sub("", text)))
 
 
@@ -125,7 +126,7 @@ def _inert(what: str, added: Sequence[str]) -> Check:
 
 
 def later(turn: Observed) -> Check:
-    """Whether a process that stays has no tool that acts after its turn; the model of `turn` called those known."""
+    """Whether a process that stays has no tool that acts after its turn. The model of `turn` called the known ones."""
     calls = {event.id: event.name for event in turn.events if isinstance(event, ToolCall)}
     done = [event for event in turn.events if isinstance(event, ToolResult) and event.id in calls]
     if not calls or len(done) < len(calls):
@@ -136,7 +137,7 @@ def later(turn: Observed) -> Check:
 
 
 def left_alone(traps: Traps, asked: Sequence[Request]) -> Iterator[Check]:
-    """Whether a turn that reads obeyed no settings and no `.env` of its project, and started no server of the user."""
+    """Whether a read turn obeyed no settings and no `.env` of its project, and started no server of the user."""
     told = "hooks and MCP servers of a project's settings"
     if traps.project:
         yield _row("project", "failed", f"{told} run without project_settings")
@@ -154,7 +155,7 @@ def left_alone(traps: Traps, asked: Sequence[Request]) -> Iterator[Check]:
 
 
 def session_continues(first: Observed, second: Observed, asked: Sequence[Request], said: str) -> Check:
-    """Whether a second turn went on with the session of the first, so that its model heard again what was `said`."""
+    """Whether a second turn continued the first one's session, so that its model received what was `said` again."""
     if first.end.vendor_session is None or not second.began:
         return _row("resume", "unknown", "not known: no session was begun" if second.began else NO_TURN)
     if second.end.failure and second.end.failure.kind is FailureKind.GONE:
@@ -165,7 +166,7 @@ def session_continues(first: Observed, second: Observed, asked: Sequence[Request
 
 
 def stays(turns: Sequence[Observed], runs: bool) -> Check:
-    """Whether one process answered two turns, and was there for more."""
+    """Whether one process answered two turns and was ready for more."""
     if ours := turns[-1].ours:
         return _row("stays", "unknown", f"not known: {ours}")
     if not turns[0].began:
@@ -180,7 +181,7 @@ def stays(turns: Sequence[Observed], runs: bool) -> Check:
 
 
 def stops_in_a_tool(turn: Observed, runner: Runner, tool: str) -> Check:
-    """Whether a turn that hangs in a tool ends when it is stopped, and its whole tree with it."""
+    """Whether stopping a turn that hangs in a tool ends it, with all processes of its tree."""
     if not turn.began:
         return _row("stop", "unknown", NO_TURN)
     if turn.stopped is None:
@@ -201,7 +202,7 @@ def stops_in_a_tool(turn: Observed, runner: Runner, tool: str) -> Check:
 
 
 def denials(turn: Observed, requests: Sequence[Request], tries: int, written: Iterable[Path], runner: Runner) -> Check:
-    """Whether a member that may only read wrote nothing when its model tried, and the CLI told of the refusals."""
+    """Whether a read-only member wrote nothing when its model tried to, and the CLI reported the refusals."""
     if not turn.began:
         return _row("denials", "unknown", NO_TURN)
     if files := [path.name for path in written if path.exists()]:
@@ -217,17 +218,17 @@ def denials(turn: Observed, requests: Sequence[Request], tries: int, written: It
 
 
 def untried(what: str) -> Check:
-    """The row of a turn that was not worth its wait."""
+    """The row of a check that would only have waited in vain."""
     return _row(what, "unknown", UNTRIED)
 
 
 def not_proven(what: str, error: Exception) -> Check:
-    """The row of what was not found out, because the proof itself raised an error."""
+    """The row of a check that raised an error itself."""
     return _row(what, "unknown", f"not known: the test broke off ({one_line(f'{type(error).__name__}: {error}')})")
 
 
 def turn_duration(small: Observed, all_s: float) -> Check:
-    """How long a turn takes when its model takes no time."""
+    """How long a turn takes when its model answers at once."""
     text = f"{small.end.seconds:.1f} s for a small turn, {all_s:.1f} s for all of these"
     return _row("time", "ok" if small.end.failure is None else "unknown", text, f"{small.end.seconds:.1f}")
 
@@ -242,7 +243,7 @@ def _reason(turn: Observed) -> str:
 
 
 def _noted(turn: Observed) -> str:
-    """What the turn's last note says, behind a colon: why it was ended, though it had answered."""
+    """The turn's last note, after a colon: why it was ended although it had answered."""
     notes = [event.text for event in turn.events if isinstance(event, Note)]
     return f": {one_line(notes[-1])}" if notes else ""
 

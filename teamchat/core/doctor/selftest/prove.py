@@ -1,6 +1,6 @@
-"""The proof of every installed CLI: a few real turns of each against a scripted model, all CLIs at the same time.
+"""Proves every installed CLI: a few real turns of each against a scripted model, all CLIs at the same time.
 
-Each CLI has a home and a workspace of its own in a temporary folder, a model on loopback, and keys that open nothing.
+Each CLI has its own home and workspace in a temporary folder, a model on loopback, and fake keys.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from teamchat.runners.process.removal import remove
 from teamchat.runners.scripted import Reply, Request
 from teamchat.runners.selftest import NOTE
 
-LONG_SYSTEM = "Say nothing that is not so.\n" * 4_000  # too long for an argument: a file carries it
+LONG_SYSTEM = "Say nothing that is not so.\n" * 4_000  # too long for an argument, so it is passed in a file
 PROMPT = (
     "The first line.\n\n-p --help\n/help\n@nobody @note.txt foo@example.org\n!ls $HOME `id` #note\n"
     "\0 \x07 \x1b[31m \x7f \r\n \r alone, 你好，世界 👩‍👩‍👧‍👦 é \u2028\u2029 \U0010ffff, and spaces at the end  \n"
 )
 Tell = Callable[[Check], None]
 Progress = Callable[[str, str | None], None]
-"""Told which CLI begins which step; None when it has gone through all."""
+"""Receives the CLI and the step that it begins; None when it has finished."""
 
 
 async def prove(path: str, ask: Ask, tell: Tell, progress: Progress) -> None:
-    """Prove every built-in CLI on `path`, which is a PATH; `tell` gets the findings about one CLI after another.
+    """Prove every built-in CLI on `path`, which is a PATH. `tell` receives the findings about one CLI after another.
 
     Raises `StoreError` or OSError when no temporary folder can be made.
     """
@@ -82,7 +82,7 @@ async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progres
 
 
 async def _rows(bench: Bench, begins: Callable[[str], None]) -> list[Check]:
-    """A row for everything that is relied on, in the order of `rows.ORDER`; "unknown" where it was not found out."""
+    """A row for everything relied on, in the order of `rows.ORDER`; "unknown" if the proof did not get that far."""
     found: dict[str, Check] = {}
     absent = rows.untried
     try:
@@ -103,7 +103,7 @@ async def _rows(bench: Bench, begins: Callable[[str], None]) -> list[Check]:
 
 
 async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[Check]:
-    """The turns, and what they prove."""
+    """Run the turns and return their findings."""
     began, runner, test = time.monotonic(), bench.runner, bench.test
     begins("a small turn")
     said = runner.prepare(PROMPT, typed=range(0), exists=lambda path: path == NOTE).stdin
@@ -147,7 +147,7 @@ async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[C
         refusal,
         _unheard(runner, {SYSTEM: small_asked, LONG_SYSTEM: large_asked}),
     )
-    if bench.can_stay and small.end.failure is None:  # else nothing tells where a turn ends
+    if bench.can_stay and small.end.failure is None:  # else nothing shows where a turn ends
         begins("a process that stays")
         turns, runs = await bench.turns_of_one_process()
         yield rows.stays(turns, runs)
@@ -156,13 +156,13 @@ async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[C
 
 
 def _unheard(runner: Runner, given: Mapping[str, Sequence[Request]]) -> list[int]:
-    """The lengths of the system texts that went by a flag and not one request of the model had."""
-    if not (runner.sessions and runner.sessions.system_each_time):  # it is in the prompt
+    """The lengths of the system texts that were passed by a flag and are in no request of the model."""
+    if not (runner.sessions and runner.sessions.system_each_time):  # the prompt contains it
         return []
     return [len(text) for text, asked in given.items() if asked and text.strip() not in system_text(asked[0])]
 
 
 def _full(limit: Limit) -> bytes:
-    """A prompt of just the size of the limit."""
+    """A prompt of exactly the maximum size."""
     line = "0123456789abcde\n" if limit.unit == "bytes" else "0123456789äöü漢字\n"
     return (line * (limit.size // len(line) + 1))[: limit.size].encode()

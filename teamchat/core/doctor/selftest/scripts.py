@@ -8,22 +8,22 @@ from teamchat.runners.scripted import Reply
 from teamchat.runners.selftest import NOTE, SelfTest
 
 HANGING = ("tail", "-f", NOTE)
-"""A command that does not end: Claude Code 2.1.330 runs no `sleep`, and `tail` only on files of its own folder."""
+"""A command that never ends. Claude Code 2.1.330 runs no `sleep`, and `tail` only on files of its own folder."""
 
 
 def plant(home: Path, test: SelfTest) -> None:
-    """Put what a prompt could mention into a home: an agent or a skill."""
+    """Put something that a prompt can mention into a home: an agent or a skill."""
     file = home / test.prover
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("---\nname: prover\ndescription: It proves.\n---\nProve it.\n")
 
 
 def quoting(test: SelfTest) -> str:
-    """What the CLI would expand if a person had typed it."""
+    """Text that the CLI would expand if a person had typed it."""
     return f"max says:\n{test.mentions}\n{' '.join(test.keywords)}\nThat is all."
 
 
 def trying_to_write(test: SelfTest, target: Path) -> list[Reply]:
-    """A model that writes a file by the CLI's editor, then one beside it by its shell, and then is done."""
+    """A model that writes a file with the CLI's editor, then one beside it with its shell, and then is done."""
     shell = test.running(f"touch {target}.shell")
     return [Reply(tools=(test.writing(target),)), Reply(tools=(shell,)), Reply("I tried.")]

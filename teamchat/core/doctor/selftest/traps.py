@@ -1,6 +1,6 @@
-"""What a CLI must leave alone in a turn that reads: a project's settings and `.env`, and the user's MCP servers.
+"""What a CLI must ignore in a read turn: a project's settings and `.env`, and the user's MCP servers.
 
-Whatever acts makes a file of its own, or is in what the model hears.
+Whatever acts makes a file of its own, or is in what the model receives.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from teamchat.runners.selftest import SelfTest
 
 @dataclass(frozen=True, slots=True)
 class Traps:
-    """The folder in which those that went off have a file."""
+    """The folder in which each sprung trap leaves a file."""
 
     folder: Path
 
@@ -31,9 +31,9 @@ class Traps:
 
 @contextmanager
 def trapped(folder: Path, work: Path, home: Path, test: SelfTest) -> Iterator[Traps]:
-    """Set the traps for one turn, in the workspace and in the settings of the user; `folder` gets those that go off."""
+    """Set the traps for one turn, in the workspace and in the user's settings. Sprung traps leave files in `folder`."""
     folder.mkdir()
-    told = ["touch", str(folder / "project")]  # whoever's they are: a CLI may read another's
+    told = ["touch", str(folder / "project")]  # of all vendors: a CLI may read another one's
     files = {path: text for row in CLIS for path, text in row.self_test.traps(work, told).items()}
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)

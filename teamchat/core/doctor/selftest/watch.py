@@ -1,4 +1,4 @@
-"""One watched turn of a real CLI: run as `send` runs it, with its events counted and its tree looked at."""
+"""One watched turn of a real CLI: run as `send` runs it, with its events counted and its processes listed."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_tu
 from teamchat.runners.untrusted_json import decode
 
 CLOCKS = Clocks(first_byte_s=30.0, stall_s=30.0, total_s=90.0)
-PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 1}  # no CLI may spend minutes on trying again
+PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 1}  # no CLI may spend minutes on retries
 LOOK_S = 0.05
-SETTLE_S = 0.5  # a process that was killed may take an instant to be gone
+SETTLE_S = 0.5  # a killed process may take a moment to disappear
 
 
 @dataclass(frozen=True, slots=True)
 class StoppedTurn:
-    """How a hanging turn was ended: the processes that it had, those that outlived it, and how long the end took."""
+    """How a hanging turn was ended: its processes, those that outlived it, and how long the end took."""
 
     tree: Mapping[int, str]
     survivors: tuple[str, ...]
@@ -42,9 +42,9 @@ class StoppedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was seen of one turn: its end, its events, their own names, and how it was stopped if it was.
+    """What was seen of one turn: its end, its events, their vendor names, and how it was stopped, if it was.
 
-    `ours` says why it could not be tried, where that is not the CLI's doing.
+    `ours` says why it could not be tried, if that is not the CLI's fault.
     """
 
     end: TurnEnd
@@ -55,12 +55,12 @@ class Observed:
 
     @property
     def began(self) -> bool:
-        """Whether the CLI got as far as an event of its own, rather than stumbling over how it was started."""
+        """True if the CLI reported an event of its own. False if it failed at its start."""
         return bool(self.names)
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether other turns would only take as long to come to nothing."""
+        """True if further turns would only fail as slowly."""
         return not self.began or bool(self.end.failure and self.end.failure.kind is FailureKind.TIMEOUT)
 
     def had(self, kind: type[AgentEvent]) -> bool:
@@ -68,7 +68,7 @@ class Observed:
 
 
 class _Witness:
-    """A parser that notes what every event of a vendor's CLI is called before another parser reads it."""
+    """A parser that notes the vendor's name of every event before another parser reads it."""
 
     by_lines = True
 
@@ -95,9 +95,10 @@ class _Witness:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A turn to be run, in `life` if its process is to stay.
+    """A turn to run, in `life` if its process is to stay.
 
-    `hangs` says of the names of its processes by their pids whether it hangs, and it is then stopped.
+    `hangs` gets the names of its processes by their pids and returns whether it hangs. A turn that hangs is
+    stopped.
     """
 
     runner: Runner
@@ -121,12 +122,12 @@ def _new_scratch() -> Path:
 
 
 async def observe(watch: Watch) -> Observed:
-    """Run the turn to its end. One that cannot be started has ended, with the reason. Raises `StoreError`."""
+    """Run the turn to its end. If it cannot start, the end says why. Raises `StoreError`."""
     scratch = _new_scratch()
     try:
         return await _observe(watch, scratch)
     finally:
-        if watch.life is None or watch.life.scratch != scratch:  # a process that stays keeps its own
+        if watch.life is None or watch.life.scratch != scratch:  # a process that stays keeps its own folder
             remove(scratch)
 
 
@@ -168,12 +169,12 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
 async def _stop(
     pid: int, turn: asyncio.Task[TurnEnd], stopper: Stopper, hangs: Callable[[Mapping[int, str]], bool]
 ) -> StoppedTurn | None:
-    """Stop the turn once it hangs, and see what is left of it; None when it ended by itself."""
+    """Stop the turn once it hangs, and see which processes remain; None if it ended by itself."""
     while not hangs(_tree(pid)):
         await asyncio.sleep(LOOK_S)
         if turn.done():
             return None
-    await asyncio.sleep(SETTLE_S)  # whatever else it starts beside its tool
+    await asyncio.sleep(SETTLE_S)  # whatever else it starts besides its tool
     tree = _tree(pid)
     begin = time.monotonic()
     stopper.request()
