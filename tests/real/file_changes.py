@@ -35,11 +35,15 @@ MOST = 6  # changes in a turn
 
 
 class TurnOfChanges:
-    """The changes of one turn, as calls of tools. `done` says in words what each is."""
+    """The changes of one turn, as calls of tools. `done` says in words what each is.
+
+    `by_tools` are the files that edit tools write, of which a CLI reports.
+    """
 
     def __init__(self, vendor: Vendor, top: Path, random: Random, *, number: int) -> None:
         self.calls: list[ToolUse] = []
         self.done: list[str] = []
+        self.by_tools: set[str] = set()
         self._vendor, self._top, self._random, self._number = vendor, top, random, number
         self._files = {path for path in _paths(top) if not (top / path).is_symlink()}
         self._links = {path for path in _paths(top) if (top / path).is_symlink()}
@@ -55,7 +59,7 @@ class TurnOfChanges:
     def _possible(self) -> list[Callable[[], None]]:
         able = [self._create, self._print, self._link]
         if self._files:
-            able += [self._append, self._sed, self._mode, self._copy]
+            able += [self._append, self._sed, self._mode, self._copy, self._become_a_link]
         if self._files - self._fresh:
             able += [self._edit]
         if self._files | self._links:
@@ -64,7 +68,10 @@ class TurnOfChanges:
 
     def _create(self) -> None:
         path, text = self._new(), self._text()
+        if not self._tool_takes(path):
+            return
         self._call("create", path, _written(self._vendor, self._top / path, text))
+        self.by_tools.add(path)
         self._made(path)
 
     def _print(self) -> None:
@@ -78,6 +85,11 @@ class TurnOfChanges:
         path = self._new(folders=False)
         target = self._random.choice(sorted(self._files) or ["nowhere"])
         self._shell("link", path, f"ln -s -- {quote(target)} {quote(path)}")
+        self._links.add(path)
+
+    def _become_a_link(self) -> None:
+        self._remove_one(path := self._any(self._files))
+        self._shell("link", path, f"ln -s -- nowhere {quote(path)}")
         self._links.add(path)
 
     def _append(self) -> None:
@@ -105,14 +117,17 @@ class TurnOfChanges:
         path = self._any(self._files - self._fresh)
         on_disk = self._top / path
         line = on_disk.read_text().split("\n")[0]
-        if not line.strip():
+        if not (line.strip() and self._tool_takes(path)):
             return
         for call in _edited(self._vendor, on_disk, line, f"{line} edited {self._random.randrange(10**9)}"):
             self._call("edit", path, call)
+        self.by_tools.add(path)
         self._fresh.add(path)
 
     def _remove(self) -> None:
-        path = self._any(self._files | self._links)
+        self._remove_one(self._any(self._files | self._links))
+
+    def _remove_one(self, path: str) -> None:
         self._shell("remove", path, f"rm {_said(path)}")
         self._forget(path)
 
@@ -137,6 +152,10 @@ class TurnOfChanges:
     def _new(self, *, folders: bool = True) -> str:
         names = [name for name in NAMES if folders or "/" not in name]
         return f"{self._random.choice(names)} {self._number}.{self._random.randrange(10**6)}"
+
+    def _tool_takes(self, path: str) -> bool:
+        """Gemini's edit tools refuse control characters in a name; its shell does not."""
+        return self._vendor != "gemini" or path.isprintable()
 
     def _text(self) -> str:
         return f"{self._random.randrange(10**9)} one\n{self._random.randrange(10**9)} two\n"
