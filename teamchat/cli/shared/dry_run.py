@@ -15,6 +15,7 @@ from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.conversation.addressing import Addressed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_images, check_room
+from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
 from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.files.folders import state_dir
@@ -68,7 +69,7 @@ def _coordinator(
 ) -> ConversationCoordinator:
     cooldowns = Cooldowns(state_dir() / "cooldowns.json")
     return ConversationCoordinator(
-        Run(team, db, session, folder=db.path.parent, stopper=Stopper(), emit=emit, cooldowns=cooldowns)
+        Run(team, db, session, folder=turns_dir(db), stopper=Stopper(), emit=emit, cooldowns=cooldowns)
     )
 
 
@@ -146,8 +147,11 @@ def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[
 def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
     target = team.member(route.target)
     member = coordinator.attempts.order(target)[0]
-    turn = coordinator.attempts.plan(route, member)
     yield "" if member is target else f"\n{passed_over(target, member)}"
+    placed = coordinator.run.looked_at(member)
+    turn = coordinator.attempts.plan(route, placed)
+    if member.workspace == "worktree" and placed is member:
+        yield f"it gets a worktree of {turn.setup.cwd} before its turn"
     yield f"{member.name} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
     yield f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}"
     if turn.setup.memory != "fresh":

@@ -6,7 +6,7 @@ What is said there is no part of the conversation. Only the member remembers it,
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.core.agents import HOMES, foreign_keys
@@ -18,6 +18,7 @@ from teamchat.core.team.programs import find_program
 from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.host import need_program
+from teamchat.core.worktrees.make import place
 from teamchat.runners.environment import environment
 from teamchat.runners.events import FailureKind
 
@@ -35,6 +36,8 @@ class Opening:
 def plan_opening(db: Database, session: Session, team: Team, name: str, inherited: Mapping[str, str]) -> Opening:
     """The command that opens the vendor session of the member called `name`: its CLI as a user runs it, in its folder.
 
+    That of a member with a worktree is in its worktree.
+
     It gets the member's model and environment, but not what only turns get (access, args).
 
     A session that remembers what was taken back is none.
@@ -44,6 +47,8 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
     member = team.member(name)
     if member.type == "human":
         raise UnknownName(f"{member.name} is a person, who has no session to open")
+    if member.workspace == "worktree":
+        member = replace(member, cwd=place(db.path.parent, session.id, member.name, member.cwd) or member.cwd)
     agent = team.agent_of(member)
     runner = agent.type.runner
     if runner.sessions is None:

@@ -77,6 +77,10 @@ def fence_key(db: Database, session: int) -> str:
     return db.the(lambda row: row.text("fence_key"), "SELECT fence_key FROM sessions WHERE id = ?", session)
 
 
+def name_of(db: Database, session: int) -> str:
+    return db.the(_name, "SELECT name FROM sessions WHERE id = ?", session)
+
+
 def find_session(db: Database, name: str) -> Session | None:
     return db.value(a_session, f"{SELECT} WHERE name = ?", name)
 

@@ -172,6 +172,7 @@ def _member(
         retries=table.retries,
         fallback=tuple(table.fallback),
         knowledge=MappingProxyType({**known, **_knowledge(table.knowledge, folder, f"{where}: knowledge")}),
+        workspace=table.workspace,
     )
 
 

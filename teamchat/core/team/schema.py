@@ -18,7 +18,7 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.routing.names import LONGEST_NAME, fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, first_problem
-from teamchat.core.team.team import MOST, TOKENS, Limits, Member, Team
+from teamchat.core.team.team import MOST, TOKENS, Limits, Member, Team, Workspace
 from teamchat.core.text.durations import parse_duration
 from teamchat.runners.base import Access, Memory
 
@@ -213,6 +213,8 @@ class MemberTable(Table):
     """Commands that `edit` may also run, where the CLI can bound them."""
     cwd: Word = "."
     """The folder it works in, relative to the team file."""
+    workspace: Workspace | None = None
+    """`worktree` gives it a git worktree of its own, `shared` your files. Without it only a group has worktrees."""
     timeout: Seconds = _MEMBER.timeout_s
     """The most a turn may take, in seconds or as "90s", "30m" or "1h30m"."""
     stall: Seconds | None = None

@@ -23,6 +23,8 @@ from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.wording import TODAY, Wording
 from teamchat.runners.base import FIRST_BYTE_S, Access, Memory, Terminal
 
+Workspace = Literal["shared", "worktree"]
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
@@ -80,7 +82,8 @@ class Member:
 
     Times are seconds; `stall_s` None is the runner's own default. `mcp` None leaves to the access which of the user's
     MCP servers start. `fallback` are members that answer in its place, in order, when it has no quota, no login or no
-    program. `knowledge` are files and folders by their names in the team file, the team's own included.
+    program. `knowledge` are files and folders by their names in the team file, the team's own included. `workspace`
+    None is "shared", but in a group of members that may write in the same folder each has a worktree.
     """
 
     name: str
@@ -108,6 +111,7 @@ class Member:
     retries: int = 0
     fallback: tuple[str, ...] = ()
     knowledge: Mapping[str, Path] = field(default_factory=dict)
+    workspace: Workspace | None = None
 
     @property
     def has_folder(self) -> bool:

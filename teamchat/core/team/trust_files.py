@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -56,6 +57,19 @@ _BETWEEN = re.compile(r"[\s;&|()<>{}'\"`$=,:]+")  # the words of a shell's text
 def file_states(team: Team) -> dict[Path, str]:
     """Each of the files with its digest; "none" for a program that is missing or no regular file."""
     return {file: _state(file) for member in team.ai_members for file in _files_of(team, member)}
+
+
+def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:
+    """The files for `placed`, the member in its worktree, that are not as those of the user's work tree.
+
+    Trust was given to those, and in its worktree the member may have changed them.
+    """
+    here, there = Path(os.path.realpath(member.cwd)), placed.cwd
+    while here.name == there.name and here != here.parent:
+        here, there = here.parent, there.parent
+    moved = replace(team, members=tuple(placed if one.name == member.name else one for one in team.members))
+    copies = (file for file in _files_of(moved, placed) if file.is_relative_to(there))
+    return sorted(file for file in copies if _state(file) != _state(here / file.relative_to(there)))
 
 
 def _files_of(team: Team, member: Member) -> set[Path]:

@@ -89,9 +89,11 @@ def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
     yield from _tool_needs(member)
     if member.access == "edit":
         real = Path(os.path.realpath(member.cwd))
-        may = f"edits files in {real}" + (f" and runs {', '.join(member.allow)}" if member.allow else "")
+        apart = member.workspace == "worktree"
+        place = f"a worktree of {real}" if apart else str(real)
+        may = f"edits files in {place}" + (f" and runs {', '.join(member.allow)}" if member.allow else "")
         where = os.path.relpath(real, os.path.realpath(team.root))  # a named team's members work in many places
-        yield _need(member.name, "access", may, ("edit", where, *sorted(member.allow)))
+        yield _need(member.name, "access", may, (*("worktree",) * apart, "edit", where, *sorted(member.allow)))
     if member.access == "full":
         yield _need(member.name, "access", "does anything you may do", ("full",))
     yield from _outside_needs(team, member, folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from teamchat.core.context.context_manager import ContextManager, manager_of
@@ -18,7 +19,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key
 from teamchat.core.store.turns import Turn
-from teamchat.core.team.team import Team
+from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import ConversationEvent, Warned
 from teamchat.core.turn.files_that_run import may_write
 from teamchat.core.turn.host import REAL, Host
@@ -26,7 +27,8 @@ from teamchat.core.turn.live_pool import LivePool
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.tally import Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
-from teamchat.core.turn.work_trees import WorkTrees, refs_of
+from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
+from teamchat.core.worktrees.make import place, ready
 from teamchat.runners.file_changes import WorkTree
 from teamchat.runners.process.removal import remove
 from teamchat.runners.process.supervisor import Stopper
@@ -65,6 +67,7 @@ class Run:
         self.group: int | None = None  # the turn that the group which runs began with
         self.collector = self.host.collected(collector_of(self.team, self.db, session))
         self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)))
+        self.apart: frozenset[str] = frozenset()  # members of the group that runs who have worktrees for it
         self.state: State = load_state(self.db, session, rules_of(self.team))
 
     @contextlib.contextmanager
@@ -103,6 +106,28 @@ class Run:
         limit = self.team.limits.cost_usd
         running = sum(route.status is RouteStatus.RUNNING for route in self.state.queue)
         return None if limit is None else max((limit - self.state.cost_usd) / max(running, 1), 0.0001)
+
+    def has_worktree(self, member: Member) -> bool:
+        """Whether the member works in a worktree of its own. A replay makes none."""
+        return self.host.live and (member.workspace == "worktree" or member.name in self.apart)
+
+    async def placed(self, member: Member) -> Member:
+        """The member in the folder in which its next turn works: one of its worktree, which is made where it has one.
+
+        Raises `UsageError` where there can be none, `NotTrusted` and `CheckpointFailed`.
+        """
+        if not self.has_worktree(member):
+            return member
+        owner = owner_of(self.db, self.session)
+        cwd = await asyncio.to_thread(ready, self.trees.folder, owner, member.name, member.cwd)
+        return replace(member, cwd=cwd)
+
+    def looked_at(self, member: Member) -> Member:
+        """The same without making anything: the member itself where its worktree is not there yet."""
+        if not self.has_worktree(member):
+            return member
+        cwd = place(self.trees.folder, self.session, member.name, member.cwd)
+        return replace(member, cwd=cwd) if cwd else member
 
     async def tree_before(self, turn: Turn, planned: ReadyTurn) -> WorkTree | None:
         """The files of a turn's work tree as they are before it. A replay looks at none."""

@@ -20,6 +20,9 @@ from teamchat.core.checkpoint.refs import tree_of
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import Checkpoint, Lines, NoRepository, Repository
 from teamchat.core.errors import CheckpointFailed
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import fence_key, name_of
+from teamchat.core.worktrees.records import Owner
 from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
 
 MOST_LISTED = 1_000  # changed files on a receipt; the checkpoints have all
@@ -29,6 +32,11 @@ SLOW_S = 240.0  # a checkpoint that takes longer is told
 def refs_of(secret: str) -> str:
     """Where a session keeps its checkpoints. `secret` is its own: stores may share a repository."""
     return f"refs/teamchat/{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
+
+
+def owner_of(db: Database, session: int) -> Owner:
+    """The session as the owner of its members' worktrees."""
+    return Owner(session, name_of(db, session), refs_of(fence_key(db, session)))
 
 
 @dataclass(slots=True)

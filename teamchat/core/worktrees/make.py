@@ -1,0 +1,145 @@
+"""Makes the worktree of a member from the user's work tree as it is now, what is not committed included.
+
+A worktree with changes that are not merged stays as it is. One without gets what the user has changed since.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from teamchat.core.checkpoint.compare import changes, entries
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.linked import branches, link, linked_at, move_on
+from teamchat.core.checkpoint.restore import restore
+from teamchat.core.checkpoint.take import take
+from teamchat.core.checkpoint.values import SUBMODULE, Change, Entry, NoRepository, Repository
+from teamchat.core.errors import CheckpointFailed, NotTrusted, UsageError
+from teamchat.core.text.clean import printable
+from teamchat.core.worktrees.records import (
+    Opened,
+    Owner,
+    Worktree,
+    branch_name,
+    find,
+    folder_for,
+    keep,
+    member_key,
+    opened,
+)
+
+
+def ready(state: Path, owner: Owner, member: str, cwd: Path) -> Path:
+    """The folder of the member's worktree that `cwd` is in the user's work tree. Blocks while git works.
+
+    Raises `UsageError` outside of a git work tree, `NotTrusted` where a link in the worktree leads elsewhere, and
+    `CheckpointFailed`.
+    """
+    home = find_repository(cwd)
+    if isinstance(home, NoRepository):
+        raise UsageError(
+            f"{member} cannot have a worktree in {cwd}: {home.reason}; there, "
+            'set workspace = "shared" in the team file, or make a repository',
+            f"git -C {shlex.quote(str(cwd))} init",
+        )
+    tree = find(state, owner.session, member) or _new(state, owner, member, home)
+    if tree.top != home.top:
+        raise UsageError(
+            f"{member}'s worktree is one of {tree.top}, and it works in {home.top} now",
+            f"teamchat worktrees remove {shlex.quote(tree.member)}",
+        )
+    _refresh(state, tree, home) if tree.made and tree.folder.exists() else _fill(state, tree, home)
+    return _inside(tree, home, cwd)
+
+
+def place(state: Path, session: int, member: str, cwd: Path) -> Path | None:
+    """Where `ready` would have that member work; None where it has no worktree yet. Nothing is made or read of git."""
+    tree = find(state, session, member)
+    real = Path(os.path.realpath(cwd))
+    return tree.folder / real.relative_to(tree.top) if tree and tree.made and real.is_relative_to(tree.top) else None
+
+
+def _new(state: Path, owner: Owner, member: str, home: Repository) -> Worktree:
+    name, taken = branch_name(owner.name, member), branches(home, state)
+    numbered = (f"{name}-{number}" if number else name for number in (0, *range(2, len(taken) + 3)))
+    branch = next(branch for branch in numbered if branch not in taken)
+    folder = folder_for(state, owner.session, member, home.top)
+    refs = f"{owner.refs}/worktrees/{member_key(member)}"
+    return keep(state, Worktree(owner.session, owner.name, member, branch, home.top, folder, refs))
+
+
+def _fill(state: Path, tree: Worktree, home: Repository) -> None:
+    """Make everything, also what a killed process had made in part: no turn can have worked there."""
+    tree = keep(state, replace(tree, made=False))
+    if tree.folder.exists():
+        shutil.rmtree(tree.folder)
+    start = link(home, state, tree.folder, tree.branch)
+    wanted = entries(home, take(home, state, tree.ref("seen")).tree)
+    own = linked_at(home, tree.folder)
+    if own is None:
+        raise CheckpointFailed(f"git does not find the worktree that was made in {tree.folder}")
+    _write(own, state, wanted)
+    take(own, state, tree.ref("base"))
+    keep(state, replace(tree, start=start, made=True))
+
+
+def _refresh(state: Path, tree: Worktree, home: Repository) -> None:
+    """Bring a worktree that has no changes of its own to where the user's work tree is now."""
+    there = usable(state, tree)
+    now = take(there.own, state, tree.ref("now")).tree
+    seen = take(home, state, tree.ref("seen")).tree
+    if unmerged(there, now, seen):
+        return
+    wanted = {change.path: change.new for change in _files(changes(home, now, seen))}
+    start = move_on(home, state, tree.folder, tree.branch, tree.start)
+    if wanted or now != there.base:
+        _write(there.own, state, wanted)
+        take(there.own, state, tree.ref("base"))
+    if start != tree.start:
+        keep(state, replace(tree, start=start))
+
+
+def unmerged(there: Opened, now: str, seen: str) -> tuple[Change, ...]:
+    """What the member has changed, by the tree `now` of its worktree, and is not in the user's tree `seen` as well."""
+    if now == there.base:
+        return ()
+    users = entries(there.home, seen)
+    return tuple(change for change in changes(there.home, there.base, now) if users.get(change.path) != change.new)
+
+
+def usable(state: Path, tree: Worktree) -> Opened:
+    """The worktree with its repository. Raises `UsageError` where it cannot be used."""
+    found = opened(state, tree)
+    if isinstance(found, str):
+        raise UsageError(
+            f"{tree.member}'s worktree cannot be used: {printable(found)}",
+            f"teamchat worktrees remove --force {shlex.quote(tree.member)}",
+        )
+    return found
+
+
+def _files(found: tuple[Change, ...]) -> Iterator[Change]:
+    """Without submodules, whose work trees are of other repositories."""
+    for change in found:
+        if all(side is None or side.mode != SUBMODULE for side in (change.old, change.new)):
+            yield change
+
+
+def _write(own: Repository, state: Path, wanted: Mapping[str, Entry | None]) -> None:
+    for path, entry in wanted.items():
+        if entry and entry.mode == SUBMODULE:  # git takes an empty folder for one that is not fetched
+            (own.top / path).mkdir(parents=True, exist_ok=True)
+    restore(own, state, wanted)
+
+
+def _inside(tree: Worktree, home: Repository, cwd: Path) -> Path:
+    inside = tree.folder / Path(os.path.realpath(cwd)).relative_to(home.top)
+    inside.mkdir(parents=True, exist_ok=True)
+    if (real := os.path.realpath(inside)) != str(inside):
+        moved = f"{tree.member}'s folder in its worktree was {inside}, and now is {real}"
+        raise NotTrusted(printable(moved), f"teamchat worktrees remove --force {shlex.quote(tree.member)}")
+    return inside

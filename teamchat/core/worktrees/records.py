@@ -1,0 +1,152 @@
+"""Which worktrees there are: one small file each in the state folder, written before anything else of it is made."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.linked import linked_at
+from teamchat.core.checkpoint.refs import tree_of
+from teamchat.core.checkpoint.values import NoRepository, Repository
+from teamchat.core.errors import CheckpointFailed, StoreError
+from teamchat.core.files.folders import WRITABLE
+from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
+from teamchat.core.routing.names import fold
+from teamchat.runners.regular_files import read_regular
+
+FOLDER = "worktrees"
+_LARGEST = 1 << 16
+_UNFIT = re.compile(r"[^\w.-]+|\.(?=\.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The session whose members have the worktrees. `refs` is where it keeps its checkpoints."""
+
+    session: int
+    name: str
+    refs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """A worktree of a member. `top` is the work tree of the user that it is made of, `folder` the worktree itself.
+
+    `refs` is where its trees are kept: `base` is what both had when it was made or merged last. `start` is the commit
+    at which its `branch` began, None before the first one. `made` is False until its files are there.
+    """
+
+    session: int
+    session_name: str
+    member: str
+    branch: str
+    top: Path
+    folder: Path
+    refs: str
+    start: str | None = None
+    made: bool = False
+
+    def ref(self, name: str) -> str:
+        """The full name of one of its refs."""
+        return f"{self.refs}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A worktree that is as it should be. `home` is the user's work tree, `own` its own, `base` a tree."""
+
+    tree: Worktree
+    home: Repository
+    own: Repository
+    base: str
+
+
+def member_key(member: str) -> str:
+    """What a member is called in names of files and refs: the same whatever the case of its name."""
+    return hashlib.sha256(fold(member).encode()).hexdigest()[:12]
+
+
+def branch_name(session: str, member: str) -> str:
+    """The branch of a member's worktree, in characters that git takes."""
+    return f"teamchat/{_fit(session)}/{_fit(member)}"
+
+
+def _fit(name: str) -> str:
+    fit = _UNFIT.sub("-", name).strip("-.").removesuffix(".lock")
+    return fit[:60].rstrip("-.") or "session"
+
+
+def find(state: Path, session: int, member: str) -> Worktree | None:
+    """The worktree of that member in that session."""
+    return _read(_file(state, session, member))
+
+
+def all_of(state: Path, session: int | None = None) -> list[Worktree]:
+    """The worktrees of a session, or of all; those whose making was interrupted among them."""
+    found = (_read(file) for file in sorted((state / FOLDER).glob("*.json")))
+    wanted = (tree for tree in found if tree and session in (None, tree.session))
+    return sorted(wanted, key=lambda tree: (tree.session, tree.member))
+
+
+def keep(state: Path, tree: Worktree) -> Worktree:
+    """Write what is known of a worktree. Raises `StoreError`."""
+    file = _file(state, tree.session, tree.member)
+    fields = {name: getattr(tree, name) for name in Worktree.__slots__}
+    fields |= {"top": str(tree.top), "folder": str(tree.folder)}
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked_beside(file) as new:
+            write_private(new, json.dumps(fields).encode("utf-8", "surrogatepass"))
+            put_in_place(new, file)
+    except OSError as error:
+        raise StoreError(f"{file} cannot be written: {error.strerror}; {WRITABLE}") from error
+    return tree
+
+
+def forget(state: Path, tree: Worktree) -> None:
+    """Remove what is known of a worktree, and the folders that were only for it."""
+    file = _file(state, tree.session, tree.member)
+    for path in (file, file.with_name(f"{file.name}.lock")):
+        path.unlink(missing_ok=True)
+    for folder in (tree.folder.parent, tree.folder.parent.parent):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def opened(state: Path, tree: Worktree) -> Opened | str:
+    """The worktree with its repository, or why it cannot be used, as the rest of a sentence."""
+    if not tree.made:
+        return "its making was interrupted"
+    home = find_repository(tree.top)
+    if isinstance(home, NoRepository) or home.top != tree.top:
+        return f"{tree.top} is no longer the work tree that it was made of"
+    if (own := linked_at(home, tree.folder)) is None:
+        return f"{tree.folder} is no longer a worktree of {tree.top}"
+    try:
+        base = tree_of(home, state, tree.ref("base"))
+    except CheckpointFailed as failed:
+        return str(failed)
+    return Opened(tree, home, own, base) if base else "what it was made from is no longer known"
+
+
+def folder_for(state: Path, session: int, member: str, top: Path) -> Path:
+    """Where a worktree is: its last folder is called as the user's, which tools may take for the project's name."""
+    return state.resolve() / FOLDER / str(session) / member / (top.name or "root")
+
+
+def _file(state: Path, session: int, member: str) -> Path:
+    return state / FOLDER / f"{session}-{member_key(member)}.json"
+
+
+def _read(file: Path) -> Worktree | None:
+    try:
+        fields = json.loads(read_regular(file, _LARGEST))
+        tree = Worktree(**fields)
+        return replace(tree, top=Path(tree.top), folder=Path(tree.folder))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
