@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,12 +15,6 @@ from teamchat.cli.shared.options import (
     TimeoutOption,
     TrustOption,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from teamchat.core.conversation.coordinator import ConversationCoordinator
-    from teamchat.core.turn.events import Conclusion
 
 
 def resume(
@@ -40,10 +34,8 @@ def resume(
     record: RecordOption = None,
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
-    from functools import partial
-
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import OutputOptions, choose_output, converse
+    from teamchat.cli.shared.conversation import OutputOptions
+    from teamchat.cli.shared.resuming import resume_session
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import UsageError
@@ -54,7 +46,7 @@ def resume(
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
     show = OutputOptions(as_json, stream, quiet)
     if record:
-        from teamchat.cli.shared.recorder import check_recording, recorded
+        from teamchat.cli.shared.recorder import check_recording
 
         check_recording(record)
     found = find_team(team, timeout)
@@ -63,12 +55,4 @@ def resume(
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         touch_session(db, chosen.id)
-        if not quiet:
-            note(f"session {chosen.name} continues")
-        output = choose_output(found, chosen.name, show)
-
-        def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
-            return coordinator.resume(mode)
-
-        recording = None if record is None else partial(recorded, record, lambda to, cooling: to.resume(mode, cooling))
-        return converse(found, db, chosen, output, work, wait=not no_wait, record=recording)
+        return resume_session(found, db, chosen, mode, show, wait=not no_wait, record=record)

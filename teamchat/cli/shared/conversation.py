@@ -29,9 +29,10 @@ from teamchat.core.files.folders import state_dir
 from teamchat.core.files.session_lock import session_lock
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, check_there
+from teamchat.core.store.undos import check_no_unfinished_undo
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.turn.events import Conclusion, ConversationEvent
+from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.turn.host import REAL, Host
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.trust import with_trust_checks
@@ -115,6 +116,7 @@ def converse(
 
     console = Console(output, listen, place)
     with held(team.root, db, session, wait=wait):
+        check_no_unfinished_undo(db, session.id)
         return console.run(
             Run(
                 team,
@@ -128,6 +130,23 @@ def converse(
             ),
             work,
         )
+
+
+@contextlib.contextmanager
+def held_run(team: Team, db: Database, session: Session) -> Iterator[Run]:
+    """The run of a command that begins no turn, recovered, with the session's lock. Warnings become notes.
+
+    Raises `SessionBusy` while another process runs the session.
+    """
+
+    def emit(event: ConversationEvent) -> None:
+        if isinstance(event, Warned):
+            note(printable(event.text))
+
+    with held(team.root, db, session, wait=False):
+        run = Run(team, db, session.id, folder=turns_dir(db), stopper=Stopper(), emit=emit)
+        ConversationCoordinator(run).recover()
+        yield run
 
 
 def live(team: Team) -> Host:

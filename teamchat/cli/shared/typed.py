@@ -17,7 +17,23 @@ if TYPE_CHECKING:
 
 LONGEST = 1000  # characters of the longest command that a person would paste
 LONGEST_TEXT = 200  # characters of a text that is repeated
-IN_SESSION = ("compact", "diff", "learn", "log", "open", "resume", "send", "show", "stop", "task", "todo", "usage")
+IN_SESSION = (
+    "compact",
+    "diff",
+    "learn",
+    "log",
+    "open",
+    "redo",
+    "resume",
+    "retry",
+    "send",
+    "show",
+    "stop",
+    "task",
+    "todo",
+    "undo",
+    "usage",
+)
 TAKERS = {"--team": (*IN_SESSION, "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
 """The commands that take the options for team and session."""
 CONVERSATION = ("--new", "--session")

@@ -7,6 +7,7 @@ neither a tree nor a packed ref has one.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import time
 from pathlib import Path
@@ -39,6 +40,20 @@ def tree_of(repository: Repository, state_folder: Path, ref: str) -> str | None:
     check_name(ref)
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
         return shadow.git("for-each-ref", "--format=%(objectname)", ref).decode().strip() or None
+
+
+def trees_of(repository: Repository, state_folder: Path, session: str) -> dict[str, str]:
+    """The trees by the refs of `session` (the part after `refs/teamchat/`), in the order in which they were taken.
+
+    Those that another work tree of the repository took come last. Raises `CheckpointFailed`.
+    """
+    below = f"{_PREFIX}{session}/"
+    check_name(f"{below}x")
+    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+        listed = os.fsdecode(shadow.git("for-each-ref", "--format=%(refname) %(objectname)", below)).splitlines()
+        order = {ref: number for number, ref in enumerate(_times(shadow.folder))}
+    trees = dict(line.split(" ") for line in listed)
+    return {ref: trees[ref] for ref in sorted(trees, key=lambda ref: order.get(ref, len(order)))}
 
 
 def record(folder: Path, ref: str) -> None:

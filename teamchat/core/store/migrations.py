@@ -233,7 +233,7 @@ UNDO: tuple[str, ...] = (
         session INTEGER NOT NULL REFERENCES sessions,
         number INTEGER NOT NULL,    -- within the session
         scope TEXT NOT NULL,        -- both, conversation, files
-        status TEXT NOT NULL,       -- begun, files, done, redone
+        status TEXT NOT NULL,       -- begun, files, done, redoing, redone
         at REAL NOT NULL,
         turn INTEGER NOT NULL,      -- the number of the first turn that is undone
         through INTEGER NOT NULL,   -- the id of the newest message before it; 0 is none

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import Before, a_before, dump
 
 Scope = Literal["both", "conversation", "files"]
-Status = Literal["begun", "files", "done", "redone"]
-"""`files`: the files are restored, the conversation is not."""
+Status = Literal["begun", "files", "done", "redoing", "redone"]
+"""`files`: the files are restored, the conversation is not. `redoing`: a redo began to bring back the files."""
 Trees = Mapping[str, tuple[str | None, str | None]]
 """Of each work tree, by its path, the checkpoints before and after the undo; None where there is none."""
 
@@ -46,13 +47,18 @@ class Undo:
 def begin_undo(db: Database, session: int, scope: Scope, turn: int, target: Before, now: Before, trees: Trees) -> Undo:
     """Store an undo that begins, back to the state `target`; `now` is the state that a redo puts back."""
     with db.transaction():
-        number = db.the(_next, "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM undos WHERE session = ?", session)
+        number = next_undo(db, session)
         return db.the(
             an_undo,
             """INSERT INTO undos (session, number, scope, status, at, turn, through, before_state, task, trees)
             VALUES (?, ?, ?, 'begun', ?, ?, ?, ?, ?, ?) RETURNING *""",
             session, number, scope, time.time(), turn, target.through, dump(now), target.task, json.dumps(trees),
         )  # fmt: skip
+
+
+def next_undo(db: Database, session: int) -> int:
+    """The number of the session's next undo."""
+    return db.the(_next, "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM undos WHERE session = ?", session)
 
 
 def mark_undo(db: Database, undo: Undo, status: Status, trees: Trees | None = None) -> Undo:
@@ -69,9 +75,23 @@ def unfinished_undo(db: Database, session: int) -> Undo | None:
 
 
 def last_undo(db: Database, session: int) -> Undo | None:
-    """The newest undo that is done and was not redone."""
-    sql = "SELECT * FROM undos WHERE session = ? AND status = 'done' ORDER BY number DESC LIMIT 1"
+    """The newest undo that is done and was not redone to the end."""
+    sql = "SELECT * FROM undos WHERE session = ? AND status IN ('done', 'redoing') ORDER BY number DESC LIMIT 1"
     return db.value(an_undo, sql, session)
+
+
+def check_no_unfinished_undo(db: Database, session: int) -> None:
+    """Raises `UsageError`, with the command that completes it, where an undo or a redo was killed before its end."""
+    if undo := unfinished_undo(db, session):
+        raise UsageError(f"the undo of turn {undo.turn} was interrupted", f"teamchat undo {undo.turn}")
+    check_no_unfinished_redo(db, session)
+
+
+def check_no_unfinished_redo(db: Database, session: int) -> None:
+    """The same for a redo alone."""
+    last = last_undo(db, session)
+    if last and last.status == "redoing":
+        raise UsageError(f"the redo of turn {last.turn} was interrupted", "teamchat redo")
 
 
 def undo_of(db: Database, undo: int) -> Undo:

@@ -1,0 +1,114 @@
+"""What an undo or a redo does, in lines for a person and as fields of `--json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from teamchat.cli.output.lines import called, plural
+from teamchat.cli.output.patch import MARKS, counted
+from teamchat.core.conversation.taking_back import RedoProposal, UndoProposal
+from teamchat.core.conversation.undo_files import FilesPlan
+from teamchat.core.conversation.undoing import UndoPlan
+from teamchat.core.engine.state import RouteStatus
+from teamchat.core.messages import name_of
+from teamchat.core.text.clean import printable
+from teamchat.runners.untrusted_json import one_line
+
+LONGEST = 60  # characters of a message
+
+
+def undo_lines(proposal: UndoProposal) -> Iterator[str]:
+    """What goes, what goes back, what stays, and what is on hold afterwards."""
+    plan = proposal.plan
+    if plan.why_together:
+        yield plan.why_together
+    if proposal.scope != "files":
+        for message in plan.messages:
+            yield f"takes back {message.id} {name_of(message)}: {one_line(message.content, LONGEST)}"
+        if plan.task_changes:
+            yield f"the task is again: {one_line(plan.task or 'none', LONGEST)}"
+    yield from _file_lines(proposal.files, "puts back")
+    if proposal.scope == "files":
+        return
+    for lesson in plan.lessons:
+        yield f"stays: lesson {lesson.number}"
+    for route in _on_hold(plan):
+        yield f"on hold afterwards: {route}"
+
+
+def _on_hold(plan: UndoPlan) -> list[str]:
+    return [called(route) for route in plan.queue if route.status is RouteStatus.HELD]
+
+
+def redo_lines(proposal: RedoProposal) -> Iterator[str]:
+    undo = proposal.undo
+    if undo.scope != "files":
+        yield f"brings back what the undo of turn {undo.turn} has taken back"
+    yield from _file_lines(proposal.files, "brings back")
+
+
+def _file_lines(files: FilesPlan, does: str) -> Iterator[str]:
+    several = len(files.trees) > 1
+    for tree in files.trees:
+        if several:
+            yield f"in {printable(tree.top)}:"
+        for file in tree.files:
+            yield f"{does} {counted(printable(file.path), file.added, file.removed, MARKS[file.what])}"
+        if tree.left_out:
+            yield f"not in checkpoints: {printable(', '.join(tree.left_out))}"
+        if tree.plan.submodules:
+            yield f"submodules stay as they are: {printable(', '.join(tree.plan.submodules))}"
+    for path in files.conflicts:
+        yield f"changed since, by somebody else: {printable(path)}"
+    for line in files.not_undone:
+        yield printable(line)
+
+
+def undone(proposal: UndoProposal, *, force: bool) -> str:
+    """What was done: `turn 2 is undone: 2 messages, 1 file; teamchat redo brings it back`."""
+    plan, parts = proposal.plan, []
+    if proposal.scope != "files":
+        parts.append(plural(len(plan.messages), "message"))
+    parts.extend(_counts(proposal.files, force=force))
+    numbers = [turn.number for turn in plan.turns]
+    which = f"turns {numbers[0]} to {numbers[-1]} are" if len(numbers) > 1 else f"turn {numbers[0]} is"
+    return f"{which} undone: {', '.join(parts)}"
+
+
+def redone(proposal: RedoProposal, *, force: bool) -> str:
+    parts = ["the messages"] if proposal.undo.scope != "files" else []
+    return (
+        f"the undo of turn {proposal.undo.turn} is redone: {', '.join([*parts, *_counts(proposal.files, force=force)])}"
+    )
+
+
+def _counts(files: FilesPlan, *, force: bool) -> Iterator[str]:
+    if files.files:
+        yield plural(len(files.files), "file")
+    if force and files.conflicts:
+        yield f"{plural(len(files.conflicts), 'file')} of somebody else overwritten"
+
+
+def undo_fields(proposal: UndoProposal) -> dict[str, object]:
+    plan = proposal.plan
+    return {
+        "turn": plan.first,
+        "scope": proposal.scope,
+        "turns": [turn.number for turn in plan.turns],
+        "messages": [] if proposal.scope == "files" else [message.id for message in plan.messages],
+        "on_hold": [] if proposal.scope == "files" else _on_hold_names(plan),
+        **file_fields(proposal.files),
+    }
+
+
+def _on_hold_names(plan: UndoPlan) -> list[str]:
+    return [route.target for route in plan.queue if route.status is RouteStatus.HELD]
+
+
+def file_fields(plan: FilesPlan) -> dict[str, object]:
+    files = [
+        {"top": tree.top, "path": file.path, "what": file.what, "added": file.added, "removed": file.removed}
+        for tree in plan.trees
+        for file in tree.files
+    ]
+    return {"files": files, "conflicts": list(plan.conflicts), "not_undone": list(plan.not_undone)}

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.shared.complete import members
+from teamchat.cli.shared.options import (
+    ForceOption,
+    JsonOption,
+    NoWaitOption,
+    QuietOption,
+    SessionOption,
+    StreamOption,
+    TeamOption,
+    TimeoutOption,
+    TrustOption,
+    YesOption,
+)
+
+if TYPE_CHECKING:
+    from teamchat.core.conversation.taking_back import UndoProposal
+
+
+def retry(
+    with_: Annotated[
+        str | None,
+        typer.Option(
+            "--with", metavar="MEMBER", autocompletion=members, help="The member to run it (default: the same)."
+        ),
+    ] = None,
+    yes: YesOption = False,
+    force: ForceOption = False,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    stream: StreamOption = False,
+    quiet: QuietOption = False,
+    timeout: TimeoutOption = None,
+    trust: TrustOption = False,
+    no_wait: NoWaitOption = False,
+) -> int:
+    """Undo the last turn and run it again, with another member if you name one."""
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.output.undoing import undo_lines, undone
+    from teamchat.cli.shared.conversation import OutputOptions, held_run
+    from teamchat.cli.shared.resuming import resume_session
+    from teamchat.cli.shared.typed import typed_with
+    from teamchat.cli.shared.undoing import may_do
+    from teamchat.cli.shared.workspace import find_team, need_trust, open_store
+    from teamchat.core.conversation.taking_back import carry_out_undo, propose_undo
+    from teamchat.core.conversation.undoing import give_call
+    from teamchat.core.engine.events import ResumeMode
+    from teamchat.core.errors import ExitCode, UsageError
+    from teamchat.core.store.sessions import need_session, touch_session
+
+    show = OutputOptions(as_json, stream, quiet)
+    found = find_team(team, timeout)
+    need_trust(found, give=trust)
+    if with_ is not None and found.member(with_).type == "human":
+        raise UsageError(f"{with_} is a person; a turn is run by an agent", "teamchat team")
+    with open_store(found.root) as db:
+        chosen = need_session(db, session)
+        with held_run(found, db, chosen) as run:
+            proposal = propose_undo(run, chosen, None, None)
+            lines = undo_lines(proposal)
+            if not may_do(
+                lines,
+                proposal.files,
+                "Undo it and run it again?",
+                typed_with("--yes"),
+                yes=yes,
+                force=force,
+                as_json=as_json or quiet,
+            ):
+                return ExitCode.DONE
+            if not yes and propose_undo(run, chosen, None, None).files.now != proposal.files.now:
+                raise UsageError("files changed while you were asked; nothing was done", "teamchat retry")
+            carry_out_undo(run, proposal, force=force)
+            if show.talks:
+                note(undone(proposal, force=force))
+            if with_ is not None:
+                give_call(run, called_last(proposal), with_)
+        touch_session(db, chosen.id)
+        return resume_session(found, db, chosen, ResumeMode.RETRY, show, wait=not no_wait)
+
+
+def called_last(proposal: UndoProposal) -> int:
+    """The number of the call that the last of the undone turns answered."""
+    return next(turn.route for turn in reversed(proposal.plan.turns) if turn.route is not None)

@@ -1,0 +1,43 @@
+"""Continuing a session, for the commands that do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from functools import partial
+from pathlib import Path
+
+from teamchat.cli.output.lines import note
+from teamchat.cli.shared.conversation import OutputOptions, choose_output, converse
+from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.engine.events import ResumeMode
+from teamchat.core.errors import ExitCode
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session
+from teamchat.core.team.team import Team
+from teamchat.core.turn.events import Conclusion
+
+
+def resume_session(
+    team: Team,
+    db: Database,
+    session: Session,
+    mode: ResumeMode,
+    show: OutputOptions,
+    *,
+    wait: bool,
+    record: Path | None = None,
+) -> ExitCode:
+    """Run what is held in the session. Returns the exit code."""
+    if not show.quiet:
+        note(f"session {session.name} continues")
+    output = choose_output(team, session.name, show)
+
+    def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
+        return coordinator.resume(mode)
+
+    recording = None
+    if record is not None:
+        from teamchat.cli.shared.recorder import recorded
+
+        recording = partial(recorded, record, lambda to, cooling: to.resume(mode, cooling))
+    return converse(team, db, session, output, work, wait=wait, record=recording)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.shared.options import DryRunOption, ForceOption, JsonOption, SessionOption, TeamOption, YesOption
+
+if TYPE_CHECKING:
+    from teamchat.core.conversation.taking_back import UndoProposal
+    from teamchat.core.store.undos import Scope
+
+
+def undo(
+    turn: Annotated[
+        str | None,
+        typer.Argument(metavar="TURN", help="The first turn to undo, or its reply such as msg-2 (default: the last)."),
+    ] = None,
+    files: Annotated[bool, typer.Option("--files", help="Undo the changes of files only.")] = False,
+    conversation: Annotated[bool, typer.Option("--conversation", help="Undo the conversation only.")] = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    force: ForceOption = False,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back the last turn, or all from TURN on: its messages, what it queued, and its changes of files."""
+    from functools import partial
+
+    from teamchat.cli.output.jsonl import write_line
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.output.undoing import undo_fields, undo_lines, undone
+    from teamchat.cli.shared.conversation import held_run
+    from teamchat.cli.shared.turn_called import check_name, turn_called
+    from teamchat.cli.shared.typed import placed_here, typed_with
+    from teamchat.cli.shared.undoing import may_do
+    from teamchat.cli.shared.workspace import find_team, open_store
+    from teamchat.core.conversation.taking_back import carry_out_undo, propose_undo
+    from teamchat.core.errors import UsageError
+    from teamchat.core.store.sessions import need_session
+
+    if files and conversation:
+        raise UsageError("--files and --conversation exclude each other")
+    check_name(turn)
+    scope: Scope | None = "files" if files else "conversation" if conversation else None
+    found = find_team(team)
+    with open_store(found.root) as db:
+        chosen = need_session(db, session)
+        number = None if turn is None else turn_called(db, chosen, turn).number
+        with held_run(found, db, chosen) as run:
+
+            def propose() -> UndoProposal:
+                return propose_undo(run, chosen, number, scope)
+
+            proposal = propose()
+            ask = partial(
+                may_do, undo_lines(proposal), proposal.files, "Undo it?", typed_with("--yes"), as_json=as_json
+            )
+            if done := ask(yes=yes, dry_run=dry_run, force=force):
+                if not yes and propose().files.now != proposal.files.now:
+                    raise UsageError(
+                        "files changed while you were asked; nothing was done", placed_here("teamchat undo")
+                    )
+                carry_out_undo(run, proposal, force=force)
+        if as_json:
+            write_line("undo", **undo_fields(proposal), done=done)
+        elif done:
+            note(f"{undone(proposal, force=force)}; {placed_here('teamchat redo')} brings it back")

@@ -1,0 +1,147 @@
+"""Undo and redo of conversation and files together: planned, shown to a person, then done.
+
+An undo has its row before it touches a file, and every step of it can be done again: a killed one is completed by
+running it again. The same holds for a redo.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from teamchat.core.checkpoint.compare import changes
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.values import NoRepository
+from teamchat.core.conversation.undo_files import (
+    FilesPlan,
+    plan_redo_of_files,
+    plan_undo_of_files,
+    refuse_conflicts,
+)
+from teamchat.core.conversation.undoing import (
+    UndoPlan,
+    plan_undo,
+    redo_conversation,
+    start_undo,
+    undo_conversation,
+    undo_to_redo,
+)
+from teamchat.core.errors import CheckpointFailed, UsageError
+from teamchat.core.store.sessions import Session
+from teamchat.core.store.undos import (
+    Scope,
+    Undo,
+    check_no_unfinished_redo,
+    last_undo,
+    mark_undo,
+    next_undo,
+    unfinished_undo,
+)
+from teamchat.core.turn.run import Run, rules_of
+
+MOST_PATHS = 20  # in a command that brings files back
+
+
+@dataclass(frozen=True, slots=True)
+class UndoProposal:
+    """What an undo would do. `begun` is the undo that it completes."""
+
+    number: int
+    scope: Scope
+    plan: UndoPlan
+    files: FilesPlan
+    begun: Undo | None
+
+
+@dataclass(frozen=True, slots=True)
+class RedoProposal:
+    """What a redo would do."""
+
+    undo: Undo
+    files: FilesPlan
+
+
+def propose_undo(run: Run, session: Session, turn: int | None, scope: Scope | None) -> UndoProposal:
+    """What an undo from that turn on does, by default of the last one; `scope` is both by default.
+
+    An interrupted undo is completed, with the scope that it had unless another one is given. Raises `UnknownName`,
+    `UsageError`, and `CheckpointFailed` where the files cannot be looked at.
+    """
+    check_no_unfinished_redo(run.db, session.id)
+    begun = unfinished_undo(run.db, session.id)
+    plan = plan_undo(run.db, session, rules_of(run.team), begun.turn if begun and turn is None else turn)
+    if begun and plan.first != begun.turn:
+        raise UsageError(f"the undo of turn {begun.turn} was interrupted", f"teamchat undo {begun.turn}")
+    number = begun.number if begun else next_undo(run.db, session.id)
+    wanted: Scope = scope or (begun.scope if begun else "both")
+    files = FilesPlan()
+    if wanted != "conversation":
+        files = plan_undo_of_files(run.trees, plan.turns, f"undo-{number}/{'again' if begun else 'before'}")
+    if wanted == "files" and not (files.trees or begun):
+        why = f": {'; '.join(files.not_undone)}" if files.not_undone else ""
+        raise UsageError(f"turn {plan.first} and later ones changed no file that can be put back{why}")
+    return UndoProposal(number, wanted, plan, files, begun)
+
+
+def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> Undo:
+    """Do it. Raises `CheckpointFailed` with nothing done where others changed files, unless `force` overwrites them."""
+    files, scope, plan = proposal.files, proposal.scope, proposal.plan
+    typed = f"teamchat undo {plan.first}"
+    refuse_conflicts(files, f"{typed} --force", f"{typed} --conversation", force=force)
+    before: dict[str, tuple[str | None, str | None]] = {one.top: (one.now, None) for one in files.trees}
+    undo = proposal.begun or start_undo(run, plan, scope, before)
+    files.apply(run.trees, force=force)
+    after = files.take(run.trees, f"undo-{proposal.number}/after")
+    done = {top: (undo.trees.get(top, (tree, None))[0], tree) for top, tree in after.items()}
+    with run.transaction():
+        undo = mark_undo(run.db, undo, "done" if scope == "files" else "files", {**undo.trees, **done})
+    return undo if scope == "files" else undo_conversation(run, plan, undo)
+
+
+def propose_redo(run: Run, session: Session) -> RedoProposal:
+    """What a redo of the newest undo does. Raises `UsageError` where there is none, or where it has to stay."""
+    if begun := unfinished_undo(run.db, session.id):
+        raise UsageError(f"the undo of turn {begun.turn} was interrupted", f"teamchat undo {begun.turn}")
+    try:
+        undo = undo_to_redo(run.db, session)
+    except UsageError as refused:
+        last = last_undo(run.db, session.id)
+        if last and (commands := list(_by_git(run, last))):
+            raise UsageError(f"{refused}; its files are still there", "\n".join(commands)) from None
+        raise
+    return RedoProposal(undo, plan_redo_of_files(run.trees, undo, f"undo-{undo.number}/redo"))
+
+
+def _by_git(run: Run, undo: Undo) -> Sequence[str]:
+    """The commands that bring the files of an undo back, for each work tree; without those that git cannot have."""
+    found = []
+    for number, (top, (before, after)) in enumerate(undo.trees.items()):
+        repository = find_repository(Path(top))
+        if isinstance(repository, NoRepository) or before is None or after is None:
+            continue
+        try:
+            differ = changes(repository, before, after)
+        except CheckpointFailed:
+            continue
+        paths = [change.path for change in differ if change.old is not None]
+        few = len(paths) <= MOST_PATHS and all(path.isprintable() for path in paths)
+        ref = f"{run.trees.refs}/undo-{undo.number}/before{f'-{number}' if number else ''}"
+        if paths:
+            named = [f":(top,literal){path}" for path in paths] if few else [":/"]
+            found.append(shlex.join(["git", "-C", top, "restore", "--overlay", f"--source={ref}", "--", *named]))
+    return found
+
+
+def carry_out_redo(run: Run, proposal: RedoProposal, *, force: bool) -> Undo:
+    """Do it. Raises `CheckpointFailed` as `carry_out_undo` does."""
+    undo, files = proposal.undo, proposal.files
+    refuse_conflicts(files, "teamchat redo --force", force=force)
+    with run.transaction():
+        undo = mark_undo(run.db, undo, "redoing")
+    files.apply(run.trees, force=force)
+    if undo.scope != "files":
+        return redo_conversation(run, undo)
+    with run.transaction():
+        return mark_undo(run.db, undo, "redone")

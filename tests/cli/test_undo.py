@@ -1,0 +1,245 @@
+"""`teamchat undo`, `redo` and `retry`: conversation and files together."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.helpers import notes, objects, refused
+from tests.core.checkpoint.worktree import WorkTree
+from tests.program import run_here
+from tests.scripted_team import crew
+from tests.shell_team import repository, shell
+
+WORK = "rm -r tests; sed -i s/a/A/ app.py; printf '\\000\\377' > b.bin; chmod +x run.sh; ln -s app.py link"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> WorkTree:
+    return repository(tmp_path / "unused")
+
+
+def log() -> list[object]:
+    return [message["text"] for message in objects(run_here("log", "--json"))]
+
+
+def test_files_and_words_go_and_come_again(tree: WorkTree) -> None:
+    shell(max=WORK)
+    before = tree.files()
+    assert run_here("send", "Go").code == 0
+    after = tree.files()
+    ran = run_here("undo", "--yes")
+    assert ran.code == 0
+    assert ran.out == (
+        "takes back msg-2 max: Done\n"
+        "puts back app.py  +1 −1\n"
+        "puts back b.bin  new\n"
+        "puts back link  +1 −0  new\n"
+        "puts back run.sh  +0 −0  x bit\n"
+        "puts back tests/one.py  +0 −1  deleted\n"
+        "puts back tests/two.py  +0 −1  deleted\n"
+        "on hold afterwards: max, called by kailai in msg-1\n"
+    )
+    assert ran.err == notes("turn 1 is undone: 1 message, 6 files; teamchat redo brings it back")
+    assert (tree.files(), log()) == (before, ["Go"])
+    assert run_here("redo", "--yes").err == notes("the undo of turn 1 is redone: the messages, 6 files")
+    assert (tree.files(), log()) == (after, ["Go", "Done"])
+    assert run_here("undo", "--yes").code == 0
+    assert tree.files() == before
+
+
+def test_git_sees_nothing_of_it(tree: WorkTree) -> None:
+    shell(max=WORK)
+    tree.git("add", "teamchat.toml")
+
+    def seen() -> tuple[object, ...]:
+        looks = ("status --porcelain=v2", "stash list", "reflog", "log --all --format=%H", "rev-parse HEAD")
+        return (tree.top / ".git" / "index").read_bytes(), *(tree.git(*look.split()) for look in looks)
+
+    before = seen()
+    run_here("send", "Go")
+    after = seen()
+    run_here("undo", "--yes")
+    assert seen() == before
+    run_here("redo", "--yes")
+    assert seen() == after
+    tree.git("fsck", "--strict")
+
+
+def test_several_turns_go_back_to_before_the_first(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py; echo x > new", eva="echo 2 >> app.py; rm new; rm run.sh")
+    before = tree.files()
+    run_here("send", "--to", "max", "Go")
+    run_here("send", "--to", "eva", "Go on")
+    assert run_here("undo", "1", "--yes").code == 0
+    assert (tree.files(), log()) == (before, ["Go"])
+
+
+def test_members_who_worked_at_once_are_undone_together(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py; sleep 0.3; echo 1 > max", eva="echo 2 >> run.sh; sleep 0.2; rm tests/one.py")
+    before = tree.files()
+    assert run_here("send", "--to", "max+eva", "Go").code == 0
+    ran = run_here("undo", "--yes")
+    assert ran.out.startswith("turns 1 and 2 are of one group, and are undone together\n")
+    assert tree.files() == before
+
+
+def test_what_somebody_else_changed_is_kept_unless_forced(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py; rm run.sh")
+    before = tree.files()
+    run_here("send", "Go")
+    tree.write("app.py", b"mine\n")
+    tree.write("own.txt", b"mine, too\n")
+    mine = tree.files()
+    ran = run_here("undo", "--yes")
+    assert ran.code == 1
+    assert "changed since, by somebody else: app.py\n" in ran.out
+    told = "teamchat: nothing was done: app.py changed since, by somebody else\n"
+    assert ran.err == f"{told}  try: teamchat undo 1 --force\n  try: teamchat undo 1 --conversation\n"
+    assert (tree.files(), log()) == (mine, ["Go", "Done"])
+    assert run_here("undo", "--yes", "--force").err == notes(
+        "turn 1 is undone: 1 message, 1 file, 1 file of somebody else overwritten; teamchat redo brings it back"
+    )
+    assert tree.files() == {**before, b"own.txt": mine[b"own.txt"]}
+    assert run_here("redo", "--yes").code == 0
+    assert tree.files() == mine
+
+
+def test_what_git_ignores_and_is_in_the_way_is_not_overwritten(tree: WorkTree) -> None:
+    shell(max="rm run.sh; echo run.sh >> .gitignore")
+    run_here("send", "Go")
+    tree.git("rm", "-q", "--cached", "run.sh")
+    tree.write("run.sh", b"mine\n")
+    assert run_here("undo", "--yes").code == 1
+    assert (tree.top / "run.sh").read_bytes() == b"mine\n"
+
+
+def test_a_redo_does_not_overwrite_what_somebody_changed_since(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py")
+    run_here("send", "Go")
+    run_here("undo", "--yes")
+    tree.write("app.py", b"mine\n")
+    ran = run_here("redo", "--yes")
+    assert ran.code == 1
+    assert "  try: teamchat redo --force\n" in ran.err
+    assert ((tree.top / "app.py").read_bytes(), log()) == (b"mine\n", ["Go"])
+    assert run_here("redo", "--yes", "--force").code == 0
+    assert (tree.top / "app.py").read_bytes() == b"a = 1\nb = 2\n1\n"
+
+
+def test_a_redo_after_something_was_said_is_refused_with_the_way_to_the_files(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py; echo new > 'new file'", eva=":")
+    run_here("send", "--to", "max", "Go")
+    after = tree.files()
+    run_here("undo", "--yes")
+    run_here("send", "--to", "eva", "Something else")
+    ran = run_here("redo", "--yes")
+    assert ran.code == 2
+    assert ran.err.startswith("teamchat: turn 2 (eva) ran since turn 1 was undone, so that the undo stays")
+    [command] = [line.removeprefix("  try: ") for line in ran.err.splitlines() if "git -C" in line]
+    subprocess.run(["bash", "-c", command], check=True)
+    assert tree.files()[b"app.py"] == after[b"app.py"]
+    assert tree.files()[b"new file"] == after[b"new file"]
+
+
+def test_files_or_conversation_alone(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py")
+    before = tree.files()
+    run_here("send", "Go")
+    after = tree.files()
+    assert run_here("undo", "--files", "--yes").code == 0
+    assert (tree.files(), log()) == (before, ["Go", "Done"])
+    assert run_here("redo", "--yes").code == 0
+    assert (tree.files(), log()) == (after, ["Go", "Done"])
+    assert run_here("undo", "--conversation", "--yes").code == 0
+    assert (tree.files(), log()) == (after, ["Go"])
+
+
+def test_without_a_terminal_it_wants_yes(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py")
+    run_here("send", "Go")
+    after = tree.files()
+    ran = run_here("undo", "1")
+    assert refused(ran) == "nothing was done: there is no terminal to ask on"
+    assert (ran.code, ran.err.splitlines()[1]) == (2, "  try: teamchat undo --yes 1")
+    assert run_here("undo", "--dry-run").out.startswith("takes back msg-2")
+    assert (tree.files(), log()) == (after, ["Go", "Done"])
+
+
+def test_json(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py")
+    run_here("send", "Go")
+    file = {"top": str(tree.top), "path": "app.py", "what": "changed", "added": 1, "removed": 0}
+    assert objects(run_here("undo", "--yes", "--json")) == [
+        {
+            "v": 1, "type": "undo", "turn": 1, "scope": "both", "turns": [1], "messages": ["msg-2"],
+            "on_hold": ["max"], "files": [file], "conflicts": [], "not_undone": [], "done": True,
+        }
+    ]  # fmt: skip
+    [redone] = objects(run_here("redo", "--yes", "--json"))
+    assert (redone["type"], redone["turn"], redone["done"]) == ("redo", 1, True)
+
+
+def test_outside_git_the_conversation_alone_is_undone_and_that_is_said() -> None:
+    shell(max="echo 1 > app.py")
+    run_here("send", "Go")
+    ran = run_here("undo", "--yes")
+    assert ran.code == 0
+    assert "files of turn 1 stay as they are: no git repository\n" in ran.out
+    assert (Path("app.py").read_text(), log()) == ("1\n", ["Go"])
+
+
+def test_turns_whose_checkpoints_are_gone_keep_their_files(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py")
+    run_here("send", "Go")
+    for ref in tree.git("for-each-ref", "--format=%(refname)", "refs/teamchat").split():
+        tree.git("update-ref", "-d", ref)
+    ran = run_here("undo", "--yes")
+    assert f"the files in {tree.top} stay as they are: checkpoints are no longer there (keep_checkpoints)\n" in ran.out
+    assert ((tree.top / "app.py").read_bytes(), log()) == (b"a = 1\nb = 2\n1\n", ["Go"])
+
+
+@pytest.mark.usefixtures("tree")
+def test_what_checkpoints_leave_out_is_named() -> None:
+    shell(max="echo 1 >> app.py; git init -q inner; echo x > inner/x")
+    run_here("send", "Go")
+    assert "not in checkpoints: inner\n" in run_here("undo", "--yes").out
+
+
+def test_retry_runs_the_last_turn_again(tree: WorkTree) -> None:
+    shell(max="test -e build/once && echo 2 >> app.py || { mkdir -p build; touch build/once; rm app.py; }")
+    run_here("send", "Go")
+    assert not (tree.top / "app.py").exists()
+    ran = run_here("retry", "--yes")
+    assert ran.code == 0
+    assert ((tree.top / "app.py").read_bytes(), log()) == (b"a = 1\nb = 2\n2\n", ["Go", "Done"])
+    lines = objects(run_here("retry", "--yes", "--json"))
+    assert (lines[-1]["type"], lines[-1]["code"]) == ("result", 0)
+
+
+@pytest.mark.usefixtures("tree")
+def test_retry_with_another_member() -> None:
+    shell(max="rm app.py", eva="echo e >> app.py")
+    run_here("send", "--to", "max", "Go")
+    assert refused(run_here("retry", "--with", "kailai")) == "kailai is a person; a turn is run by an agent"
+    assert run_here("retry", "--with", "eva", "--yes").code == 0
+    assert [message["from"] for message in objects(run_here("log", "--json"))] == ["kailai", "eva"]
+    assert Path("app.py").read_text() == "a = 1\nb = 2\ne\n"
+
+
+def test_a_turn_that_failed_is_retried(world: Path) -> None:
+    crew(world, {"max": [{"exit": 1}, "Hi."]})
+    assert run_here("send", "Go").code == 1
+    assert run_here("retry", "--yes", "-q").out == "Hi.\n"
+
+
+@pytest.mark.usefixtures("tree")
+def test_names_of_any_bytes_go_too() -> None:
+    shell(max="""printf 1 > "$(printf '\\377 \\033[31m')"; printf 2 > "$(printf 'a\\nb')" """)
+    names = set(Path.cwd().iterdir())
+    run_here("send", "Go")
+    assert len(set(Path.cwd().iterdir()) - names) == 2
+    assert "\x1b" not in run_here("undo", "--yes").out
+    assert set(Path.cwd().iterdir()) == names
