@@ -1,4 +1,4 @@
-"""What a run has stored, without what time and machine make of it: recorded, and compared by a replay.
+"""What a run has stored, without what depends on time and machine: recorded, and compared by a replay.
 
 Two accounts of the same inputs and the same agents are equal, whenever and wherever they are made.
 """
@@ -31,7 +31,7 @@ ROUTE = ("number", "target", "priority", "group", "parent", "by", "request", "as
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where a conversation stood: how many messages and turns it had, and which routes were over."""
+    """The state of a conversation: how many messages and turns it had, and which routes were finished."""
 
     messages: int
     turns: int
@@ -61,7 +61,7 @@ def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]
 
 
 def standing(coordinator: ConversationCoordinator) -> dict[str, Any]:
-    """Where a conversation stands, by its store. If all its runs were recorded, `standing_of` gives the same."""
+    """The state of a conversation, from its store. If all its runs were recorded, `standing_of` gives the same."""
     db, session, now = coordinator.run.db, coordinator.session, progress_mark(coordinator)
     stored = account(coordinator, now)
     return {
@@ -74,7 +74,7 @@ def standing(coordinator: ConversationCoordinator) -> dict[str, Any]:
 
 
 def standing_of(ends: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Where a conversation stands after runs with these accounts."""
+    """The state of a conversation after runs with these accounts."""
     last = ends[-1] if ends else {}
     return {
         "messages": [message["text"] for end in ends for message in end["messages"]],
@@ -86,7 +86,7 @@ def standing_of(ends: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def well_formed_json(value: Any) -> Any:
-    """The value as JSON has it, in text that a file can hold."""
+    """The value as JSON represents it, in text that a file can hold."""
     match value:
         case str():
             return well_formed(value)
@@ -134,7 +134,7 @@ def _facts(of: Setup | Outcome, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _silent(text: object) -> bool:
-    """Whether it is a note that nothing was heard for a while, which tells of time alone."""
+    """True for a note on silence, which tells of time alone."""
     return isinstance(text, str) and text.startswith((SILENT, UNSAID))
 
 

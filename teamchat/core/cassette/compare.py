@@ -1,4 +1,4 @@
-"""How two accounts of a run differ, in lines for a person: what is there now, and what was recorded."""
+"""How two accounts of a run differ, in lines for a person: the present one and the recorded one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from teamchat.core.text.clean import visible
 
 CONTEXT_LINES = 2
-LONGEST = 200  # characters of a value
+LONGEST = 200  # characters shown of a value
 
 
 def differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
-    """Each difference with its place; of texts a unified diff. Nothing when they are equal."""
+    """Each difference with its place, a unified diff for texts; empty if they are equal."""
     if then == now:
         return
     match then, now:
         case dict(), dict():
-            for key, value in then.items():  # a newer version may tell more
+            for key, value in then.items():  # a newer version may have more keys
                 yield from differences(value, now.get(key), f"{where} {key}".strip())
         case list(), list() if _texts(then) and _texts(now):
             yield from text_difference(then, now, where)
@@ -45,7 +45,7 @@ def _items(then: list[Any], now: list[Any], where: str) -> Iterator[str]:
 
 
 def text_difference(then: list[str], now: list[str], where: str) -> Iterator[str]:
-    """A unified diff: what was recorded (-) and what is there now (+)."""
+    """A unified diff: the recorded lines (-) and the present ones (+)."""
     lines = difflib.unified_diff(then, now, f"{where} recorded", f"{where} now", lineterm="", n=CONTEXT_LINES)
     yield from (visible(line).replace("\n", " ") for line in lines)
 

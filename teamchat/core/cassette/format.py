@@ -30,20 +30,20 @@ from teamchat.runners.regular_files import read_regular_text
 
 
 def schema() -> str:
-    """The text of the file, for any line of a cassette. `make pages` writes it."""
+    """The text of docs/cassette.schema.json, for any line of a cassette. `make pages` writes it."""
     lines: TypeAdapter[Header | Entry] = TypeAdapter(Header | Entry)
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a teamchat cassette"}
     return json.dumps({**about, **lines.json_schema()}, indent=1, ensure_ascii=False) + "\n"
 
 
 def fixed_words() -> set[str]:
-    """What a text of a line may be where only some texts may stand: kinds of agents, of failures, and so on."""
+    """The values of texts that the format restricts to some words: kinds of agents, of failures, and so on."""
     words: set[str] = set()
     json.loads(schema(), object_hook=lambda part: words.update(part.get("enum", ())))
     return words
 
 
-LARGEST = 1 << 30  # bytes; a replay holds all of it in memory
+LARGEST = 1 << 30  # bytes; a replay reads all of it into memory
 Stream = Literal["out", "err", "out64", "err64"]
 Seconds = Annotated[float, Field(ge=0)]
 ONE_KEY = {"minProperties": 1, "maxProperties": 1}
@@ -56,7 +56,7 @@ class Line(BaseModel):
 class Header(Line):
     """`label` says where the answers came from, such as "scripted model".
 
-    `fence_key` is what the codes of the prompts were made of, for the replay to make the same ones.
+    `fence_key` is the secret from which the codes of the prompts are made, so that a replay makes the same ones.
     """
 
     cassette: Literal[1]
@@ -76,14 +76,14 @@ class InputLine(Line):
 
 
 class ImageLine(Line):
-    """An image by its name and kind; what it shows is not recorded."""
+    """An image by its name and kind; its content is not recorded."""
 
     name: str
     kind: ImageKind
 
 
 class HumanLine(InputLine):
-    """What a person said. The first `typed` characters were typed; the rest was piped in, or is a file."""
+    """What a person said. The first `typed` characters were typed; the rest was piped in, or comes from files."""
 
     text: str
     speaker: str | None = None
@@ -93,13 +93,13 @@ class HumanLine(InputLine):
 
 
 class ResumeLine(InputLine):
-    """That a person let go on what had stopped."""
+    """A person resumed the conversation."""
 
     mode: ResumeMode = ResumeMode.RETRY
 
 
 class CutLine(Line):
-    """What ended a turn before its own end: a clock, a person, a login that was refused."""
+    """What ended a turn early: a clock, a person, a rejected login."""
 
     at: Seconds
     kind: FailureKind
@@ -108,7 +108,7 @@ class CutLine(Line):
 
 
 class ErrorLine(Line):
-    """Why a turn was not started: no such program, access that is refused, no such folder, or the system's own word."""
+    """Why a turn did not start: no program, a refused access, no folder, or the system's own error."""
 
     kind: Literal["missing", "refused", "usage", "spawn"]
     text: str
@@ -116,14 +116,14 @@ class ErrorLine(Line):
 
 
 class ToldLine(Line):
-    """What a turn was told of files and lessons, by the layer's name; `answers` is the message that it answers."""
+    """The layers of files and lessons of a turn, by the layer's name. `answers` is the message that is answered."""
 
     answers: str
     layers: dict[Literal["experience__context", "knowledge__context"], str]
 
 
 class SlashLine(Line):
-    """A custom command that a turn's person typed: see `Slash`."""
+    """A custom command that the person typed for a turn: see `Slash`."""
 
     typed: str
     file: str
@@ -183,7 +183,7 @@ class TurnLine(Line):
 
 
 class StoredMessage(Line):
-    """A message: who said what to whom. `turn` is the number of the turn that it is the reply of."""
+    """A message. `turn` is the number of the turn whose reply it is."""
 
     id: str
     speaker: str
@@ -196,7 +196,7 @@ class StoredMessage(Line):
 
 
 class StoredTurn(Line):
-    """A turn with those facts of its receipt that are the same on every machine, and its events by their names."""
+    """A turn: the facts of its receipt that are equal on every machine, and its events by their names."""
 
     number: int
     member: str
@@ -270,7 +270,7 @@ class Entry(Line):
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """An input, the turns that it led to, and how it ended (None: the recording broke off)."""
+    """An input, the turns that followed from it, and how it ended (None: the recording breaks off)."""
 
     input: HumanLine | ResumeLine
     turns: list[TurnLine] = field(default_factory=list)
@@ -288,11 +288,11 @@ class Cassette:
 
 
 def read_cassette(path: Path) -> Cassette:
-    """The cassette of a file. Raises `UsageError` that names the line which is none."""
+    """The cassette of a file. Raises `UsageError` that names the first wrong line."""
     name = printable(str(path))
     try:
         found = path.stat()
-        if not stat.S_ISREG(found.st_mode):  # a pipe or a device would never end
+        if not stat.S_ISREG(found.st_mode):  # a pipe or a device may never end
             raise UsageError(f"the cassette {name} cannot be read: it is not a file")
         if found.st_size > LARGEST:
             raise UsageError(f"the cassette {name} cannot be read: it is larger than {LARGEST >> 20} MiB")
@@ -307,7 +307,7 @@ def read_cassette(path: Path) -> Cassette:
 
 
 def parse_cassette(text: str, name: str) -> Cassette:
-    """Raises `UsageError`: one line that names the first that is wrong."""
+    """Raises `UsageError`: one line that names the first wrong line."""
     number = 1
     try:
         first, *rest = text.removesuffix("\n").split("\n")
@@ -322,7 +322,7 @@ def parse_cassette(text: str, name: str) -> Cassette:
 
 
 def _add(runs: list[RecordedRun], entry: Entry) -> None:
-    """Raises ValueError for what belongs to no input that has not ended."""
+    """Raises ValueError for a line that belongs to no input, or to one that has ended."""
     if begins := entry.human or entry.resume:
         runs.append(RecordedRun(begins))
     elif not runs or runs[-1].end:

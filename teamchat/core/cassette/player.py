@@ -1,7 +1,7 @@
 """Turns as recordings: what crossed the process boundary, kept while a real agent runs and played back without one.
 
-A turn is found by its member, its agent type, its system text and its stdin, and is then the nth of that kind; so a
-replay can only ever give an answer to the very prompt that it was an answer to.
+A turn is found by its member, its agent type, its system text and its stdin, and by its number among equal ones. So a
+replay can only give an answer to the prompt that it answered.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pathlib import Path
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Launcher, Running, SpawnFailed
 
-LOOK_S = 0.005  # how often a turn looks whether it is its turn
-STOPPED = -15  # the exit code of a replayed agent that was stopped: ended by SIGTERM
+LOOK_S = 0.005  # how often a turn checks whether it may begin
+STOPPED = -15  # the exit code of a stopped replayed agent: ended by SIGTERM
 
 
 @dataclass(frozen=True, slots=True)
 class NotStarted:
-    """Why a turn came to nothing: `kind` is how the caller names such errors."""
+    """Why a turn did not start: `kind` is the caller's name for such errors."""
 
     kind: str
     text: str
     hint: str | None = None
 
 
-SPAWN = "spawn"  # the kind of `NotStarted` that the operating system gave
+SPAWN = "spawn"  # the kind of a `NotStarted` by the operating system
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class NotRecorded(Exception):
 
 
 class Recorder:
-    """A launcher that hands every finished turn of another one to `keep`; its run begins now."""
+    """A launcher that hands every finished turn of another one to `keep`. Its run begins when it is made."""
 
     def __init__(self, launcher: Launcher, keep: Callable[[RecordedTurn], None]) -> None:
         self._launcher, self._keep = launcher, keep
@@ -114,7 +114,7 @@ class _Recording:
         seen = []
         async with aclosing(self._process.chunks()) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, CutShort):  # it is a playback that is recorded again
+                if isinstance(chunk, CutShort):  # a playback that is recorded again
                     self._cut = chunk
                 else:
                     seen.append(chunk)
@@ -127,7 +127,7 @@ class _Recording:
 
 
 def nameless(stdin: bytes, scratch: Path | None) -> bytes:
-    """The prompt without the folder of one turn, below which it names images."""
+    """The prompt without the turn's own folder, which the paths of images contain."""
     return stdin.replace(str(scratch).encode(), b"$TMPDIR") if scratch else stdin
 
 
@@ -143,9 +143,8 @@ def normalised(what: Launch) -> tuple[str, ...]:
 class Player:
     """A launcher that starts nothing: it plays recordings, `speed` times as fast (infinity: without waiting).
 
-    `clock` is when the last of them ended, in seconds from the beginning of the recorded run.
-
-    Raises `NotRecorded` for a turn that no recording is left for; there is never a live call.
+    `clock` is when the last of them ended, in seconds from the beginning of the recorded run. Raises `NotRecorded`
+    for a turn without a recording; it never starts a live one.
     """
 
     def __init__(self, turns: Iterable[RecordedTurn], speed: float) -> None:
@@ -167,28 +166,28 @@ class Player:
         self.clock = max(self.clock, turn.at + end.seconds)
 
     async def comes(self, member: str) -> None:
-        """Wait until those that began before the member's next turn have begun, as far as they are to be expected."""
+        """Wait until the turns that began before the member's next turn have begun, if they can still be expected."""
         mine = next((turn for turn in self.waiting if turn.identity.member == member), None)
         if mine is None:
             return
         self._coming.append(mine)
         try:
-            await asyncio.sleep(0)  # the rest of its group comes, too
+            await asyncio.sleep(0)  # the rest of its group follows
             while self._waits_for_another(mine):  # noqa: ASYNC110 (all that another turn does may be it)
                 await asyncio.sleep(LOOK_S)
         finally:
             self._coming.remove(mine)
 
     def _waits_for_another(self, mine: RecordedTurn) -> bool:
-        """Whether another one is earlier, and there is somebody yet who may ask for it."""
+        """True if another recording is earlier, and somebody may still ask for it."""
         return _earlier(mine, self.waiting) and (self._playing > 0 or _earlier(mine, self._coming))
 
     def waits(self, member: str | None = None) -> bool:
-        """Whether a turn of that member, or of anybody, was not played yet."""
+        """True if a turn of that member, or of anybody, was not played yet."""
         return any(member in (None, turn.identity.member) for turn in self.waiting)
 
     def take(self, identity: Identity, stdin: bytes) -> RecordedTurn:
-        """The recording of that turn, which is played then. Raises `NotRecorded`."""
+        """The recording of that turn, now played. Raises `NotRecorded`."""
         turn = self.find(identity, stdin)
         if turn is None:
             raise NotRecorded(identity, stdin)
@@ -201,7 +200,7 @@ class Player:
 
 
 class LenientPlayer(Player):
-    """Plays a member's next recording where its prompt is not the recorded one, and tells `met` of each turn."""
+    """Plays a member's next recording even if its prompt differs from the recorded one. `met` receives each turn."""
 
     def __init__(
         self, turns: Iterable[RecordedTurn], speed: float, met: Callable[[RecordedTurn, Identity, bytes], None]
@@ -229,13 +228,13 @@ class _Playback:
         self.exit: Exit | None = None
 
     def over(self) -> None:
-        """Its end is the recorded one."""
+        """Do nothing: the recorded end stands."""
 
     def end_input(self) -> bool:
         return False
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
-        """What ended the recorded turn does not end this one before its time; whoever watches the replay does."""
+        """Stop, unless this repeats what ended the recorded turn: that comes in its recorded time."""
         cut = self._turn.cut
         again = cut and why and cut.why.kind is why.kind is not FailureKind.INTERRUPTED
         if hard or not again:
@@ -260,7 +259,7 @@ class _Playback:
         return replace(self._end, code=STOPPED, left=(), over_limit=None, seconds=seconds)
 
     async def _stopped_within(self, seconds: float) -> bool:
-        """Let recorded time pass; True when the turn was stopped meanwhile."""
+        """Let recorded time pass. True if the turn was stopped in that time."""
         pause = seconds / self._speed
         if not pause > 0:
             await asyncio.sleep(0)
@@ -277,7 +276,7 @@ def _earlier(mine: RecordedTurn, turns: Iterable[RecordedTurn]) -> bool:
 
 
 def _in_time(turn: RecordedTurn) -> list[Chunk | CutShort]:
-    """The output of the turn with its cut in its place: behind what had come by then."""
+    """The output of the turn with its cut in its place: after what had come by then."""
     if turn.cut is None:
         return list(turn.chunks)
     after = next((index for index, chunk in enumerate(turn.chunks) if chunk.at > turn.cut.at), len(turn.chunks))

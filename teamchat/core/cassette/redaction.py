@@ -1,4 +1,4 @@
-"""Secrets taken out of the output that a cassette keeps, line by line and across the pieces of a stream."""
+"""Removes secrets from the output that a cassette keeps, line by line and across the pieces of a stream."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 
 from teamchat.runners.process.running import Chunk, LineFramer
 
-CUT = "…"  # how every text that is cut here ends, or goes on
-SHORTEST = 6  # characters; less of a key is worth nothing
+CUT = "…"  # the mark at a cut, at the end of one text or the beginning of the next
+SHORTEST = 6  # characters; a shorter part of a key is worthless
 
 
 class CutRedactor:
-    """A redactor that remembers the secrets that another one found, and takes out their pieces, too."""
+    """A redactor that remembers the secrets found by another one, and also removes their pieces."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
@@ -35,7 +35,7 @@ class CutRedactor:
         return clean
 
     def _pieces(self, text: str, cut: int) -> Iterator[tuple[int, int]]:
-        """The longest beginning of a secret before the cut, and the longest end of one behind it."""
+        """The longest beginning of a secret before the cut, and the longest end of one after it."""
         behind = cut + len(CUT)
         sizes = [(secret, size) for secret in self._known for size in range(len(secret) - 1, SHORTEST - 1, -1)]
         heads = (size for secret, size in sizes if text.endswith(secret[:size], 0, cut))
@@ -57,7 +57,7 @@ KeyPath = tuple[str | int, ...]
 
 
 def redact_streamed(lines: list[str], redact: Callable[[str], str]) -> list[str]:
-    """The lines without the secrets that are in their pieces; `redact` keeps lengths."""
+    """The lines without the secrets that span their pieces. `redact` keeps lengths."""
     values = [_parsed(line) for line in lines]
     pieces: defaultdict[KeyPath, list[tuple[int, str]]] = defaultdict(list)
     for index, value in enumerate(values):
@@ -79,7 +79,7 @@ def redact_streamed(lines: list[str], redact: Callable[[str], str]) -> list[str]
 
 
 def _parsed(line: str) -> Any:
-    """The object that the line is; None for anything else."""
+    """The object on the line; None for any other line."""
     try:
         return json.loads(line) if line.startswith("{") else None
     except (ValueError, RecursionError):
@@ -87,7 +87,7 @@ def _parsed(line: str) -> Any:
 
 
 def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Every text in it with its place. It is not nested deeper than it could be parsed."""
+    """Every text in it with its place. Its depth is limited by the parser."""
     waiting: list[tuple[KeyPath, Any]] = [(path, value)]
     while waiting:
         path, value = waiting.pop()
@@ -119,14 +119,14 @@ class OutputLine:
 
 
 def named(cwd: Path | None, lines: Iterable[OutputLine]) -> str | None:
-    """The folder, if the output tells it anyway."""
+    """The folder, if the output mentions it anyway."""
     name = str(cwd)
     written = {form.encode(errors="surrogateescape") for form in (name, json.dumps(name)[1:-1])}
     return name if cwd and any(form in line.data for line in lines for form in written) else None
 
 
 def output_lines(chunks: Iterable[Chunk]) -> list[OutputLine]:
-    """The output of a turn, line by line, in the order the lines were complete."""
+    """The output of a turn, line by line, in the order in which the lines were complete."""
     framers = {"out": LineFramer(), "err": LineFramer()}
     lines, at = [], 0.0
     for chunk in chunks:
@@ -136,12 +136,12 @@ def output_lines(chunks: Iterable[Chunk]) -> list[OutputLine]:
 
 
 def redact_lines(lines: list[OutputLine], redact: Callable[[str], str]) -> list[OutputLine]:
-    """Without the secrets that stand in the output as it is, one over several lines too, or are streamed in pieces."""
+    """Without the secrets that are in the output itself, also over several lines, or streamed in pieces."""
     result = list(lines)
     for stream in ("out", "err"):
         places = [index for index, line in enumerate(lines) if line.stream == stream]
         whole = b"".join(lines[index].data for index in places).decode("utf-8", "surrogateescape")
-        # the pieces first: what is taken out of one of them alone could hide the rest of the secret
+        # the pieces first: a removal in one of them alone could hide the rest of the secret
         clean = redact("".join(redact_streamed(_split(whole), redact)))
         for index, text in zip(places, _split(clean), strict=True):
             result[index] = OutputLine(lines[index].at, stream, text.encode("utf-8", "surrogateescape"))
@@ -149,7 +149,7 @@ def redact_lines(lines: list[OutputLine], redact: Callable[[str], str]) -> list[
 
 
 def _split(text: str) -> list[str]:
-    """At line feeds only, which stay with their line."""
+    """Split at line feeds only, and keep them."""
     parts = text.split("\n")
     return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 

@@ -1,6 +1,6 @@
-"""Replaying a cassette: the whole tool in a temporary store, with recorded processes in place of real ones.
+"""Replays a cassette: the whole tool in a temporary store, with recorded processes instead of real ones.
 
-Prompts are built anew from the team and the inputs, so a changed instruction or a changed teamchat shows: a turn that
+Prompts are built again from the team and the inputs, so a changed instruction or a changed teamchat shows: a turn that
 was not recorded is an error that names the difference, and never a live call.
 """
 
@@ -27,9 +27,9 @@ from teamchat.runners.base import Runner, Slash
 from teamchat.runners.events import Failure
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running
 
-LONGEST_COMPARED = 100_000  # characters; comparing costs their square at the worst
+LONGEST_COMPARED = 100_000  # characters; the worst cost of comparing is their square
 ERRORS: Mapping[str, type[TeamchatError]] = {"missing": AgentMissing, "refused": NotTrusted, "usage": UsageError}
-"""What is known to fail before a turn is started, by its kind in a cassette."""
+"""The errors that are known before a turn starts, by their kind in a cassette."""
 
 
 def recorded_turn(line: TurnLine) -> RecordedTurn:
@@ -68,7 +68,7 @@ def _chunk(at: float, stream: str, text: str) -> Chunk:
 
 
 def not_started(error: TeamchatError) -> NotStarted:
-    """The error of a check as a recording keeps it."""
+    """The recorded form of a check's error."""
     kind = next((kind for kind, known in ERRORS.items() if isinstance(error, known)), "usage")
     return NotStarted(kind, str(error), error.hint)
 
@@ -78,7 +78,7 @@ def identity_of(turn: ReadyTurn) -> Identity:
 
 
 def recorded_team(cassette: Cassette, root: Path) -> Team:
-    """The team that was recorded; its members work below `root`."""
+    """The recorded team; its members work below `root`."""
     return team_from_json(cassette.header.team, root)
 
 
@@ -145,7 +145,7 @@ def recorded_host(cassette: Cassette, run: RecordedRun, player: Player, root: Pa
 
 
 def difference(turns: tuple[TurnLine, ...], identity: Identity, stdin: bytes) -> str:
-    """What the nearest recorded turn was given and this one is not (-), and the other way round (+)."""
+    """The difference between the nearest recorded prompt (-) and this one (+)."""
     mine = _told_lines(identity.system_text, stdin.decode())
     same = [turn for turn in turns if turn.member == identity.member] or list(turns)
     if not same:
@@ -158,7 +158,7 @@ def difference(turns: tuple[TurnLine, ...], identity: Identity, stdin: bytes) ->
 
 
 def _told_lines(system: str | None, stdin: str) -> list[str]:
-    """All that a member was told, line by line."""
+    """All that a member received, line by line."""
     return [*(system or "").split("\n"), *stdin.split("\n")]
 
 

@@ -23,9 +23,9 @@ def _recorded_key(field: str) -> str:
 
 
 class RecordedTeam(BaseModel):
-    """All of a team that a replay needs; equal for teams that a recording may be continued with.
+    """All of a team that a replay needs. A recording may be continued with a team whose values are equal.
 
-    `agents` are by their full names. A cassette may come from a stranger: names are held to what a team file may say.
+    `agents` are by their full names. A cassette may come from a stranger, so names follow the rules of a team file.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, alias_generator=_recorded_key)
@@ -39,7 +39,7 @@ class RecordedTeam(BaseModel):
     max_bytes: int = Field(ge=1)
     max_prompt_tokens: int = Field(ge=1)
     share_context: bool
-    fence: bool = False  # of an older recording, as the next two: its prompts were as they are without
+    fence: bool = False  # the default for older recordings, like the next two: their prompts had none
     max_message_tokens: int = Field(default=10**9, ge=10)
     redact: bool = False
     limits: Limits
@@ -112,18 +112,18 @@ def _agent(team: Team, spec: AgentSpec) -> dict[str, Any]:
 
 
 def _relative(path: Path, root: Path) -> str:
-    """The path from the team's folder; of one outside it only the name, so that no machine's folders are told."""
+    """The path relative to the team's folder. Outside it only the name: a cassette has no folders of its machine."""
     return os.path.relpath(path, root) if path.is_relative_to(root) else path.name
 
 
 def team_from_json(recorded: RecordedTeam, root: Path) -> Team:
-    """The team of a cassette; its members work below the folder `root`, apart where they did so."""
+    """The team of a cassette. Its members work below the folder `root`, in separate folders if they did so."""
     own = {name: getattr(recorded, name) for name in RecordedTeam.model_fields}
     return in_folder(Team(**own, root=root), root)
 
 
 def in_folder(team: Team, root: Path) -> Team:
-    """The team with all its members working below `root`, where nothing is: a replay touches no other folder."""
+    """The team with all its members below `root`, an empty folder: a replay touches no other one."""
     return dataclasses.replace(
         team,
         root=root,

@@ -1,4 +1,4 @@
-"""Recording a conversation: every turn and input, secrets taken out, appended to a cassette as it happens."""
+"""Records a conversation: every turn and input, without secrets, appended to a cassette as it happens."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from teamchat.runners.base import Slash
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.process.running import CutShort
 
-Cooling = Mapping[str, float]  # agents that were cooling down, for so many seconds
-NAME = re.compile(r"[a-z_]+")  # of a field
+Cooling = Mapping[str, float]  # agents that were cooling down, with the seconds left
+NAME = re.compile(r"[a-z_]+")  # the path of a field
 NONE_COOLS: Cooling = MappingProxyType({})
 
 
@@ -56,12 +56,12 @@ class CassetteWriter:
         self.header = Header.model_validate({**header, "fence_key": fence_key if team.fence else None})
 
     def begin(self, stands: Mapping[str, Any]) -> None:
-        """Write the header, or see that the file ends where this conversation `stands`, as `standing` has it.
+        """Write the header, or check that the file ends where this conversation `stands`, in the form of `standing`.
 
         Raises `UsageError` when it does not: a replay could never find the turns.
         """
         for text in stands["messages"]:
-            self.redact(text)  # a secret in it may come again, cut to a piece
+            self.redact(text)  # a secret in it may return in pieces
         if self.path.exists() and self.path.stat().st_size:
             self._check(stands)
         elif stands["messages"]:
@@ -102,7 +102,7 @@ class CassetteWriter:
         self._input("human", {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}, cooling)
 
     def resume(self, mode: ResumeMode, cooling: Cooling = NONE_COOLS) -> None:
-        """That a person lets go on what has stopped."""
+        """Record that a person resumed the conversation."""
         self._input("resume", {"mode": mode.value}, cooling)
 
     def _input(self, kind: str, values: Mapping[str, Any], cooling: Cooling) -> None:
@@ -117,19 +117,19 @@ class CassetteWriter:
         shown: Sequence[Any],
         printed: Sequence[str],
     ) -> None:
-        """How the run ended: the account of what it stored, and what it printed.
+        """Record the end of the run: the account of what it stored, and what it printed.
 
-        Raises `UsageError`, too, where a turn could not be written: then the recording breaks off.
+        Raises `UsageError`, also if a turn could not be written: the recording then breaks off.
         """
         if self._broken:
             raise self._broken
-        lines = self.redact("\n".join(printed)).split("\n") if printed else []  # a secret may go over several
+        lines = self.redact("\n".join(printed)).split("\n") if printed else []  # a secret may span several
         end = {"code": int(code), "paused": paused and paused.value, **stored, "shown": shown, "printed": lines}
         self._append(Entry.model_validate({"end": self._clean(end)}))
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
-        """What is written meanwhile is taken out again after an error: the conversation has nothing of it either."""
+        """Remove after an error what was written in this context: the conversation does not have it either."""
         size = self.path.stat().st_size
         try:
             yield
@@ -139,11 +139,11 @@ class CassetteWriter:
             raise
 
     def told(self, context: LayerContext, layers: Mapping[str, str]) -> None:
-        """What the turn that is being prepared for a member is told of files and lessons."""
+        """Record the files and lessons that the turn in preparation gives to a member."""
         self._told[context.member.name] = {"answers": context.message.id, "layers": layers}
 
     def turn(self, turn: RecordedTurn) -> None:
-        """What crossed the process boundary. It is no turn's fault that this cannot be written: `end` says so."""
+        """Record what crossed the process boundary. A failed write does not fail the turn: `end` reports it."""
         try:
             if self._broken is None:
                 self._append(self.turn_entry(turn))
@@ -182,7 +182,7 @@ class CassetteWriter:
                 "not_all_looked_at": turn.exit.not_all_looked_at,
                 "files": _files(turn.exit.files),
             }
-        output = [encoded(line) for line in lines]  # clean already, and base64 has no secrets to be seen
+        output = [encoded(line) for line in lines]  # already clean, and base64 shows no secrets
         return Entry.model_validate({"turn": {**self._clean(values), "output": output}})
 
     def _slash(self, member: str) -> Mapping[str, Any] | None:
@@ -190,7 +190,7 @@ class CassetteWriter:
         return dataclasses.asdict(found) if found else None
 
     def _clean(self, value: Any) -> Any:
-        """JSON with every text in it redacted."""
+        """JSON with every text redacted."""
         return self._redacted(well_formed_json(value))
 
     def _redacted(self, value: Any) -> Any:
@@ -205,7 +205,7 @@ class CassetteWriter:
                 return value
 
     def _key(self, key: str) -> str:
-        """What a value is called in the format is no secret, whatever else has that value."""
+        """The format's own names are no secrets, even if a secret has the same value."""
         return key if NAME.fullmatch(key) else self.redact(key)
 
     def _append(self, line: Line) -> None:
@@ -218,11 +218,11 @@ class CassetteWriter:
 
 @contextlib.contextmanager
 def _appending(path: Path) -> Iterator[TextIO]:
-    """The file at `path`, to be written at its end; after an error it is as it was, or gone if it was made here.
+    """The file at `path`, open to append. After an error it is as before, or removed if it was created here.
 
-    A new one is for its owner alone. A line that has no end would hide the others.
+    A new file is for its owner alone. A line without an end would hide the others.
     """
-    path = Path(os.path.realpath(path))  # a link is somebody's own
+    path = Path(os.path.realpath(path))  # a link belongs to somebody
     made = False
     with contextlib.suppress(FileExistsError):
         write_private(path, b"")
@@ -238,7 +238,7 @@ def _appending(path: Path) -> Iterator[TextIO]:
 
 
 def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
-    """Values that may be secrets, under names that say so: of variables, and in the commands of members.
+    """Values that may be secrets by their names: those of variables, and those in the commands of members.
 
     The names in a team and the words of the format are none.
     """
@@ -262,7 +262,7 @@ def _error(error: NotStarted) -> dict[str, Any]:
 
 
 def _files(files: FileChanges | NoCheckpoint | None) -> Mapping[str, Any] | None:
-    """Without the path of the work tree, which is this machine's own."""
+    """The changes without the path of the work tree, which belongs to this machine."""
     if files is None:
         return None
     return dataclasses.asdict(dataclasses.replace(files, top="") if isinstance(files, FileChanges) else files)

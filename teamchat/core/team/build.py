@@ -1,4 +1,7 @@
-"""From a checked team file to the `Team`: what more than one key decides, and the files and folders that it names."""
+"""Builds the `Team` from a checked team file.
+
+It decides what takes several keys to decide, and finds the files and folders that the file names.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _OF_A_TERMINAL = {"prompt_pattern", "submit", "exit"}
 def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
     """The team of the file at `path`, whose members work in `root`. Raises `TeamFileProblem`.
 
-    A file without a human gets one (`default_human`), behind its own members.
+    A file without a human gets one (`default_human`), after its own members.
     """
     agents = _agents(file.agents, path.parent)
     _check_names(file.members)
@@ -66,7 +69,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
 
 
 def read_text(path: Path, largest: int = LARGEST) -> str:
-    """The file's text, a byte order mark put aside, of up to `largest` bytes. Raises `TeamFileProblem` (the reason)."""
+    """The file's text of up to `largest` bytes, without a byte order mark. Raises `TeamFileProblem` (the reason)."""
     try:
         return _content(path, largest).decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
@@ -110,7 +113,7 @@ def _agent(name: str, table: AgentTable, folder: Path) -> AgentSpec:
 
 
 def _terminal(table: AgentTable, where: str) -> Terminal | None:
-    """How the agent's terminal is talked to, if that is how."""
+    """The settings of the agent's terminal; None for an agent on pipes."""
     if table.transport == "pipe":
         if unfit := sorted(table.model_fields_set & _OF_A_TERMINAL):
             raise TeamFileProblem(f'{where}: {unfit[0]}: expected only with transport = "pty"')
@@ -177,7 +180,7 @@ def _member(
 
 
 def _memory(table: MemberTable, agent: AgentSpec, where: str) -> Memory:
-    """As written, where the agent's CLI has it; by default a member that may edit remembers what it has read."""
+    """The memory as written, if the agent's CLI has it. By default a member that may edit has a memory."""
     sessions = agent.type.runner.sessions
     if table.memory is None:
         return "fresh" if sessions is None or table.access == "read" else "resume"
@@ -198,7 +201,7 @@ def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str)
 
 
 def _check_tools(table: MemberTable, agent: AgentSpec, where: str) -> None:
-    """Only to an agent CLI can tools be given."""
+    """Raise if an agent that is no known CLI is given tools."""
     if agent.type not in CLIS and (asked := [key for key in _TOOLS if getattr(table, key)]):
         clis = listed(*(row.name for row in CLIS))
         raise TeamFileProblem(f"{where}: {asked[0]}: expected only for {clis}, not for {agent.name}")
@@ -215,7 +218,7 @@ def _instruction(written: str | None, folder: Path, where: str) -> tuple[Path | 
 
 
 def _knowledge(written: Iterable[str], folder: Path, where: str) -> dict[str, Path]:
-    """The files and folders by their names. Only looked at: what is in them is read for a turn."""
+    """The files and folders by their names. They are only located: each turn reads their content."""
     found = {}
     for name in written:
         path = _path(folder, name, where)
@@ -230,7 +233,7 @@ def _knowledge(written: Iterable[str], folder: Path, where: str) -> dict[str, Pa
             raise TeamFileProblem(f"{where}: {path}: not a file or folder")
         if not readable:
             raise TeamFileProblem(f"{where}: {path}: cannot be read: Permission denied")
-        found[name] = path.resolve()  # trust is given to this place: a link made later leads nowhere else
+        found[name] = path.resolve()  # trust is given to this place; a link made later must not lead elsewhere
     return found
 
 
@@ -269,7 +272,7 @@ def _check_fallbacks(members: Iterable[Member]) -> None:
 
 
 def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, AgentSpec]) -> Limits:
-    """A limit that cannot be kept for every member is refused: not every CLI reports what a turn cost."""
+    """The limits. Refuses one that some member cannot keep: not every CLI reports what a turn cost."""
     if table.cost_usd is not None:
         for member in members:
             agent = agents[normalize_agent_type(member.agent)] if member.agent is not None else None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "teamchat.toml"
 LARGEST = 1024 * 1024  # bytes; `instruction_file` holds what is longer
-DEEPEST = 16  # parts of a key; the deepest one that means something has four
+DEEPEST = 16  # parts of a key; the deepest known one has four
 
 Which = Callable[[str], str | None]
 
@@ -28,7 +28,7 @@ Which = Callable[[str], str | None]
 def find_team_file(start: Path) -> Path | None:
     """The `teamchat.toml` of the folder `start` or of its nearest parent that has one.
 
-    Raises `NotTrusted` for one of a parent that another user could have put there, as anybody can in /tmp.
+    Raises `NotTrusted` for a parent's file that another user could have put there, as anybody can in /tmp.
     """
     folder = start.resolve()
     candidates = (parent / FILE_NAME for parent in (folder, *folder.parents))
@@ -39,7 +39,7 @@ def find_team_file(start: Path) -> Path | None:
 
 
 def _check_owner(file: Path, start: Path) -> None:
-    """Root may do anything, and who has the folder `start` could have put a team file there."""
+    """Root may do anything, and the owner of the folder `start` could have put a team file there."""
     known = {os.geteuid(), 0, start.stat().st_uid}
     owners = (file.lstat().st_uid, file.stat().st_uid, file.parent.stat().st_uid)
     if stranger := next((owner for owner in owners if owner not in known), None):
@@ -57,7 +57,7 @@ def _user(number: int) -> str:
 def load(path: Path, root: Path | None = None, login: str | None = None) -> Team:
     """The team of the file at `path`. Raises `TeamFileError`, one line.
 
-    Members work in `root`, the file's own folder when None. `login` names the human of a team that has none.
+    Members work in `root` (None: the file's own folder). `login` names the human of a team that names none.
     """
     import tomllib
 
@@ -75,7 +75,7 @@ def load(path: Path, root: Path | None = None, login: str | None = None) -> Team
             raise TeamFileProblem(f"not TOML: {error}") from None
         except TooDeep as error:
             raise TeamFileProblem(f"not TOML: {error}") from None
-        except ValueError:  # what Python says of it is for programmers
+        except ValueError:  # Python's own message is for programmers
             raise TeamFileProblem("not TOML: a number of too many digits") from None
         team = build_team(parse(raw), path, root or path.parent, login or login_name())
     except TeamFileProblem as mistake:
@@ -86,9 +86,9 @@ def load(path: Path, root: Path | None = None, login: str | None = None) -> Team
 def resolve_team(option: str | None, cwd: Path, config_dir: Path, *, which: Which = shutil.which) -> Team:
     """The team that `--team` names, else that of the nearest team file, else the installed CLIs.
 
-    `option` is a file when it has a slash, ends in `.toml` or is there; else the name of a team in the folder `teams`
-    of `config_dir`, whose members work in `cwd`. Raises `TeamFileError`, `UnknownName`, `NotTrusted` for the nearest
-    file if it is another user's, and `AgentMissing` when there is neither a file nor a CLI.
+    `option` is a file if it has a slash, ends in `.toml` or exists. Else it is the name of a team in the folder
+    `teams` of `config_dir`, whose members work in `cwd`. Raises `TeamFileError`, `UnknownName`, `NotTrusted` if the
+    nearest file is another user's, and `AgentMissing` when there is neither a file nor a CLI.
     """
     if option is not None:
         return _named_team(option, cwd, config_dir)
@@ -131,5 +131,5 @@ def _named_team(option: str, cwd: Path, config_dir: Path) -> Team:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a folder that may not be looked into; a name that no file can have
+    except (OSError, ValueError):  # a folder without permission to search; a name that no file can have
         return False

@@ -1,4 +1,4 @@
-"""The first team of a folder: who is in it, by what is installed, and the files that it is written to."""
+"""The first team of a folder: its members, chosen by what is installed, and the files that hold it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from teamchat.runners.toml import in_toml
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A member before it is known which agent speaks for it. `git`: it is to see what changed."""
+    """A member before its agent is chosen. `git`: it needs to see what changed."""
 
     name: str
     instruction: str | None = None
@@ -76,9 +76,9 @@ def team_text(
     *,
     git: bool = False,
 ) -> str:
-    """A team file for the seats, each with its agent; `commands` are agents of the file's own, by name.
+    """A team file for the seats, each with its agent. `commands` are agents that the file defines, by name.
 
-    `git` says that teamchat's git works here: where it does not, the key is there as a comment.
+    `git` says that teamchat's git works here. Otherwise the key is a comment.
     """
     tables = [
         HEAD,
@@ -92,7 +92,7 @@ def team_text(
 
 
 def _team(folder: str, seats: Sequence[Seat], *, compactor: bool) -> str:
-    """A small script can sum up nothing; of others, one that only reads does."""
+    """A script of a template cannot summarise. Of the others, a member that only reads does."""
     reader = next((seat.name for seat in seats if seat.access == "read"), None) if compactor else None
     return _lines(
         ("[team]", None),
@@ -117,7 +117,7 @@ def _human(name: str) -> str:
 
 
 def _member(seat: Seat, agent: str, *, first: bool, git: bool) -> str:
-    """A member; the keys of the `first` one are explained."""
+    """A member's table. The keys of the `first` one have comments."""
     return _lines(
         ("[[members]]", None),
         (_key("name", seat.name), f"called by [NEXT: {seat.name}]" if first else None),
@@ -130,7 +130,7 @@ def _member(seat: Seat, agent: str, *, first: bool, git: bool) -> str:
 
 
 def _access(seat: Seat, agent: str, taught: str | None) -> list[Row]:
-    """Nothing where it could not be enforced, and no `allow` where the CLI takes none."""
+    """Empty if the access could not be enforced, and without `allow` if the CLI does not support it."""
     if agent not in INSTALL:
         return []
     allow = seat.access == "edit" and AGENT_TYPES[agent].takes_allow
@@ -173,9 +173,9 @@ def plan(
 ) -> NewTeam:
     """The team for a folder of that name. Raises `AgentMissing` when it needs an agent CLI and none is installed.
 
-    Without a template one CLI gives a writer and a reviewer, more of them an architect, too. Members take the CLIs in
-    turn, so that where there are two the reviewer is never of the writer's vendor. `git` says that teamchat's git works
-    here, which the reviewer is then given.
+    Without a template one CLI gives a writer and a reviewer, several CLIs also an architect. Members take the CLIs
+    in turn, so that with two CLIs the reviewer and the writer have different vendors. `git` says that teamchat's
+    git works here; the reviewer then gets it.
     """
     if template == "offline":
         return _offline(folder, login)
@@ -184,7 +184,7 @@ def plan(
         raise AgentMissing("no agent CLI is installed; install one, or try teamchat without one", _ways())
     if template == "panel":
         seats = [seat for seat, _ in PANEL]
-        # each on the CLI it is meant for, where that is there
+        # each on its preferred CLI, if that is installed
         spare = cycle(installed)
         agents = [meant if meant in installed else next(spare) for _, meant in PANEL]
         message = " ".join(f"[NEXT:{seat.name}]" for seat in seats) + " How would you design a login?"
@@ -209,14 +209,14 @@ def _scripts() -> dict[str, str]:
 
 
 def human_name(login: str, seats: Sequence[Seat]) -> str:
-    """The login as a member's name: what a name cannot have becomes `-`; "you" when a member is called so."""
+    """The login as a member's name. Characters that a name cannot have become `-`. "you" if a member has that name."""
     name = "".join(character if valid_name(f"a{character}") else "-" for character in login).strip("-")
     members = [Member(seat.name, "ai", Path(), seat.title) for seat in seats]
     return default_human(name, members, Path()).name
 
 
 def check_free(file: Path, template: Template | None) -> None:
-    """Raises `UsageError` when the team file, or a script of the template, is there and would be written over."""
+    """Raises `UsageError` if the team file, or a script of the template, already exists."""
     options = ["--template", template] if template else []
     here = [*options, *([] if file.name == FILE_NAME else ["--file", file.name]), "--force"]
     scripts = _scripts() if template == "offline" else {}
@@ -236,7 +236,7 @@ def _beginning(*options: str) -> str:
 
 
 def _is(path: Path, text: str) -> bool:
-    """Whether a regular file has that text."""
+    """True if a regular file has that text."""
     try:
         return not path.is_symlink() and read_regular_text(path) == text
     except (OSError, ValueError):
@@ -244,12 +244,12 @@ def _is(path: Path, text: str) -> bool:
 
 
 def write_team(new: NewTeam, file: Path, *, over: bool = False) -> list[Path]:
-    """Write the team to `file` and its scripts beside it; the copies of what was there, which only `over` replaces.
+    """Write the team to `file` and its scripts beside it. Only `over` replaces existing files; returns their copies.
 
-    No link is written through: one that is replaced is itself the copy. Raises `UsageError`.
+    It writes through no link: if a link is replaced, the copy is the link itself. Raises `UsageError`.
     """
     copies: list[Path] = []
-    for name, text in reversed(tuple(new.files.items())):  # the team file last: what it names is there then
+    for name, text in reversed(tuple(new.files.items())):  # the team file last: what it names exists by then
         path = file if name == FILE_NAME else file.parent / name
         if path.parent != file.parent and path.parent.is_symlink():
             raise UsageError(f"{path} cannot be written: its folder is a link")
@@ -263,7 +263,7 @@ def write_team(new: NewTeam, file: Path, *, over: bool = False) -> list[Path]:
 
 
 def _replace(path: Path, text: str) -> list[Path]:
-    """Write a file in place of one that is kept under another name, which it gets back if that fails."""
+    """Replace a file that is kept under another name. If that fails, the file gets its name back."""
     copy = path.rename(_copy_of(path))
     try:
         _create(path, text)
@@ -274,9 +274,9 @@ def _replace(path: Path, text: str) -> list[Path]:
 
 
 def _create(path: Path, text: str) -> list[Path]:
-    """Write a file that is not there; where another process has written it just now, that one stays.
+    """Write a file that does not exist. If another process has just written it, that one stays.
 
-    Nor is it written where another process has put a link in place of its folder just now.
+    Nothing is written either if another process has just put a link in place of its folder.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

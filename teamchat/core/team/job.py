@@ -1,4 +1,4 @@
-"""What the team file says about a turn of a member, whatever the turn is about."""
+"""What the team file says about any turn of a member."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from teamchat.core.files.folders import state_path
 from teamchat.core.team.team import AgentSpec, Member
 from teamchat.runners.base import Job
 
-SCRATCH = Path("$TMPDIR")  # how a turn's own folder is written where no turn runs
+SCRATCH = Path("$TMPDIR")  # the name of a turn's own folder when no turn runs
 
 
 def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scratch: Path = SCRATCH) -> Job:
-    """What the team file says about a turn of `member`, whatever it is about."""
+    """What the team file says about any turn of `member`."""
     return Job(
         program=agent.command,
         cwd=member.cwd,
@@ -35,7 +35,7 @@ def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scrat
 
 
 def member_env(member: Member) -> Mapping[str, str]:
-    """The team file's variables for the member; the folders of its PATH are seen from where it works."""
+    """The team file's variables for the member. Relative folders of its PATH start at its working folder."""
     if "PATH" not in member.env:
         return member.env
     folders = member.env["PATH"].split(os.pathsep)

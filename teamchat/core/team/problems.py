@@ -1,4 +1,4 @@
-"""What is wrong with a team file, in one line: where it stands, what was expected, what was perhaps meant."""
+"""What is wrong with a team file, in one line: the place, what was expected, and what was perhaps meant."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TeamFileProblem(ValueError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """How an error ends: the known word that `word` was probably meant to be, or all there are."""
+    """The end of an error: the known word nearest to `word`, or all known words."""
     options = {option.casefold(): option for option in known}
     if not options:
         return "there is none"
@@ -47,7 +47,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def first_problem(found: ErrorDetails, raw: Mapping[str, object], keys: Mapping[str, Iterable[str]]) -> str:
-    """Pydantic's first complaint as a sentence. `keys` has the known keys of each table by where it stands."""
+    """Pydantic's first error as a sentence. `keys` has the known keys of each table, by the table's place."""
     table, where, rest = _place(found["loc"], raw)
     key = _key(rest)
     if found["type"] == "extra_forbidden":
@@ -56,7 +56,7 @@ def first_problem(found: ErrorDetails, raw: Mapping[str, object], keys: Mapping[
 
 
 def _place(loc: Sequence[str | int], raw: Mapping[str, object]) -> tuple[str, str, list[str | int]]:
-    """The table a complaint is about, how the user knows it, and the rest of the way to the key."""
+    """The table that an error is about, its name for the user, and the rest of the path to the key."""
     match list(loc):
         case ["members", int(index), *rest]:
             return "members", f"{_label(raw, index)}: ", rest

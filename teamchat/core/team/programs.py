@@ -1,4 +1,4 @@
-"""Whether a member's program can be run, as far as that shows without running it."""
+"""Checks whether a member's program can run, as far as possible without running it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from teamchat.runners.regular_files import open_regular
 LONGEST_FIRST_LINE = 256  # bytes that Linux reads of it
 ELF = b"\x7fELF"
 BINARY = (ELF, b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF and Mach-O
-SMALLER = {b"\x3e\0": b"\x03\0", b"\xb7\0": b"\x28\0"}  # x86-64 also runs programs for i386, AArch64 those for Arm
-FORMATS = Path("/proc/sys/fs/binfmt_misc")  # the kinds of program that this Linux was taught
-NO_FORMAT = {"register", "status"}  # the files there that are none
+SMALLER = {b"\x3e\0": b"\x03\0", b"\xb7\0": b"\x28\0"}  # x86-64 also runs programs for i386, AArch64 programs for Arm
+FORMATS = Path("/proc/sys/fs/binfmt_misc")  # where Linux lists its additional kinds of program
+NO_FORMAT = {"register", "status"}  # the files there that are no kind
 OTHERWISE = "install it, or change its command in the team file"
 
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """Why a program cannot be run, in words that follow its name, and the command that mends it, where one does."""
+    """Why a program cannot run, in words that follow its name, and the command that repairs it, if one does."""
 
     why: str
     hint: str | None = None
 
 
 def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
-    """Where a program is, or why it cannot be run with the variables `env`."""
+    """The path of a program, or why it cannot run with the variables `env`."""
     search = env.get("PATH", os.defpath)
     if found := shutil.which(program, path=search):
         if not Path(found).is_file():
@@ -51,7 +51,7 @@ def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
 
 
 def _at(program: str, search: str) -> Path | None:
-    """What has the program's path; or its name, in one of the folders where programs are."""
+    """The path itself, or the file of that name in a folder of PATH."""
     if os.path.dirname(program):  # noqa: PTH120 (a slash counts, also in ./name)
         return Path(program) if os.path.lexists(program) else None
     found = (Path(folder) / program for folder in search.split(os.pathsep) if folder)
@@ -59,11 +59,11 @@ def _at(program: str, search: str) -> Path | None:
 
 
 def _wrong_beginning(program: str, search: str) -> str | None:
-    """Why a file with this beginning cannot be run."""
+    """Why a file with this beginning cannot run."""
     try:
         with open_regular(Path(program)) as file:
             beginning = file.read(LONGEST_FIRST_LINE)
-    except OSError:  # one that may be run and not be read
+    except OSError:  # executable without read permission
         return None
     if beginning.startswith(b"#!"):
         missing = _missing_interpreter(beginning.partition(b"\n")[0], search)
@@ -75,7 +75,7 @@ def _wrong_beginning(program: str, search: str) -> str | None:
 
 
 def _is_foreign(beginning: bytes) -> bool:
-    """Whether no program of this kind can be run, where that is certain: on a Linux that was taught no other kinds."""
+    """True if no program of this kind can run. That is certain only on a Linux without additional kinds of program."""
     if sys.platform != "linux" or _was_taught():
         return False
     with Path(sys.executable).open("rb") as file:
@@ -91,12 +91,12 @@ def _was_taught() -> bool:
 
 
 def _machine(beginning: bytes) -> bytes | None:
-    """The kind of machine that an ELF program is for; None for what is none."""
+    """The kind of machine that an ELF program is for; None for other files."""
     return beginning[18:20] if beginning.startswith(ELF) else None
 
 
 def _missing_interpreter(line: bytes, search: str) -> str | None:
-    """What the `#!` line of a script names, where that is not there."""
+    """The interpreter in the `#!` line of a script, if it does not exist."""
     interpreter, *words = [*re.split(r"[ \t]+", os.fsdecode(line[2:]).strip(" \t")), ""]
     if Path(interpreter).is_absolute() and not os.access(interpreter, os.X_OK):
         return interpreter

@@ -25,7 +25,7 @@ from teamchat.runners.base import Access, Memory
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LONGEST_HEADING = 255  # characters that every prompt repeats; a team may be called as its folder, which has no more
+LONGEST_HEADING = 255  # characters that every prompt repeats; a folder's name, which may name the team, has no more
 _MODEL = re.compile(r"[A-Za-z0-9._:/@\[\]][A-Za-z0-9._:/@\[\]-]*")
 
 
@@ -111,7 +111,7 @@ Heading = Annotated[str, AfterValidator(_heading)]
 
 
 def _server(value: str) -> str:
-    if not value.isprintable() or not value or "," in value or value.startswith("-"):  # as Gemini would take them
+    if not value.isprintable() or not value or "," in value or value.startswith("-"):  # Gemini would misread them
         raise ValueError(f"expected the name of an MCP server, got {value!r}")
     return value
 
@@ -139,11 +139,11 @@ else:
 
 
 _LIMITS, _TEAM, _MEMBER = Limits(), Team("", (), Path()), Member("", "ai", Path())
-"""They have the default of each key, but for those that other keys decide (`build.py`)."""
+"""The default of each key, except for those that depend on other keys (`build.py`)."""
 
 
 class Table(BaseModel):
-    """A table of the file. A key that is not known is a mistake; a value is never converted from another type."""
+    """A table of the file. An unknown key is an error. No value is converted from another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 

@@ -1,6 +1,6 @@
-"""The team as the rest of the program sees it: who is in it, what runs each member, and the limits of a conversation.
+"""The team as the rest of the program sees it: its members, their agents, and the limits of a conversation.
 
-Plain data, checked when the team file was read (`find.py`); a command that reads no file pays for no parser.
+It is plain data, checked when the team file was read (`find.py`). A command that reads no file needs no parser.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AgentSpec:
 
     @property
     def type(self) -> AgentType:
-        """The row of the table that says how it is spoken to and run."""
+        """Its row of the table, which says how it is prompted and run."""
         return AGENT_TYPES[self.protocol]
 
 
@@ -51,10 +51,10 @@ BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
 )
 """The agents that a team file may use without an `[agents]` table, by their full names."""
 
-TOKENS = 2_000_000  # of a session, after which it pauses unless the team file says otherwise
-KEPT_TOKENS = 20_000  # of people's newest messages, quoted word for word beside a summary
+TOKENS = 2_000_000  # of a session, which then pauses; the team file may say otherwise
+KEPT_TOKENS = 20_000  # of people's newest messages, quoted verbatim beside a summary
 MOST = 10**12
-"""What no number in a team file may be above; the machine's own integers end somewhere beyond."""
+"""The largest number in a team file. The machine's own integers end somewhere above."""
 
 INSTALL: Mapping[str, str] = MappingProxyType({row.name: row.install for row in CLIS})
 """How each built-in agent's program is installed."""
@@ -64,8 +64,8 @@ INSTALL: Mapping[str, str] = MappingProxyType({row.name: row.install for row in 
 class Limits:
     """The guards: `turns` and `minutes` are per human message, `tokens` and `cost_usd` per session; None is no limit.
 
-    Replies that are as alike as `similarity` (0 to 1; 0 is off) say nothing new, and after `rounds` of them it pauses.
-    `cost_usd` is None unless the team file says it: not every CLI reports a cost to be held against it.
+    Replies at least as alike as `similarity` (0 to 1; 0 is off) say nothing new. After `rounds` of them the
+    conversation pauses. `cost_usd` is None unless the team file sets it: not every CLI reports its cost.
     """
 
     turns: int = 12
@@ -78,12 +78,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One who takes part. `cwd` is absolute; `agent`, as written, is None for a human, who has only name and title.
+    """A member. `cwd` is absolute. `agent` is the name as written, None for a human, who has only a name and a title.
 
-    Times are seconds; `stall_s` None is the runner's own default. `mcp` None leaves to the access which of the user's
-    MCP servers start. `fallback` are members that answer in its place, in order, when it has no quota, no login or no
-    program. `knowledge` are files and folders by their names in the team file, the team's own included. `workspace`
-    None is "shared", but in a group of members that may write in the same folder each has a worktree.
+    Times are seconds; `stall_s` None is the runner's own default. With `mcp` None the access decides which of the
+    user's MCP servers start. `fallback` are the members that answer instead, in order, if it has no quota, no login
+    or no program. `knowledge` are files and folders by their names in the team file, including the team's own.
+    With `workspace` None it is "shared", but in a group of members that may write in the same folder each has a
+    worktree.
     """
 
     name: str
@@ -115,23 +116,23 @@ class Member:
 
     @property
     def has_folder(self) -> bool:
-        """Whether its `cwd` is a folder; a path that cannot be looked up is none."""
+        """True if its `cwd` is a folder. False for a path that cannot be examined."""
         return os.path.isdir(self.cwd)  # noqa: PTH112 (pathlib raises errors)
 
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """Who talks, with what, and how far.
+    """The members, their agents, and the limits.
 
-    `path` is the team file (None when the installed CLIs are the team) and `root` the folder that the members' `cwd` is
-    relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is what `--team` must
-    say to get this team again (None: nothing, where it was found). `digest` is the sha256 of the file's text.
-    `wording` is an older one only while a recording is replayed.
+    `path` is the team file (None when the installed CLIs are the team) and `root` the folder that the members'
+    `cwd` is relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is the
+    value of `--team` that selects this team again (None: no option is needed). `digest` is the sha256 of the file's
+    text. `wording` is an older one only while a recording is replayed.
 
-    `compactor` sums the conversation up whenever what is not summed up comes to `due_tokens` (`summary.py` in
-    `core/conversation/`). `fence` puts what was said between fences in prompts, `redact` takes secrets out of it on its
-    way from one vendor to another (both in `core/context/quoting.py`). `knowledge_tokens` and
-    `experience_tokens` are the most that those layers take; with 0 there is none.
+    `compactor` summarises the conversation when the part without a summary reaches `due_tokens` (`summary.py` in
+    `core/conversation/`). `fence` puts messages between fences in prompts. `redact` removes secrets from what goes
+    from one vendor to another (both in `core/context/quoting.py`). `knowledge_tokens` and `experience_tokens` are
+    the maximum sizes of those layers; 0 switches a layer off.
     """
 
     name: str
@@ -167,31 +168,31 @@ class Team:
 
     @property
     def prompt_bytes(self) -> int:
-        """The most that a prompt may have, by its two limits."""
+        """The maximum size of a prompt, by its two limits."""
         return min(self.max_bytes, self.max_prompt_tokens * BYTES_PER_TOKEN)
 
     @property
     def message_bytes(self) -> int:
-        """The most of an old message, or of a summary, in a prompt: half of it, for it must not cost all others."""
+        """The maximum size of an old message or a summary in a prompt: half of it, so that others have room."""
         return min(self.max_message_tokens * BYTES_PER_TOKEN, self.prompt_bytes // 2)
 
     @property
     def due_tokens(self) -> int:
-        """What is not summed up at most: a conversation is to be summed up before prompts have to leave any out."""
+        """The maximum size of history without a summary. It is summarised before prompts have to leave anything out."""
         return min(self.compact_at_tokens, self.prompt_bytes // BYTES_PER_TOKEN * 4 // 5)
 
     @property
     def kept_tokens(self) -> int:
-        """How much of people's newest messages is quoted beside a summary: a small prompt keeps room for the rest."""
+        """How much of people's newest messages is quoted beside a summary. A small prompt keeps room for the rest."""
         return min(KEPT_TOKENS, self.prompt_bytes // BYTES_PER_TOKEN * 2 // 5)
 
     @property
     def typed(self) -> str:
-        """What stands behind a command that is typed to get this team: nothing, or ` --team X`."""
+        """The option that selects this team in a command: empty, or ` --team X`."""
         return "" if self.option is None else f" --team {shlex.quote(self.option)}"
 
     def member(self, name: str) -> Member:
-        """The member of that name, whatever its case, spaces, `-` and `_`. Raises `UnknownName`."""
+        """The member of that name. Case, spaces, `-` and `_` are ignored. Raises `UnknownName`."""
         for member in self.members:
             if fold(member.name) == fold(name):
                 return member
@@ -199,7 +200,7 @@ class Team:
         raise UnknownName(f"no member {name!r} in team {self.name!r} (there are: {there})")
 
     def agent_of(self, member: Member) -> AgentSpec:
-        """What runs an AI member. Raises ValueError for a human."""
+        """The agent of an AI member. Raises ValueError for a human."""
         if member.agent is None:
             raise ValueError(f"{member.name!r} is a human: no agent runs it")
         return self.agents[normalize_agent_type(member.agent)]
@@ -208,7 +209,7 @@ class Team:
 def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
     """The person at the keyboard, for a team that names no human: the login name, no title.
 
-    "you" (then "you-2", ...) when the login name is no member name, or is a member's name or title already.
+    "you" (then "you-2", ...) if the login name is no valid name, or is already a member's name or title.
     """
     taken = {fold(word) for member in members for word in (member.name, member.title) if word}
     names = chain((login, "you"), (f"you-{n}" for n in count(2)))
@@ -216,7 +217,7 @@ def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
 
 
 def folder_name(folder: Path) -> str:
-    """The name of a team that has none: its folder's, in characters that can be stored and sent."""
+    """The name of a team without one: its folder's, in characters that can be stored and sent."""
     return well_formed(folder.name) or "team"
 
 

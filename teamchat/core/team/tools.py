@@ -1,4 +1,4 @@
-"""What a member may use, in a line, and whether what its keys `mcp` and `git` name is on this machine."""
+"""What a member may use, in one line, and whether the tools of its keys `mcp` and `git` exist on this machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _tools(member: Member) -> Iterator[str]:
 
 
 def need_tools(member: Member, agent: AgentSpec, runner: Runner, env: Mapping[str, str]) -> None:
-    """Raises `UsageError` for an MCP server that the user has not set up, `AgentMissing` for what git lacks."""
+    """Raises `UsageError` for an MCP server that the user has not set up, `AgentMissing` for what git needs."""
     if member.mcp:
         _need_servers(member, agent, sorted(runner.servers(member.cwd, env)))
     if member.git and (lacks := git_server.missing(env)):

@@ -1,7 +1,8 @@
-"""Trust: a team file comes with a project and can make teamchat run what its author likes.
+"""Trust: a team file comes with a project and can make teamchat run whatever its author likes.
 
-It is given once, and remembered by the file's absolute path and by what `trust_needs.py` names: editing an instruction
-never asks again, while a changed command, or a changed script that a command names, does, and then says what changed.
+Trust is given once, and remembered by the file's absolute path and by what `trust_needs.py` names. An edited
+instruction never asks again. A changed command, or a changed script that a command names, asks again and says what
+changed.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
     from teamchat.core.team.team import Team
 
 __all__ = ["Need", "Standing", "TrustStore", "fingerprint", "needs", "require", "trust_command"]
-LARGEST = 1 << 24  # bytes; thousands of team files
-REMEMBERED = 100  # team files, those trusted last, of which more than the fingerprint is kept
-FIRST = 3  # changes that an error names
+LARGEST = 1 << 24  # bytes; enough for thousands of team files
+REMEMBERED = 100  # team files, the last ones trusted, of which more than the fingerprint is kept
+FIRST = 3  # changes named in an error
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether a team is trusted; if not, whether it was (`before`), and each change since then where that is known."""
+    """Whether a team is trusted. If not: whether it was (`before`), and each change since then, if known."""
 
     trusted: bool
     before: bool = False
@@ -39,7 +40,7 @@ class Standing:
 
     @property
     def text(self) -> str:
-        """What stands behind the path of the team file."""
+        """The words after the path of the team file."""
         if self.trusted:
             return "is trusted"
         return "has changed since you trusted it" if self.before else "is not trusted yet"
@@ -67,23 +68,22 @@ def _first(team: Team, found: tuple[str, ...]) -> str:
 
 
 def trust_command(team: Team) -> str:
-    """What to type to trust the team."""
+    """The command that trusts the team."""
     return f"teamchat trust{team.typed}"
 
 
 class TrustStore:
-    """The trusted contents of every team file, by its path; several of one file, as of a project's branches.
+    """The trusted contents of every team file, by its path. One file may have several, as a project has branches.
 
-    Each is a fingerprint; of the one that was trusted last, its lines and files are kept too, to tell what changed.
-
-    Safe with several processes at once: a writer holds a lock beside the file and replaces it whole.
+    Each is a fingerprint. For the one trusted last, its lines and files are also kept, to tell what changed.
+    Several processes may use it at once: a writer holds a lock beside the file and replaces the whole file.
     """
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
     def standing(self, team: Team) -> Standing:
-        """Whether the team is trusted, and what changed since it was last given trust. Raises `StoreError`."""
+        """Whether the team is trusted, and what changed since it was last trusted. Raises `StoreError`."""
         if not needs(team):
             return Standing(trusted=True)
         known = self._read().get(str(team.path), [])
@@ -93,7 +93,7 @@ class TrustStore:
         return Standing(trusted=False, before=bool(known), changes=trust_changes(known[-1], team) if known else ())
 
     def grant(self, team: Team) -> None:
-        """Remember that the user trusts the team as it is now; on the disk when this returns. Raises `StoreError`."""
+        """Remember that the user trusts the team as it is now, on the disk when this returns. Raises `StoreError`."""
         if not needs(team):
             return
         try:
@@ -123,7 +123,7 @@ class TrustStore:
 
 
 def _with(trusted: dict[str, list[Trusted]], path: str, now: Trusted) -> dict[str, list[Trusted]]:
-    """With `now` as what was given last, to the file that was trusted last."""
+    """The file's entry with `now` as the content trusted last."""
     others = {other: known for other, known in trusted.items() if other != path}
     return others | {path: [*(given for given in trusted.get(path, []) if given.fingerprint != now.fingerprint), now]}
 

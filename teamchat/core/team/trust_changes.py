@@ -1,7 +1,7 @@
 """What changed in a team file since it was trusted, in lines for a person.
 
-A digest of every value decides whether it changed. The line beside it only tells a person what it was: it may be cut,
-and for a variable of `env` it is not kept at all.
+A digest of every value decides whether it changed. The line beside the digest only shows a person what it was: it may
+be cut, and it is not kept for a variable of `env`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from teamchat.core.team.team import Team
 
-LONGEST_LINE = 1_000  # characters of a line that are kept
+LONGEST_LINE = 1_000  # characters kept of a line
 LARGEST_KEPT = 1 << 15  # bytes kept of one team file
 
 _Name: TypeAlias = tuple[str, str, str]
-"""Member, key, and the variable of `env` or the place of `knowledge`."""
+"""Member, key, and the variable of `env` or the path of `knowledge`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """A content that trust was given to. `values` and `files` are empty where only its fingerprint is known."""
+    """A trusted content. `values` and `files` are empty if only its fingerprint is known."""
 
     fingerprint: str
     values: Mapping[_Name, _Value]
@@ -62,14 +62,14 @@ class Trusted:
         raise ValueError(kept)
 
     def kept(self) -> str | dict[str, Any]:
-        """What is remembered, for JSON; of a content that is too large only the fingerprint."""
+        """What is remembered, for JSON. For a content that is too large, only the fingerprint."""
         rows = [[*name, _kept_line(name, value.line), value.digest] for name, value in self.values.items()]
         whole = {"fingerprint": self.fingerprint, "values": rows, "files": dict(self.files)}
         return whole if len(json.dumps(whole)) <= LARGEST_KEPT else self.fingerprint
 
 
 def trust_changes(before: Trusted, team: Team) -> tuple[str, ...]:
-    """A line for each key and each file that changed; none where it is not known what was trusted."""
+    """A line for each key and each file that changed; empty if the trusted content is unknown."""
     if not before.values:
         return ()
     after = Trusted.of(team)
@@ -121,7 +121,7 @@ def _values(team: Team) -> Iterator[tuple[_Name, _Value]]:
 
 
 def _parts(need: Need) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """The parts of a need that change one by one: each one's name, its line, and its value."""
+    """The parts of a need that change separately: the name, line and value of each."""
     if need.key == "env":
         for pair in need.value:
             variable, _, value = pair.partition("=")

@@ -1,7 +1,7 @@
 """The files whose content decides what a team's trusted commands do.
 
-A program of the workspace, a script that `command`, `args` or a value of `env` names, also inside a shell's text or by
-a module's name, and the programs that `env.PATH` puts there. What a script loads in its turn is not known.
+They are programs of the workspace; scripts that `command`, `args` or a value of `env` names, also inside a shell's text
+or by a module's name; and programs in the folders of `env.PATH`. What such a script loads is not known.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pathlib import Path
 from teamchat.core.team.team import Member, Team
 from teamchat.runners.regular_files import open_regular, read_regular
 
-LARGE = 16 * 1024 * 1024  # bytes; a model that an argument names is not read before each turn
+LARGE = 16 * 1024 * 1024  # bytes; a model file named by an argument is not read before each turn
 BUILT_BY: Mapping[str, tuple[str, ...]] = {
     "make": ("GNUmakefile", "makefile", "Makefile"),
     "just": ("justfile", ".justfile"),
     **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun"), ("package.json",)),
 }
-"""The files that a program reads without being told."""
+"""The files that a program reads by itself."""
 LEFT_OUT = (".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", "/index.js", "/package.json")
-"""What Python and Node.js let the name of a script go without."""
+"""The parts of a script's name that Python and Node.js let a command omit."""
 READS_A_SCRIPT = frozenset(
     {
         ".",
@@ -49,9 +49,9 @@ READS_A_SCRIPT = frozenset(
 ENDINGS = frozenset(
     {".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".pl", ".php", ".lua"}
 )
-MOST_FOLDERS = 8  # beside the member's own that its words may name
+MOST_FOLDERS = 8  # folders, besides the member's own, that its words may name
 _HERE = re.compile(r"\$PWD\b|\$\{PWD\}|\$\( *pwd *\)|` *pwd *`")
-_BETWEEN = re.compile(r"[\s;&|()<>{}'\"`$=,:]+")  # the words of a shell's text
+_BETWEEN = re.compile(r"[\s;&|()<>{}'\"`$=,:]+")  # separates the words of a shell's text
 
 
 def file_states(team: Team) -> dict[Path, str]:
@@ -73,7 +73,7 @@ def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:
 
 
 def _files_of(team: Team, member: Member) -> set[Path]:
-    """Those of one member, seen from where it works and from the folders of the workspace that its words name."""
+    """The files of one member, relative to its working folder and to the workspace's folders that its words name."""
     program, *words = (_HERE.sub("./", word) for word in (*team.agent_of(member).command, *member.args))
     values = [_HERE.sub("./", value) for value in member.env.values()]
     folders = _folders(team, member.cwd, (*words, *values))
@@ -83,7 +83,7 @@ def _files_of(team: Team, member: Member) -> set[Path]:
 
 
 def _folders(team: Team, cwd: Path, words: Iterable[str]) -> list[Path]:
-    """`cwd`, and up to `MOST_FOLDERS` of the workspace that a word names from one of these (`cd tools`, `-C sub`)."""
+    """`cwd`, and up to `MOST_FOLDERS` of the workspace that words name relative to these (`cd tools`, `-C sub`)."""
     parts = dict.fromkeys(part for word in words for part in (word, *_parts(word)))
     named = [part.removeprefix("-C") for part in parts]
     found = {os.path.realpath(cwd): cwd}
@@ -107,7 +107,7 @@ def _modules(words: Iterable[str]) -> Iterator[str]:
 
 
 def _scripts(program: str, words: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:
-    """The files that words name as a whole, or behind their `=`; of those in a shell's text only what is run."""
+    """The files that whole words, or the parts after their `=`, name. In a shell's text only those that it runs."""
     for word in (*words, *_modules(words)):
         for part in {word, word.partition("=")[2]}:
             yield from _named(part, folders[0])
@@ -132,15 +132,18 @@ def _run(parts: Sequence[str], folder: Path) -> Iterator[Path]:
 
 
 def _named(word: str, cwd: Path) -> Iterator[Path]:
-    """The files of that name. Most words name none, and each turn looks for all: a `Path` is made for those found."""
+    """The files of that name.
+
+    Most words name none, and each turn checks all of them: a `Path` is made only for an existing file.
+    """
     if word:
-        start = str(cwd / word)  # a slash at its end counts for nothing
+        start = str(cwd / word)  # ignore a slash at its end
         places = (start, *(os.path.join(cwd, f"{word}{ending}") for ending in LEFT_OUT))  # noqa: PTH118
         yield from (Path(place) for place in places if os.path.isfile(place))  # noqa: PTH113
 
 
 def _is_script(file: Path) -> bool:
-    """Whether a file is there to be run: what else a shell's text names may be its input or its output."""
+    """True if the file exists to be run: other files that a shell's text names may be its input or output."""
     if file.suffix in ENDINGS or os.access(file, os.X_OK):
         return True
     try:
@@ -151,7 +154,7 @@ def _is_script(file: Path) -> bool:
 
 
 def _program(team: Team, member: Member) -> Iterator[Path]:
-    """The member's program, where the team file has it beside itself or it lies in the workspace."""
+    """The member's program, if the team file names it relative to its own folder, or it is in the workspace."""
     spec = team.agent_of(member)
     found = Path(spec.command[0])
     if len(found.parts) == 1:
@@ -162,7 +165,7 @@ def _program(team: Team, member: Member) -> Iterator[Path]:
 
 
 def _on_path(team: Team, member: Member) -> Iterator[Path]:
-    """The programs that the member's own PATH puts before those of the system, for its CLI and that one's tools."""
+    """The programs that the member's own PATH puts before the system's, for its CLI and the tools of its CLI."""
     for folder in _path(member, {}).split(os.pathsep):
         place = member.cwd / folder
         if "PATH" in member.env and _in_workspace(team, place):
@@ -174,7 +177,7 @@ def _path(member: Member, inherited: Mapping[str, str]) -> str:
 
 
 def _in_workspace(team: Team, path: Path) -> bool:
-    """Whether a member that may write, or the project, could have put it there."""
+    """True if a member that may write, or the project, could have put it there."""
     folders = {team.root, *(member.cwd for member in team.ai_members), *([team.path.parent] if team.path else [])}
     places = Path(os.path.abspath(path)), Path(os.path.realpath(path))  # noqa: PTH100 (its own name, links as they are)
     return any(place.is_relative_to(os.path.realpath(folder)) for place in places for folder in folders)
@@ -190,17 +193,17 @@ def _entries(folder: Path) -> list[Path]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a long argument is no file's name
+    except (OSError, ValueError):  # a long argument names no file
         return False
 
 
 def _state(file: Path) -> str:
-    """The digest of a file's content; for a large file its size and times. No program can set back the last one."""
+    """The digest of a file's content; for a large file its size and times. No program can set its change time back."""
     try:
         about = file.stat()
         if about.st_size <= LARGE:
             return hashlib.sha256(read_regular(file, LARGE)).hexdigest()
-    except ValueError:  # it has grown
+    except ValueError:  # the file has grown
         pass
     except OSError:
         return "none"

@@ -1,4 +1,4 @@
-"""What of a team file needs trust, and the fingerprint of exactly that."""
+"""The parts of a team file that need trust, and the fingerprint of exactly those."""
 
 from __future__ import annotations
 
@@ -18,15 +18,12 @@ from teamchat.runners.environment import is_secret
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-WHOLE_TEAM = "the team"  # no member is called that: a name has no space
+WHOLE_TEAM = "the team"  # no member's name: a name has no space
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One key of a member, or of the team, that needs trust.
-
-    `line` tells a person, `value` is what trust is given to.
-    """
+    """A key of a member, or of the team, that needs trust. `line` shows it to a person, `value` is what is trusted."""
 
     member: str
     key: str
@@ -35,7 +32,7 @@ class Need:
 
 
 def needs(team: Team) -> tuple[Need, ...]:
-    """What of the team needs trust, member by member; nothing for the installed CLIs without a team file."""
+    """The parts of the team that need trust, member by member; empty for the installed CLIs without a team file."""
     if team.path is None:
         return ()
     folder = team.path.parent
@@ -43,7 +40,7 @@ def needs(team: Team) -> tuple[Need, ...]:
 
 
 def covered(team: Team) -> tuple[Need, ...]:
-    """All that trust is given to: what needs it, and what must not change once it is given."""
+    """All that trust covers: what needs it, and what must not change afterwards."""
     if not (wanted := needs(team)):
         return ()
     return (*wanted, Need(WHOLE_TEAM, "fence", "on" if team.fence else "off", (str(team.fence),)))
@@ -68,7 +65,7 @@ def _weakened(team: Team) -> Iterator[Need]:
 
 
 def _is_weaker(name: str, value: float, default: float) -> bool:
-    """Whether the limit pauses later than the default one; a `similarity` of 0 never does."""
+    """True if the limit pauses later than the default one; a `similarity` of 0 never pauses."""
     return value > default or (name == "similarity" and not value)
 
 
@@ -120,7 +117,7 @@ def _outside_needs(team: Team, member: Member, folder: Path) -> Iterator[Need]:
 
 
 def _command(member: Member, spec: AgentSpec) -> Need:
-    """What is typed to end a program on a terminal may be a command of it, too."""
+    """The text that ends a program on a terminal may also be a command of that program."""
     what = f"runs {shlex.join(spec.command)}"
     if (terminal := spec.terminal) is None:
         return _need(member.name, "command", what, spec.command)
@@ -134,6 +131,6 @@ def _need(member: str, key: str, what: str, value: Iterable[str]) -> Need:
 
 
 def _outside(path: Path, folder: Path) -> Path | None:
-    """Where `path` really is, when that is not in `folder`: a link may lead out of it."""
-    real = Path(os.path.realpath(path))  # also of a link that leads to itself
+    """The real path of `path`, if that is not in `folder`: a link may lead out of it."""
+    real = Path(os.path.realpath(path))  # also for a link to itself
     return None if real.is_relative_to(folder.resolve()) else real

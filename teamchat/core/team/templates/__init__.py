@@ -1,6 +1,6 @@
-"""The agents that `teamchat init --template offline` writes beside a team file: small programs, no model behind them.
+"""The agents that `teamchat init --template offline` writes beside a team file: small programs without a model.
 
-They are copied as they are, so each stands alone and reads like an example: the prompt on standard input, the answer on
+They are copied unchanged, so each stands alone and reads like an example: the prompt on standard input, the answer on
 standard output, always the same answer to the same prompt.
 """
 
