@@ -24,7 +24,7 @@ from teamchat.core.checkpoint.find import find_repository  # noqa: E402
 from teamchat.core.checkpoint.plan import plan_restore  # noqa: E402
 from teamchat.core.checkpoint.restore import restore  # noqa: E402
 from teamchat.core.checkpoint.take import take  # noqa: E402
-from teamchat.core.checkpoint.values import Checkpoint, Repository, Step  # noqa: E402
+from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Step  # noqa: E402
 
 RUNS = 5
 IN_A_FOLDER = 20
@@ -70,12 +70,12 @@ def main(files: int) -> None:
         os.environ |= {"HOME": name, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
         make(top, files)
         found = find_repository(top)
-        assert isinstance(found, Repository)
+        assert isinstance(found, GitRepository)
         print(f"{files:,} files:")
         rows(found, top, state)
 
 
-def rows(found: Repository, top: Path, state: Path) -> None:
+def rows(found: GitRepository, top: Path, state: Path) -> None:
     def checkpoint(ref: str = "after") -> Checkpoint:
         return take(found, state, f"refs/teamchat/s/1/{ref}")
 
@@ -109,7 +109,7 @@ def rows(found: Repository, top: Path, state: Path) -> None:
     undo(found, top, state, checkpoint)
 
 
-def undo(found: Repository, top: Path, state: Path, checkpoint: Callable[[str], Checkpoint]) -> None:
+def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str], Checkpoint]) -> None:
     git(top, "checkout", "-q", ".")
     before = checkpoint("before")
     edit(top, UNDONE, 0)

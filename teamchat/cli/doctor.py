@@ -53,7 +53,7 @@ def doctor(
         return finished(_prove(report), report)
     if live:
         return finished(ask(team, report), report)
-    return look(team, report)
+    return check_team(team, report)
 
 
 class Report:
@@ -90,7 +90,7 @@ class Report:
         return code
 
 
-def look(team: str | None, report: Report) -> ExitCode:
+def check_team(team: str | None, report: Report) -> ExitCode:
     import os
     from pathlib import Path
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from teamchat.core.store.usage import Sum, Used
 
 
-def table(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
+def aligned(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
     """The rows as lines, each column as wide as its widest cell; the first `left` are text, the others numbers."""
     shown = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(*shown, strict=True)]
@@ -70,11 +70,11 @@ def layout(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
 
     from teamchat.core.text.clean import printable
 
-    wide = list(table([HEAD, *rows], left=TEXTS))
+    wide = list(aligned([HEAD, *rows], left=TEXTS))
     if all(cell_len(line) <= width for line in wide):
         yield from wide
         return
-    head, *numbers = table([HEAD[TEXTS:], *(row[TEXTS:] for row in rows)], left=0)
+    head, *numbers = aligned([HEAD[TEXTS:], *(row[TEXTS:] for row in rows)], left=0)
     yield f"  {head}"
     for row, line in zip(rows, numbers, strict=True):
         name = printable(" · ".join(filter(None, row[:TEXTS])))

@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from teamchat.core.checkpoint.git import Git, GitFailed, environment
-from teamchat.core.checkpoint.values import Change, Entry, Lines, Repository, What
+from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
+from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, TreeEntry, What
 from teamchat.core.errors import CheckpointFailed
 
 _DIFF = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
@@ -19,7 +19,7 @@ _NOBODYS = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\tattributesFi
 
 
 @contextlib.contextmanager
-def reading(repository: Repository) -> Iterator[Git]:
+def object_reader(repository: GitRepository) -> Iterator[GitProgram]:
     """A git that reads the objects of the repository, and nothing else of it. Raises `CheckpointFailed`."""
     with tempfile.TemporaryDirectory(prefix="teamchat-git-") as name:
         folder = Path(name)
@@ -27,27 +27,29 @@ def reading(repository: Repository) -> Iterator[Git]:
         (folder / "HEAD").write_text("ref: refs/heads/none\n")
         (folder / "config").write_text(f"{_NOBODYS}\tobjectFormat = {repository.object_format}\n")
         try:
-            yield Git(folder, environment() | {"GIT_DIR": name, "GIT_OBJECT_DIRECTORY": str(repository.objects)})
+            yield GitProgram(
+                folder, git_environment() | {"GIT_DIR": name, "GIT_OBJECT_DIRECTORY": str(repository.objects)}
+            )
         except GitFailed as failed:
             raise CheckpointFailed(f"the checkpoints of {repository.top} cannot be read: {failed}") from failed
 
 
-def changes(repository: Repository, old: str, new: str) -> tuple[Change, ...]:
+def changes(repository: GitRepository, old: str, new: str) -> tuple[PathChange, ...]:
     """How the files of the tree `new` differ from those of `old`, by path; what moved is deleted and added.
 
     Raises `CheckpointFailed`, also where one of the trees is no longer there.
     """
-    with reading(repository) as git:
+    with object_reader(repository) as git:
         fields = git(*_DIFF, "--raw", "-z", old, new).split(b"\0")
     pairs = zip(fields[::2], fields[1::2], strict=False)
     return tuple(_change(entry.decode(), os.fsdecode(path)) for entry, path in pairs)
 
 
-def _change(entry: str, path: str) -> Change:
+def _change(entry: str, path: str) -> PathChange:
     old_mode, new_mode, old_blob, new_blob, letter = entry.removeprefix(":").split(" ")
-    old = None if letter == "A" else Entry(old_mode, old_blob)
-    new = None if letter == "D" else Entry(new_mode, new_blob)
-    return Change(path, _what(letter, same=old_blob == new_blob), old, new)
+    old = None if letter == "A" else TreeEntry(old_mode, old_blob)
+    new = None if letter == "D" else TreeEntry(new_mode, new_blob)
+    return PathChange(path, _what(letter, same=old_blob == new_blob), old, new)
 
 
 def _what(letter: str, *, same: bool) -> What:
@@ -57,19 +59,19 @@ def _what(letter: str, *, same: bool) -> What:
     return words[letter]
 
 
-def entries(repository: Repository, tree: str) -> dict[str, Entry]:
+def entries(repository: GitRepository, tree: str) -> dict[str, TreeEntry]:
     """Every path of a checkpoint. Raises `CheckpointFailed`."""
-    with reading(repository) as git:
+    with object_reader(repository) as git:
         listed = git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")[:-1]
     parted = (
         (os.fsdecode(path), head.decode().split(" ")) for head, _, path in (one.partition(b"\t") for one in listed)
     )
-    return {path: Entry(mode, blob) for path, (mode, _, blob) in parted}
+    return {path: TreeEntry(mode, blob) for path, (mode, _, blob) in parted}
 
 
-def stat(repository: Repository, old: str, new: str) -> dict[str, Lines]:
+def stat(repository: GitRepository, old: str, new: str) -> dict[str, Lines]:
     """How many lines were added and removed in every path that differs. Raises `CheckpointFailed`."""
-    with reading(repository) as git:
+    with object_reader(repository) as git:
         listed = git(*_DIFF, "--numstat", "-z", old, new).split(b"\0")[:-1]
     parted = (one.split(b"\t", 2) for one in listed)
     return {os.fsdecode(path): Lines(_number(added), _number(removed)) for added, removed, path in parted}
@@ -79,9 +81,9 @@ def _number(text: bytes) -> int | None:
     return None if text == b"-" else int(text)
 
 
-def has_tree(repository: Repository, tree: str) -> bool:
+def has_tree(repository: GitRepository, tree: str) -> bool:
     """Whether the repository has that tree; files of it may be gone all the same. Raises `CheckpointFailed`."""
-    with reading(repository) as git:
+    with object_reader(repository) as git:
         try:
             git("cat-file", "-e", f"{tree}^{{tree}}")
         except GitFailed:
@@ -89,14 +91,14 @@ def has_tree(repository: Repository, tree: str) -> bool:
     return True
 
 
-def patch(repository: Repository, old: str, new: str) -> Iterator[bytes]:
+def patch(repository: GitRepository, old: str, new: str) -> Iterator[bytes]:
     """The difference as `git apply` takes it, in pieces of no particular length. Raises `CheckpointFailed`."""
-    with reading(repository) as git:
+    with object_reader(repository) as git:
         shown = ("--patch", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--color=never")
         yield from _printed(git, (*_DIFF, *shown, old, new))
 
 
-def _printed(git: Git, arguments: Sequence[str]) -> Iterator[bytes]:
+def _printed(git: GitProgram, arguments: Sequence[str]) -> Iterator[bytes]:
     with tempfile.TemporaryFile() as told:
         process = subprocess.Popen(
             git.argv(*arguments),

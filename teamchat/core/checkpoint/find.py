@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from teamchat.core.checkpoint.git import Git, GitFailed, environment, program
-from teamchat.core.checkpoint.values import NoRepository, Repository
+from teamchat.core.checkpoint.git import GitFailed, GitProgram, find_git, git_environment
+from teamchat.core.checkpoint.values import GitRepository, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.runners.regular_files import read_regular
 
@@ -14,20 +14,20 @@ _MARK = "--teamchat-next"  # rev-parse prints an option that it does not know
 _LONGEST_S = 30.0
 
 
-def find_repository(folder: Path) -> Repository | NoRepository:
+def find_repository(folder: Path) -> GitRepository | NoRepository:
     """The repository whose work tree `folder` is in.
 
     git finds it, so that `safe.directory` and every way to place a repository are what the user knows; `rev-parse` runs
     nothing that a configuration names. A work tree that is elsewhere than the `.git` in it (`core.worktree`) is none: a
     strange repository could name the user's home folder.
     """
-    if program() is None:
+    if find_git() is None:
         return NoRepository("git is not installed")
     if not folder.is_dir():
         return NoRepository(f"there is no folder {folder}")
     asked = ("--show-toplevel", _MARK, "--absolute-git-dir", _MARK, "--git-common-dir", _MARK, "--show-object-format")
     try:
-        printed = Git(folder, environment(users_own=True), _LONGEST_S)("rev-parse", *asked)
+        printed = GitProgram(folder, git_environment(users_own=True), _LONGEST_S)("rev-parse", *asked)
     except GitFailed as failed:
         return NoRepository(_reason(folder, failed))
     except CheckpointFailed as failed:
@@ -38,7 +38,7 @@ def find_repository(folder: Path) -> Repository | NoRepository:
     git_dir, common_dir = Path(own).resolve(), (folder / common).resolve()
     if not _is_in(Path(top), git_dir):
         return NoRepository(f"its repository {git_dir} names another folder as its work tree")
-    return Repository(Path(top).resolve(), git_dir, common_dir, common_dir / "objects", form.strip())
+    return GitRepository(Path(top).resolve(), git_dir, common_dir, common_dir / "objects", form.strip())
 
 
 def _is_in(top: Path, git_dir: Path) -> bool:

@@ -36,13 +36,13 @@ class GitFailed(Exception):
         super().__init__(f"git {command}: {text or 'it failed and says nothing'}")
 
 
-def program() -> str | None:
+def find_git() -> str | None:
     """Where git is: in no folder that is only known relative to where somebody works."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return shutil.which("git", path=os.pathsep.join(folder for folder in folders if Path(folder).is_absolute()))
 
 
-def environment(*, users_own: bool = False) -> dict[str, str]:
+def git_environment(*, users_own: bool = False) -> dict[str, str]:
     """The whole environment of git; it reads the user's and the system's configuration only with `users_own`."""
     passed = {name: os.environ[name] for name in PASSED + USERS_OWN * users_own if name in os.environ}
     hidden = {} if users_own else {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
@@ -50,14 +50,14 @@ def environment(*, users_own: bool = False) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Git:
+class GitProgram:
     """A git that runs in `cwd` and takes at most `seconds`.
 
     `held` is a lock that outlives this process while a git that it started is still at work.
     """
 
     cwd: Path
-    env: Mapping[str, str] = field(default_factory=environment)
+    env: Mapping[str, str] = field(default_factory=git_environment)
     seconds: float = 900.0
     held: tuple[int, ...] = ()
 
@@ -89,6 +89,6 @@ class Git:
 
     def argv(self, *arguments: str) -> list[str]:
         """The command line. Raises `CheckpointFailed` where there is no git."""
-        if (path := program()) is None:
+        if (path := find_git()) is None:
             raise CheckpointFailed("git is not installed")
         return [path, *arguments]

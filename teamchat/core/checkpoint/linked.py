@@ -14,22 +14,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.git import Git, GitFailed
+from teamchat.core.checkpoint.git import GitFailed, GitProgram
 from teamchat.core.checkpoint.shadow import Shadow, open_shadow
-from teamchat.core.checkpoint.values import Repository
+from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
 
 _LONGEST_S = 60.0
 
 
-def linked_at(repository: Repository, folder: Path) -> Repository | None:
+def linked_at(repository: GitRepository, folder: Path) -> GitRepository | None:
     """The further work tree of the repository that is at `folder`; None where that is none, or no longer one."""
     found = find_repository(folder)
-    ours = isinstance(found, Repository) and found.top == folder and found.git_dir == _own(repository, folder)
-    return found if ours and isinstance(found, Repository) else None
+    ours = isinstance(found, GitRepository) and found.top == folder and found.git_dir == _own(repository, folder)
+    return found if ours and isinstance(found, GitRepository) else None
 
 
-def link(repository: Repository, state_folder: Path, folder: Path, branch: str) -> str | None:
+def link(repository: GitRepository, state_folder: Path, folder: Path, branch: str) -> str | None:
     """Make `folder` a further work tree on `branch`, which begins where the HEAD of `repository` is.
 
     Returns that commit, None before the first one. The index is a copy of that of `repository`; no file is written but
@@ -52,7 +52,7 @@ def link(repository: Repository, state_folder: Path, folder: Path, branch: str) 
         return start
 
 
-def move_on(repository: Repository, state_folder: Path, folder: Path, branch: str, start: str | None) -> str | None:
+def move_on(repository: GitRepository, state_folder: Path, folder: Path, branch: str, start: str | None) -> str | None:
     """Have a work tree whose branch is still at `start` begin at the HEAD of `repository`, with a copy of its index.
 
     Returns where it begins now: `start` again, where its branch has got commits. Raises `CheckpointFailed`.
@@ -68,7 +68,7 @@ def move_on(repository: Repository, state_folder: Path, folder: Path, branch: st
         return now
 
 
-def unlink(repository: Repository, state_folder: Path, folder: Path, branch: str, start: str | None) -> int:
+def unlink(repository: GitRepository, state_folder: Path, folder: Path, branch: str, start: str | None) -> int:
     """Remove the work tree at `folder` with its files, and its branch where that has no commits of its own.
 
     Returns how many commits only the branch has; then it stays. Raises `CheckpointFailed`.
@@ -84,14 +84,14 @@ def unlink(repository: Repository, state_folder: Path, folder: Path, branch: str
     return commits
 
 
-def branches(repository: Repository, state_folder: Path) -> set[str]:
+def branches(repository: GitRepository, state_folder: Path) -> set[str]:
     """The names of all branches. Raises `CheckpointFailed`."""
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
         listed = shadow.git("for-each-ref", "--format=%(refname)", "refs/heads/").decode(errors="replace")
         return {name.removeprefix("refs/heads/") for name in listed.splitlines()}
 
 
-def set_refs(repository: Repository, state_folder: Path, refs: dict[str, str | None]) -> None:
+def set_refs(repository: GitRepository, state_folder: Path, refs: dict[str, str | None]) -> None:
     """Set refs of teamchat to trees, and remove those with None, all at once. Raises `CheckpointFailed`."""
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
         known = _all_refs(shadow)
@@ -106,13 +106,13 @@ def _all_refs(shadow: Shadow) -> set[str]:
     return set(shadow.git("for-each-ref", "--format=%(refname)", "refs/teamchat/").decode().splitlines())
 
 
-def _own(repository: Repository, folder: Path) -> Path:
+def _own(repository: GitRepository, folder: Path) -> Path:
     """What the repository keeps of the work tree at `folder`: its HEAD and its index."""
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
     return repository.common_dir / "worktrees" / f"teamchat-{digest}"
 
 
-def _users(shadow: Shadow) -> Git:
+def _users(shadow: Shadow) -> GitProgram:
     """A git that has the HEAD of the user's work tree."""
     own = {"GIT_DIR": str(shadow.repository.git_dir), "GIT_COMMON_DIR": str(shadow.folder)}
     return replace(shadow.git, env={**shadow.git.env, **own})
@@ -143,7 +143,7 @@ def _drop(shadow: Shadow, ref: str) -> None:
         shadow.git("update-ref", "--no-deref", "-d", ref)
 
 
-def _copy_index(repository: Repository, own: Path) -> None:
+def _copy_index(repository: GitRepository, own: Path) -> None:
     """A split index has its other half in a file beside it."""
     for shared in repository.git_dir.glob("sharedindex.*"):
         _copy(shared, own / shared.name)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from teamchat.core.checkpoint.values import SUBMODULE, Change, Conflict, Entry, RestorePlan, Step
+from teamchat.core.checkpoint.values import SUBMODULE, Conflict, PathChange, RestorePlan, Step, TreeEntry
 
 
 @dataclass(slots=True)
 class _Path:
     """`target` is what the path was before the first step, `left` after the last one that touched it."""
 
-    target: Entry | None
-    left: Entry | None
+    target: TreeEntry | None
+    left: TreeEntry | None
     foreign: bool = False
 
-    def then(self, change: Change) -> None:
+    def then(self, change: PathChange) -> None:
         self.foreign |= change.old != self.left
         self.left = change.new
 
 
-def plan_restore(steps: Sequence[Step], current: Mapping[str, Entry | None]) -> RestorePlan:
+def plan_restore(steps: Sequence[Step], current: Mapping[str, TreeEntry | None]) -> RestorePlan:
     """How to undo `steps`, which are in the order in which they were done.
 
     `current` has every path that there is now; one that it has not, or has as None, is not there. A path is a conflict
@@ -56,11 +56,11 @@ def _follow(steps: Iterable[Step]) -> dict[str, _Path]:
     return touched
 
 
-def _is_submodule(*entries: Entry | None) -> bool:
+def _is_submodule(*entries: TreeEntry | None) -> bool:
     return any(entry is not None and entry.mode == SUBMODULE for entry in entries)
 
 
-def _blocked(restore: Mapping[str, Entry | None], current: Mapping[str, Entry | None]) -> set[str]:
+def _blocked(restore: Mapping[str, TreeEntry | None], current: Mapping[str, TreeEntry | None]) -> set[str]:
     """The paths that cannot be put back because of one that stays. One that is not put back stays, too."""
     there = {path for path, entry in current.items() if entry is not None}
     blocked: set[str] = set()

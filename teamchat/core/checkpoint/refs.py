@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from teamchat.core.checkpoint.shadow import Shadow, open_shadow
-from teamchat.core.checkpoint.values import Repository
+from teamchat.core.checkpoint.values import GitRepository
 
 _PREFIX = "refs/teamchat/"
 _NAME = re.compile(r"refs/teamchat(/(?!\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock))+")
@@ -21,7 +21,7 @@ _TIMES = "times"
 _LONGEST_S = 60.0
 
 
-def check_name(ref: str) -> None:
+def check_ref(ref: str) -> None:
     """Raises `ValueError` for a ref that is not ours to write."""
     if not _NAME.fullmatch(ref) or ".." in ref:
         raise ValueError(f"{ref!r} is no ref of teamchat")
@@ -35,20 +35,20 @@ def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
     shadow.git("update-ref", "--no-deref", ref, tree)
 
 
-def tree_of(repository: Repository, state_folder: Path, ref: str) -> str | None:
+def tree_of(repository: GitRepository, state_folder: Path, ref: str) -> str | None:
     """The tree that `ref` names; None where there is no such ref. Raises `CheckpointFailed`."""
-    check_name(ref)
+    check_ref(ref)
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
         return shadow.git("for-each-ref", "--format=%(objectname)", ref).decode().strip() or None
 
 
-def trees_of(repository: Repository, state_folder: Path, session: str) -> dict[str, str]:
+def trees_of(repository: GitRepository, state_folder: Path, session: str) -> dict[str, str]:
     """The trees by the refs of `session` (the part after `refs/teamchat/`), in the order in which they were taken.
 
     Those that another work tree of the repository took come last. Raises `CheckpointFailed`.
     """
     below = f"{_PREFIX}{session}/"
-    check_name(f"{below}x")
+    check_ref(f"{below}x")
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
         listed = os.fsdecode(shadow.git("for-each-ref", "--format=%(refname) %(objectname)", below)).splitlines()
         order = {ref: number for number, ref in enumerate(_times(shadow.folder))}
@@ -63,7 +63,7 @@ def record(folder: Path, ref: str) -> None:
 
 
 def prune(
-    repository: Repository, state_folder: Path, session: str | None = None, *, before: float | None = None
+    repository: GitRepository, state_folder: Path, session: str | None = None, *, before: float | None = None
 ) -> int:
     """Remove the refs of `session` (the part after `refs/teamchat/`; None: of all sessions). Returns how many.
 
@@ -71,7 +71,7 @@ def prune(
     `CheckpointFailed`.
     """
     below = _PREFIX if session is None else f"{_PREFIX}{session}/"
-    check_name(f"{below}x")
+    check_ref(f"{below}x")
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
         times = _times(shadow.folder)
         listed = shadow.git("for-each-ref", "--format=%(refname)", below).decode(errors="replace").split("\n")

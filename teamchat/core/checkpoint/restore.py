@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Self
 
-from teamchat.core.checkpoint.compare import reading
+from teamchat.core.checkpoint.compare import object_reader
 from teamchat.core.checkpoint.paths import is_safe
 from teamchat.core.checkpoint.shadow import open_shadow
-from teamchat.core.checkpoint.values import EXECUTABLE, LINK, SUBMODULE, Entry, Repository
+from teamchat.core.checkpoint.values import EXECUTABLE, LINK, SUBMODULE, GitRepository, TreeEntry
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.text.clean import printable
 
@@ -33,7 +33,7 @@ _MOST_NAMED = 3
 _LONGEST_S = 900.0
 
 
-def restore(repository: Repository, state_folder: Path, paths: Mapping[str, Entry | None]) -> None:
+def restore(repository: GitRepository, state_folder: Path, paths: Mapping[str, TreeEntry | None]) -> None:
     """Make every path what it is to be: its bytes, its x bit, its symbolic link; None deletes it.
 
     A folder that this leaves empty goes. The other permission bits of a file stay as they are. A submodule stays
@@ -56,8 +56,8 @@ def _told(failed: Mapping[str, str]) -> str:
 
 @dataclass(slots=True)
 class _Work:
-    repository: Repository
-    paths: dict[str, Entry | None]
+    repository: GitRepository
+    paths: dict[str, TreeEntry | None]
     failed: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> dict[str, str]:
@@ -153,7 +153,7 @@ def _delete(folders: _Folders, path: str) -> None:
         return
 
 
-def _put(folders: _Folders, path: str, entry: Entry, content: bytes) -> None:
+def _put(folders: _Folders, path: str, entry: TreeEntry, content: bytes) -> None:
     parent, _, name = path.rpartition("/")
     folder = folders.get(parent, make=True)
     bits = _clear(folder, name)
@@ -206,11 +206,13 @@ def _write(folder: int, name: str, content: bytes, *, executable: bool, bits: in
             os.fchmod(file, readers | (readers & 0o444) >> 2 if executable else readers)
 
 
-def _contents(repository: Repository, paths: Mapping[str, Entry]) -> Iterator[tuple[str, Entry, bytes | None]]:
+def _contents(
+    repository: GitRepository, paths: Mapping[str, TreeEntry]
+) -> Iterator[tuple[str, TreeEntry, bytes | None]]:
     """Every path with the content that it is to have; None where the repository has it no longer, or damaged."""
     if not paths:
         return
-    with reading(repository) as git, tempfile.TemporaryFile() as wanted:
+    with object_reader(repository) as git, tempfile.TemporaryFile() as wanted:
         wanted.write(b"".join(f"{entry.blob}\n".encode() for entry in paths.values()))
         wanted.seek(0)
         with subprocess.Popen(
@@ -226,7 +228,7 @@ def _contents(repository: Repository, paths: Mapping[str, Entry]) -> Iterator[tu
                 yield path, entry, _content(process.stdout, entry, repository.object_format)
 
 
-def _content(printed: IO[bytes], entry: Entry, form: str) -> bytes | None:
+def _content(printed: IO[bytes], entry: TreeEntry, form: str) -> bytes | None:
     head = printed.readline().split(b" ")
     if len(head) != 3:
         return None

@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from teamchat.core.checkpoint.git import Git, GitFailed, environment
-from teamchat.core.checkpoint.values import Repository
+from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
+from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.runners.regular_files import read_regular
 
@@ -63,12 +63,12 @@ _LONGEST_LOOK_S = 240.0  # an agent may have put a pipe in the place of a `.giti
 class Shadow:
     """The folder, held under its lock."""
 
-    repository: Repository
+    repository: GitRepository
     folder: Path
-    git: Git
+    git: GitProgram
 
     @property
-    def looking(self) -> Git:
+    def looking(self) -> GitProgram:
         """For what reads no content of a file, only the rules of what is ignored."""
         return replace(self.git, seconds=min(self.git.seconds, _LONGEST_LOOK_S))
 
@@ -118,7 +118,7 @@ class Shadow:
 
 
 @contextlib.contextmanager
-def open_shadow(repository: Repository, state_folder: Path, seconds: float) -> Iterator[Shadow]:
+def open_shadow(repository: GitRepository, state_folder: Path, seconds: float) -> Iterator[Shadow]:
     """The shadow of a work tree, made where there is none, until the end of the block.
 
     One process at a time has it. Raises `CheckpointFailed`.
@@ -140,7 +140,7 @@ def open_shadow(repository: Repository, state_folder: Path, seconds: float) -> I
         os.close(lock)
 
 
-def _wait_for(lock: int, repository: Repository) -> None:
+def _wait_for(lock: int, repository: GitRepository) -> None:
     asked = time.monotonic()
     while True:
         try:
@@ -151,7 +151,7 @@ def _wait_for(lock: int, repository: Repository) -> None:
         time.sleep(_POLL_S)
 
 
-def _ready(repository: Repository, folder: Path, seconds: float, lock: int, state_folder: Path) -> Shadow:
+def _ready(repository: GitRepository, folder: Path, seconds: float, lock: int, state_folder: Path) -> Shadow:
     for part in ("info", "objects"):
         (folder / part).mkdir(exist_ok=True)
     for name in _LINKS:
@@ -163,13 +163,13 @@ def _ready(repository: Repository, folder: Path, seconds: float, lock: int, stat
     _keep(folder / "info" / "attributes", _ATTRIBUTES.encode())
     _keep(folder / "info" / "exclude", _excluded(repository, state_folder))
     _configure(repository, folder)
-    env = environment() | {
+    env = git_environment() | {
         "GIT_DIR": str(folder),
         "GIT_WORK_TREE": str(repository.top),
         "GIT_OBJECT_DIRECTORY": str(repository.objects),
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(folder / "objects"),
     }
-    return Shadow(repository, folder, Git(repository.top, env, seconds, (lock,)))
+    return Shadow(repository, folder, GitProgram(repository.top, env, seconds, (lock,)))
 
 
 def _key(top: Path) -> str:
@@ -183,7 +183,7 @@ def _link(link: Path, to: Path) -> None:
         link.symlink_to(to)
 
 
-def _excluded(repository: Repository, state_folder: Path) -> bytes:
+def _excluded(repository: GitRepository, state_folder: Path) -> bytes:
     """What the repository ignores beside its `.gitignore` files, and our own folder where it lies in the work tree."""
     try:
         content = read_regular(repository.common_dir / "info" / "exclude") + b"\n"
@@ -196,7 +196,7 @@ def _excluded(repository: Repository, state_folder: Path) -> bytes:
     return content + b"/" + ours + b"/\n"
 
 
-def _configure(repository: Repository, folder: Path) -> None:
+def _configure(repository: GitRepository, folder: Path) -> None:
     """Write `config` where the configuration that it takes something of has changed since."""
     stamp = "# " + "".join(f"{_stamp(file)} " for file in _sources(repository)) + "\n"
     config = folder / "config"
@@ -206,18 +206,18 @@ def _configure(repository: Repository, folder: Path) -> None:
     _replace(config, os.fsencode(stamp + _CONFIG + _extensions(repository) + "".join(_settings(repository))))
 
 
-def _sources(repository: Repository) -> tuple[Path, ...]:
+def _sources(repository: GitRepository) -> tuple[Path, ...]:
     home = Path(os.environ.get("HOME", "/"))
     users = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git" / "config"
     named = os.environ.get("GIT_CONFIG_GLOBAL", os.devnull)
     return repository.common_dir / "config", home / ".gitconfig", users, Path("/etc/gitconfig"), Path(named)
 
 
-def _extensions(repository: Repository) -> str:
+def _extensions(repository: GitRepository) -> str:
     return f"[extensions]\n\tobjectFormat = {repository.object_format}\n"
 
 
-def _settings(repository: Repository) -> Iterator[str]:
+def _settings(repository: GitRepository) -> Iterator[str]:
     """What says how names are to be read, and where the user's list of ignored files is."""
     excludes = None
     for name, value in _entries(repository):
@@ -231,9 +231,9 @@ def _settings(repository: Repository) -> Iterator[str]:
         yield f'[core]\n\texcludesFile = "{quoted}"\n'
 
 
-def _entries(repository: Repository) -> Iterator[tuple[str, str]]:
+def _entries(repository: GitRepository) -> Iterator[tuple[str, str]]:
     """The user's settings, and after them the repository's, which rule."""
-    root = Git(Path("/"), environment(users_own=True) | {"GIT_DIR": os.devnull}, 30.0)
+    root = GitProgram(Path("/"), git_environment(users_own=True) | {"GIT_DIR": os.devnull}, 30.0)
     own = ("config", "--file", str(repository.common_dir / "config"), "--no-includes", "--list", "-z")
     for arguments in (("config", "--global", "--includes", "--list", "-z"), own):
         with contextlib.suppress(GitFailed):  # such as: there is no file
@@ -250,7 +250,7 @@ def _stamp(file: Path) -> str:
     return f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}"
 
 
-def stamp_of_index(repository: Repository) -> str:
+def stamp_of_index(repository: GitRepository) -> str:
     """What changes whenever the user's index is written."""
     return _stamp(repository.git_dir / "index")
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.git import GitFailed
 from teamchat.core.checkpoint.paths import is_safe
-from teamchat.core.checkpoint.refs import check_name, record, set_ref
+from teamchat.core.checkpoint.refs import check_ref, record, set_ref
 from teamchat.core.checkpoint.shadow import Shadow, open_shadow, stamp_of_index
-from teamchat.core.checkpoint.values import Checkpoint, LeftOut, Limits, Repository
+from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, LeftOut
 
 _STATUS = (
     "status",
@@ -33,7 +33,7 @@ _FAILED = re.compile(rb"Unable to process path (.*)\n", re.DOTALL)
 _CLOSED = re.compile(rb"^warning: could not open directory '(.*)/': Permission denied$", re.MULTILINE)
 
 
-def take(repository: Repository, state_folder: Path, ref: str, limits: Limits | None = None) -> Checkpoint:
+def take(repository: GitRepository, state_folder: Path, ref: str, limits: CheckpointLimits | None = None) -> Checkpoint:
     """Record the files of the work tree, and have `ref` (`refs/teamchat/...`) keep them.
 
     What the index of a checkpoint once held stays in the next ones as long as it is there, also when it is ignored by
@@ -41,8 +41,8 @@ def take(repository: Repository, state_folder: Path, ref: str, limits: Limits | 
 
     Raises `CheckpointFailed`, with the checkpoints before as they were, and `ValueError` for another `ref`.
     """
-    check_name(ref)
-    limits = limits or Limits()
+    check_ref(ref)
+    limits = limits or CheckpointLimits()
     began = time.monotonic()
     with open_shadow(repository, state_folder, limits.seconds) as shadow:
         found = _Snapshot(shadow, limits)
@@ -64,7 +64,7 @@ class _Snapshot:
     """One look at the files. `extra` are paths that the index is to have, although git may ignore them."""
 
     shadow: Shadow
-    limits: Limits
+    limits: CheckpointLimits
     extra: list[str] = field(default_factory=list)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)

@@ -17,7 +17,7 @@ EXECUTABLE = "100755"
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
+class GitRepository:
     """A git repository with a work tree. `common_dir` is `git_dir` but in a further work tree of a repository."""
 
     top: Path
@@ -35,7 +35,7 @@ class NoRepository:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CheckpointLimits:
     """`file_bytes`: a larger file is left out. `seconds`: the longest that one git process may take."""
 
     file_bytes: int = 50 * 1024**2
@@ -70,7 +70,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """`mode` as git writes it (six octal digits); `blob` names the content, or the commit of a submodule."""
 
     mode: str
@@ -81,13 +81,13 @@ What = Literal["added", "changed", "deleted", "mode", "type"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PathChange:
     """`mode`: the x bit alone; `type`: a file, a symbolic link or a submodule became another of these."""
 
     path: str
     what: What
-    old: Entry | None
-    new: Entry | None
+    old: TreeEntry | None
+    new: TreeEntry | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Lines:
 class Step:
     """What one turn changed."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[PathChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ class Conflict:
     """
 
     path: str
-    expected: Entry | None
-    found: Entry | None
-    target: Entry | None
+    expected: TreeEntry | None
+    found: TreeEntry | None
+    target: TreeEntry | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,6 @@ class RestorePlan:
     `submodules` name the paths that stay as they are, since the work tree of a submodule is its own repository's.
     """
 
-    restore: Mapping[str, Entry | None]
+    restore: Mapping[str, TreeEntry | None]
     conflicts: tuple[Conflict, ...]
     submodules: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.compare import changes, has_tree, patch, stat
 from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.values import Lines, NoRepository, Repository
+from teamchat.core.checkpoint.values import GitRepository, Lines, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
 from teamchat.core.turn.work_trees import readable
@@ -19,7 +19,7 @@ from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
 class Difference:
     """How one work tree differs from before the turn `first` to after the turn `last`, whoever changed it."""
 
-    repository: Repository
+    repository: GitRepository
     old: str
     new: str
     first: int

@@ -14,7 +14,7 @@ from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import trees_of
 from teamchat.core.checkpoint.restore import restore
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import Conflict, Entry, Lines, NoRepository, Repository, RestorePlan, Step
+from teamchat.core.checkpoint.values import Conflict, GitRepository, Lines, NoRepository, RestorePlan, Step, TreeEntry
 from teamchat.core.conversation.differences import known_changes
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
@@ -30,7 +30,7 @@ class TreePlan:
     `files` says how the paths that go back differ from what they will be, `left_out` which paths no checkpoint has.
     """
 
-    repository: Repository
+    repository: GitRepository
     now: str
     plan: RestorePlan
     files: tuple[FileChange, ...]
@@ -41,7 +41,7 @@ class TreePlan:
         """The work tree's folder."""
         return str(self.repository.top)
 
-    def targets(self, *, force: bool) -> Mapping[str, Entry | None]:
+    def targets(self, *, force: bool) -> Mapping[str, TreeEntry | None]:
         """What each path is to be; with `force` also those that somebody else changed."""
         forced = {conflict.path: conflict.target for conflict in self.plan.conflicts} if force else {}
         return {**self.plan.restore, **forced}
@@ -130,7 +130,7 @@ def _names(trees: WorkTrees, name: str, tops: Iterable[str]) -> dict[str, str]:
     return {top: f"{trees.refs}/{name}{end}" for top, end in zip(tops, ends, strict=True)}
 
 
-def _taken(trees: WorkTrees, repository: Repository) -> dict[str, str]:
+def _taken(trees: WorkTrees, repository: GitRepository) -> dict[str, str]:
     return trees_of(repository, trees.folder, trees.refs.removeprefix("refs/teamchat/"))
 
 
@@ -150,7 +150,7 @@ def _unknown(turns: Iterable[Turn]) -> Iterator[str]:
         yield f"files of turn {numbers} stay as they are: {reason}{reported}"
 
 
-def _steps(trees: WorkTrees, repository: Repository, turns: Sequence[Turn]) -> list[tuple[str, str]]:
+def _steps(trees: WorkTrees, repository: GitRepository, turns: Sequence[Turn]) -> list[tuple[str, str]]:
     """What the turns did to the files, from tree to tree; empty where a checkpoint is no longer there.
 
     Turns that overlap saw each other's changes. So time is cut at every checkpoint, and a part belongs to the turns
@@ -170,7 +170,7 @@ def _steps(trees: WorkTrees, repository: Repository, turns: Sequence[Turn]) -> l
 
 
 def _plan(
-    trees: WorkTrees, repository: Repository, steps: Sequence[tuple[str, str]], ref: str, left_out: Iterable[str]
+    trees: WorkTrees, repository: GitRepository, steps: Sequence[tuple[str, str]], ref: str, left_out: Iterable[str]
 ) -> TreePlan:
     now = take(repository, trees.folder, ref)
     done = [Step(changes(repository, old, new)) for old, new in steps if old != new]
@@ -181,7 +181,7 @@ def _plan(
     return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen.union(left_out))))
 
 
-def _without_unseen(repository: Repository, plan: RestorePlan, current: Mapping[str, Entry]) -> RestorePlan:
+def _without_unseen(repository: GitRepository, plan: RestorePlan, current: Mapping[str, TreeEntry]) -> RestorePlan:
     """Make conflicts of the paths at which something is that checkpoints leave out: nothing else has it."""
     unseen = {path for path in plan.restore if path not in current and _holds(f"{repository.top}/{path}")}
     found = tuple(Conflict(path, None, None, plan.restore[path]) for path in sorted(unseen))
@@ -196,7 +196,7 @@ def _holds(place: str) -> bool:
     return os.path.lexists(place)
 
 
-def _files(repository: Repository, old: str, now: str, plan: RestorePlan) -> Iterator[FileChange]:
+def _files(repository: GitRepository, old: str, now: str, plan: RestorePlan) -> Iterator[FileChange]:
     """The paths that go back. Lines are counted where a path goes back to what the tree `old` has."""
     differ = {change.path: change for change in changes(repository, old, now)}
     lines = stat(repository, old, now)

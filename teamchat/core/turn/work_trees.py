@@ -18,7 +18,7 @@ from teamchat.core.checkpoint.compare import changes, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import tree_of
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import Checkpoint, Lines, NoRepository, Repository
+from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Lines, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import fence_key, name_of
@@ -108,7 +108,7 @@ class TurnTree:
     """The work tree of one turn. `before` names the tree that it had before the turn."""
 
     trees: WorkTrees
-    repository: Repository
+    repository: GitRepository
     span: _Span
     before: str
     taken: Checkpoint | None = None
@@ -136,7 +136,7 @@ class TurnTree:
         )
 
 
-def _listed(repository: Repository, before: str, after: str, cwd: Path) -> Iterator[FileChange]:
+def _listed(repository: GitRepository, before: str, after: str, cwd: Path) -> Iterator[FileChange]:
     lines = stat(repository, before, after)
     for change in changes(repository, before, after):
         count = lines.get(change.path, Lines(None, None))

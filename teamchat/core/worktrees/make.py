@@ -17,7 +17,7 @@ from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.linked import branches, link, linked_at, move_on
 from teamchat.core.checkpoint.restore import restore
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import SUBMODULE, Change, Entry, NoRepository, Repository
+from teamchat.core.checkpoint.values import SUBMODULE, GitRepository, NoRepository, PathChange, TreeEntry
 from teamchat.core.errors import CheckpointFailed, NotTrusted, UsageError
 from teamchat.core.text.clean import printable
 from teamchat.core.worktrees.records import (
@@ -63,7 +63,7 @@ def place(state: Path, session: int, member: str, cwd: Path) -> Path | None:
     return tree.folder / real.relative_to(tree.top) if tree and tree.made and real.is_relative_to(tree.top) else None
 
 
-def _new(state: Path, owner: Owner, member: str, home: Repository) -> Worktree:
+def _new(state: Path, owner: Owner, member: str, home: GitRepository) -> Worktree:
     name, taken = branch_name(owner.name, member), branches(home, state)
     numbered = (f"{name}-{number}" if number else name for number in (0, *range(2, len(taken) + 3)))
     branch = next(branch for branch in numbered if branch not in taken)
@@ -72,7 +72,7 @@ def _new(state: Path, owner: Owner, member: str, home: Repository) -> Worktree:
     return keep(state, Worktree(owner.session, owner.name, member, branch, home.top, folder, refs))
 
 
-def _fill(state: Path, tree: Worktree, home: Repository) -> None:
+def _fill(state: Path, tree: Worktree, home: GitRepository) -> None:
     """Make everything, also what a killed process had made in part: no turn can have worked there."""
     tree = keep(state, replace(tree, made=False))
     if tree.folder.exists():
@@ -87,7 +87,7 @@ def _fill(state: Path, tree: Worktree, home: Repository) -> None:
     keep(state, replace(tree, start=start, made=True))
 
 
-def _refresh(state: Path, tree: Worktree, home: Repository) -> None:
+def _refresh(state: Path, tree: Worktree, home: GitRepository) -> None:
     """Bring a worktree that has no changes of its own to where the user's work tree is now."""
     there = usable(state, tree)
     now = take(there.own, state, tree.ref("now")).tree
@@ -103,7 +103,7 @@ def _refresh(state: Path, tree: Worktree, home: Repository) -> None:
         keep(state, replace(tree, start=start))
 
 
-def unmerged(there: Opened, now: str, seen: str) -> tuple[Change, ...]:
+def unmerged(there: Opened, now: str, seen: str) -> tuple[PathChange, ...]:
     """What the member has changed, by the tree `now` of its worktree, and is not in the user's tree `seen` as well."""
     if now == there.base:
         return ()
@@ -122,21 +122,21 @@ def usable(state: Path, tree: Worktree) -> Opened:
     return found
 
 
-def _files(found: tuple[Change, ...]) -> Iterator[Change]:
+def _files(found: tuple[PathChange, ...]) -> Iterator[PathChange]:
     """Without submodules, whose work trees are of other repositories."""
     for change in found:
         if all(side is None or side.mode != SUBMODULE for side in (change.old, change.new)):
             yield change
 
 
-def _write(own: Repository, state: Path, wanted: Mapping[str, Entry | None]) -> None:
+def _write(own: GitRepository, state: Path, wanted: Mapping[str, TreeEntry | None]) -> None:
     for path, entry in wanted.items():
         if entry and entry.mode == SUBMODULE:  # git takes an empty folder for one that is not fetched
             (own.top / path).mkdir(parents=True, exist_ok=True)
     restore(own, state, wanted)
 
 
-def _inside(tree: Worktree, home: Repository, cwd: Path) -> Path:
+def _inside(tree: Worktree, home: GitRepository, cwd: Path) -> Path:
     inside = tree.folder / Path(os.path.realpath(cwd)).relative_to(home.top)
     inside.mkdir(parents=True, exist_ok=True)
     if (real := os.path.realpath(inside)) != str(inside):

@@ -12,7 +12,7 @@ from pathlib import Path
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.linked import linked_at
 from teamchat.core.checkpoint.refs import tree_of
-from teamchat.core.checkpoint.values import NoRepository, Repository
+from teamchat.core.checkpoint.values import GitRepository, NoRepository
 from teamchat.core.errors import CheckpointFailed, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
@@ -61,8 +61,8 @@ class Opened:
     """A worktree that is as it should be. `home` is the user's work tree, `own` its own, `base` a tree."""
 
     tree: Worktree
-    home: Repository
-    own: Repository
+    home: GitRepository
+    own: GitRepository
     base: str
 
 

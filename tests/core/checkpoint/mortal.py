@@ -15,7 +15,7 @@ from teamchat.core.checkpoint.compare import changes
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.restore import restore
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import Repository
+from teamchat.core.checkpoint.values import GitRepository
 
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.chmod", "subprocess.Popen")
 seen = 0
@@ -35,7 +35,7 @@ def die_at(number: int) -> None:
 
 def main(number: int, what: str, top: Path, state: Path, *rest: str) -> None:
     found = find_repository(top)
-    assert isinstance(found, Repository)
+    assert isinstance(found, GitRepository)
     if what == "take":
         die_at(number)
         print(take(found, state, rest[0]).tree)

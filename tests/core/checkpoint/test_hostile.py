@@ -13,7 +13,7 @@ from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import prune
 from teamchat.core.checkpoint.restore import restore
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import Repository, Step
+from teamchat.core.checkpoint.values import GitRepository, Step
 from tests import hostile_git
 
 HOOKS = (
@@ -53,7 +53,7 @@ def hostile(tmp_path: Path, traps: Path) -> Path:
 
 def test_nothing_that_the_repository_names_is_run(hostile: Path, traps: Path, tmp_path: Path) -> None:
     found, state = find_repository(hostile), tmp_path / "state"
-    assert isinstance(found, Repository)
+    assert isinstance(found, GitRepository)
     before = take(found, state, "refs/teamchat/s/1/before")
     (hostile / "notes.txt").write_text("by an agent\n")
     (hostile / "blob.bin").unlink()
@@ -78,7 +78,7 @@ def test_the_traps_are_real(command: tuple[str, ...], hostile: Path, traps: Path
 
 def test_a_configuration_that_breaks_meanwhile_stops_no_checkpoint(hostile: Path, tmp_path: Path) -> None:
     found = find_repository(hostile)
-    assert isinstance(found, Repository)
+    assert isinstance(found, GitRepository)
     config = hostile / ".git" / "config"
     config.write_text("no [ configuration")
     assert take(found, tmp_path / "state", "refs/teamchat/s/1/before").tree

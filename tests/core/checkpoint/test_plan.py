@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.core.checkpoint.plan import plan_restore
-from teamchat.core.checkpoint.values import Change, Conflict, Entry, Step, What
+from teamchat.core.checkpoint.values import Conflict, PathChange, Step, TreeEntry, What
 
 PATHS = ("a", "a/b", "a/b/c", "a.b", "d/e", "d/f", "g")
-Files = dict[str, Entry]
+Files = dict[str, TreeEntry]
 
 
-def file(blob: str, mode: str = "100644") -> Entry:
-    return Entry(mode, blob)
+def file(blob: str, mode: str = "100644") -> TreeEntry:
+    return TreeEntry(mode, blob)
 
 
-def fits(files: Mapping[str, Entry]) -> bool:
+def fits(files: Mapping[str, TreeEntry]) -> bool:
     """Whether a disk can have these paths: no file is also a folder."""
     return not any(other.startswith(f"{path}/") for path in files for other in files)
 
@@ -31,14 +31,14 @@ trees = st.dictionaries(st.sampled_from(PATHS), contents, max_size=5).filter(fit
 def step(old: Files, new: Files) -> Step:
     """What turned these files into those."""
     differ = [path for path in sorted({*old, *new}) if old.get(path) != new.get(path)]
-    return Step(tuple(Change(path, _what(path, old, new), old.get(path), new.get(path)) for path in differ))
+    return Step(tuple(PathChange(path, _what(path, old, new), old.get(path), new.get(path)) for path in differ))
 
 
 def _what(path: str, old: Files, new: Files) -> What:
     return "added" if path not in old else "deleted" if path not in new else "changed"
 
 
-def after(files: Files, restored: Mapping[str, Entry | None]) -> Files:
+def after(files: Files, restored: Mapping[str, TreeEntry | None]) -> Files:
     both = {**files, **restored}
     return {path: entry for path, entry in both.items() if entry is not None}
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.checkpoint.restore import restore
-from teamchat.core.checkpoint.values import Entry
+from teamchat.core.checkpoint.values import TreeEntry
 from teamchat.core.errors import CheckpointFailed
 from tests.core.checkpoint.worktree import WorkTree
 from tests.core.full_disk import files_of_at_most
 
 
-def put_back(tree: WorkTree, paths: dict[str, Entry | None]) -> None:
+def put_back(tree: WorkTree, paths: dict[str, TreeEntry | None]) -> None:
     restore(tree.repository, tree.state, paths)
 
 
@@ -29,7 +29,7 @@ def test_nothing_is_written_or_deleted_through_a_symbolic_link(tree: WorkTree, t
     (tree.top / "folder").symlink_to(outside)
     (tree.top / "deep").mkdir()
     (tree.top / "deep" / "link").symlink_to(outside)
-    new = Entry("100644", blob(tree, "new"))
+    new = TreeEntry("100644", blob(tree, "new"))
     wanted = {"folder/new": new, "folder/gone": None, "deep/link/new": new, "deep/link/gone": None, "good": new}
     with pytest.raises(CheckpointFailed) as failed:
         put_back(tree, wanted)
@@ -41,7 +41,7 @@ def test_nothing_is_written_or_deleted_through_a_symbolic_link(tree: WorkTree, t
 
 def test_a_link_that_goes_makes_room_for_its_folder(tree: WorkTree, tmp_path: Path) -> None:
     (tree.top / "folder").symlink_to(tmp_path)
-    put_back(tree, {"folder": None, "folder/new": Entry("100755", blob(tree, "new"))})
+    put_back(tree, {"folder": None, "folder/new": TreeEntry("100755", blob(tree, "new"))})
     assert (tree.top / "folder" / "new").read_text() == "new"
     assert os.access(tree.top / "folder" / "new", os.X_OK)
     assert not (tmp_path / "new").exists()
@@ -61,7 +61,7 @@ def test_emptied_folders_go_and_others_stay(tree: WorkTree) -> None:
 def test_a_folder_without_files_makes_room_and_one_with_a_file_does_not(tree: WorkTree) -> None:
     (tree.top / "hollow" / "inner").mkdir(parents=True)
     tree.write("full/inner/mine", b"mine")
-    new = Entry("100644", blob(tree, "new"))
+    new = TreeEntry("100644", blob(tree, "new"))
     with pytest.raises(CheckpointFailed) as failed:
         put_back(tree, {"hollow": new, "full": new, "other": new})
     assert str(failed.value) == "not put back: full (a folder with other files is in its place); everything else is"
@@ -70,7 +70,7 @@ def test_a_folder_without_files_makes_room_and_one_with_a_file_does_not(tree: Wo
 
 
 def test_a_disk_without_room_leaves_the_old_file_whole(tree: WorkTree) -> None:
-    large = Entry("100644", blob(tree, "x" * 2000))
+    large = TreeEntry("100644", blob(tree, "x" * 2000))
     with files_of_at_most(1000), pytest.raises(CheckpointFailed, match=r"notes.txt \(File too large\)"):
         put_back(tree, {"notes.txt": large})
     assert (tree.top / "notes.txt").read_text() == "first\nsecond\n"
@@ -79,7 +79,7 @@ def test_a_disk_without_room_leaves_the_old_file_whole(tree: WorkTree) -> None:
 
 def test_what_is_no_longer_in_the_repository_is_named(tree: WorkTree) -> None:
     with pytest.raises(CheckpointFailed, match=r"^not put back: notes.txt \(its content is no longer there\)"):
-        put_back(tree, {"notes.txt": Entry("100644", "1" * 40), "new": Entry("100644", blob(tree, "new"))})
+        put_back(tree, {"notes.txt": TreeEntry("100644", "1" * 40), "new": TreeEntry("100644", blob(tree, "new"))})
     assert (tree.top / "notes.txt").read_text() == "first\nsecond\n"
     assert (tree.top / "new").read_text() == "new"
 
@@ -89,7 +89,7 @@ def test_what_is_no_longer_in_the_repository_is_named(tree: WorkTree) -> None:
 )
 def test_a_forged_tree_leads_nowhere_else(path: str, tree: WorkTree) -> None:
     before = {file for file in tree.state.parent.rglob("*") if tree.state not in file.parents}
-    new = Entry("100755", blob(tree, "new"))
+    new = TreeEntry("100755", blob(tree, "new"))
     before = {file for file in tree.top.parent.rglob("*") if tree.state not in file.parents and file != tree.state}
     with pytest.raises(CheckpointFailed, match="git keeps that name for itself"):
         put_back(tree, {path: new})
@@ -105,7 +105,7 @@ def test_the_permissions_of_a_file_stay_but_for_its_x_bit(tree: WorkTree) -> Non
     tree.undo(before, tree.take("1/after"))
     assert (tree.top / "secret").stat().st_mode & 0o777 == 0o600
     tree.write("secret", b"new", 0o640)
-    put_back(tree, {"secret": Entry("100755", blob(tree, "x"))})
+    put_back(tree, {"secret": TreeEntry("100755", blob(tree, "x"))})
     assert (tree.top / "secret").stat().st_mode & 0o777 == 0o750
 
 
@@ -119,7 +119,7 @@ def test_an_ignored_file_outlives_the_folder_that_was_made_around_it(tree: WorkT
 
 
 def test_a_damaged_object_is_not_written(tree: WorkTree) -> None:
-    entry = Entry("100644", blob(tree, "new"))
+    entry = TreeEntry("100644", blob(tree, "new"))
     other = blob(tree, "other")
     objects = tree.top / ".git" / "objects"
     place = objects / entry.blob[:2] / entry.blob[2:]

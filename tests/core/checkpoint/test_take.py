@@ -11,7 +11,7 @@ from teamchat.core.checkpoint.compare import changes, entries, patch, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import prune
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import LeftOut, Limits, Lines, NoRepository
+from teamchat.core.checkpoint.values import CheckpointLimits, LeftOut, Lines, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from tests.core.checkpoint.worktree import WorkTree
 
@@ -93,7 +93,7 @@ def test_the_user_sees_nothing_of_it(tree: WorkTree) -> None:
 def test_what_is_too_large_is_left_out_and_listed(tree: WorkTree) -> None:
     tree.write("large.bin", b"x" * 101)
     tree.write("fits.bin", b"x" * 100)
-    found = tree.take(limits=Limits(file_bytes=100))
+    found = tree.take(limits=CheckpointLimits(file_bytes=100))
     assert found.left_out == (LeftOut("large.bin", 101, "large"),)
     assert "large.bin" not in entries(tree.repository, found.tree)
     assert found.largest[0] == ("fits.bin", 100)
@@ -164,7 +164,7 @@ def test_a_pipe_in_the_place_of_a_file_is_left_out_and_holds_nobody_up(tree: Wor
 def test_a_pipe_where_git_looks_for_rules_ends_in_one_line(tree: WorkTree) -> None:
     os.mkfifo(tree.top / ".gitignore")
     with pytest.raises(CheckpointFailed, match=r"^git [a-z-]+ took longer than 0\.5 s$"):
-        tree.take(limits=Limits(seconds=0.5))
+        tree.take(limits=CheckpointLimits(seconds=0.5))
     (tree.top / ".gitignore").unlink()
     assert tree.take().tree
 

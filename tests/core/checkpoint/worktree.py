@@ -15,7 +15,7 @@ from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.restore import restore
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import Change, Checkpoint, Limits, Repository, Step
+from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, PathChange, Step
 
 Files = Mapping[bytes, tuple[str, bytes]]
 
@@ -33,9 +33,9 @@ class WorkTree:
         return made
 
     @property
-    def repository(self) -> Repository:
+    def repository(self) -> GitRepository:
         found = find_repository(self.top)
-        assert isinstance(found, Repository), found
+        assert isinstance(found, GitRepository), found
         return found
 
     def git(self, *arguments: str, fails: bool = False) -> str:
@@ -51,10 +51,10 @@ class WorkTree:
         file.write_bytes(content)
         file.chmod(mode)
 
-    def take(self, name: str = "1/before", limits: Limits | None = None) -> Checkpoint:
+    def take(self, name: str = "1/before", limits: CheckpointLimits | None = None) -> Checkpoint:
         return take(self.repository, self.state, f"refs/teamchat/s/{name}", limits)
 
-    def changes(self, old: Checkpoint, new: Checkpoint) -> tuple[Change, ...]:
+    def changes(self, old: Checkpoint, new: Checkpoint) -> tuple[PathChange, ...]:
         return changes(self.repository, old.tree, new.tree)
 
     def undo(self, *trees: Checkpoint) -> None:
