@@ -1,4 +1,4 @@
-"""Writes what docs/ holds of the program: `make pages`. A test compares the files."""
+"""Writes the generated parts of docs/: `make pages`. A test compares the files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEGIN, END = "<!-- made by `make pages` -->", "<!-- end of what is made -->"
 
 
 def files() -> Mapping[Path, str]:
-    """The text of every file that is made, whole or between two marks."""
+    """The text of every generated file, whole or between two marks."""
     docs = ROOT / "docs"
     return {
         docs / "cli.md": cli_page.page(),

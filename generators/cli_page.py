@@ -38,7 +38,7 @@ def summary(command: Any) -> str:
 
 
 def paragraphs(command: Any) -> str:
-    """The help of a command; a command line in it as code."""
+    """The help of a command, with command lines as code."""
     parts = (command.help or "").strip().split("\n\n")
     return "\n\n".join(" ".join(part.split()) for part in parts) + "\n"
 
@@ -55,7 +55,7 @@ def options(path: str, command: Any) -> str:
 
 
 def context_of(path: str, command: Any) -> Any:
-    """A command's context below the program's own, from which it has its `-h`."""
+    """A command's context below the program's own, which defines `-h`."""
     group = program()
     root = group.make_context("teamchat", [], resilient_parsing=True)
     return root if command is group else command.make_context(path, [], parent=root, resilient_parsing=True)
@@ -71,5 +71,5 @@ def name_of(parameter: Any, context: Any) -> str:
 
 
 def cell(text: str) -> str:
-    """A text as it can stand in a table, where `|` ends a column."""
+    """A text for a table, where `|` ends a column."""
     return " ".join(text.split()).replace("|", "/")

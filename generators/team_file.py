@@ -54,7 +54,7 @@ def schema() -> dict[str, Any]:
 
 
 def field_of(table: str, key: str) -> str:
-    """The name in the code of a key of the file: another one where the key is an alias."""
+    """The field's name in the code for a key of the file: another one if the key is an alias."""
     fields = getattr(model, table).model_fields
     return str(next(name for name, field in fields.items() if key in {name, field.alias, field.validation_alias}))
 
@@ -79,7 +79,7 @@ def with_names(text: str) -> str:
 
 
 def without_nulls(part: Any) -> Any:
-    """A schema without the choice of null and without the titles that pydantic makes up of names."""
+    """A schema without the choice of null and without the titles that pydantic derives from names."""
     if isinstance(part, list):
         return [without_nulls(one) for one in part if one != {"type": "null"}]
     if not isinstance(part, dict):
@@ -109,7 +109,7 @@ def rows(table: dict[str, Any]) -> Iterator[str]:
 
 
 def kind(about: dict[str, Any]) -> str:
-    """What may stand there: "string", "list of strings", or the words that may."""
+    """The values that a key takes: "string", "list of strings", or the allowed words."""
     if words := about.get("enum"):
         return ", ".join(f"`{word}`" for word in words)
     if choices := about.get("anyOf"):

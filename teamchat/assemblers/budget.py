@@ -80,7 +80,7 @@ def _fitting(names: Iterable[str], parts: Parts, room: int) -> tuple[set[str], i
 
 
 def _spare(parts: Parts, max_bytes: int) -> int:
-    """The bytes left beside all that has to stay; each section is counted with a separator, the last needs none."""
+    """The bytes left beside the parts that must stay. Each section is counted with a separator; the last needs none."""
     whole = sum(_around(s) + byte_length(s.body) for s in (*parts.opening, parts.turn) if s.body)
     traces = sum(_around(s) + least_bytes(s.body) for s in (parts.request, parts.message) if s.body)
     beside = byte_length(parts.system_flag or "")
@@ -106,7 +106,7 @@ def _cut(section: Section, spare: int) -> tuple[Section, int, int]:
 
 
 def _newest(lines: tuple[str, ...], room: int) -> tuple[tuple[str, ...], int]:
-    """The newest lines that the room holds, and what they leave of it."""
+    """The newest lines that fit into the room, and the room that is left."""
     room += len("\n")  # none after the last line
     for kept, line in enumerate(reversed(lines)):
         left = room - byte_length(line) - len("\n")

@@ -24,7 +24,7 @@ class ContextAssembler:
 
 
 def _bulleted(message: PromptContextMessage) -> str:
-    """A history line that names the speaker, and not whom it is for."""
+    """A history line that names the speaker but not the recipient."""
     return f"- {message.from_}: {message.content}"
 
 

@@ -114,7 +114,7 @@ class AssemblerOutput:
 
 
 class BudgetExceeded(Exception):
-    """What is never cut is over the budget, all in bytes: `needed` is `fixed` and a trace of the message beside it."""
+    """The parts that are never cut exceed the budget. `needed` is `fixed` and a trace of the message, in bytes."""
 
     def __init__(self, fixed: int, needed: int, allowed: int) -> None:
         super().__init__(
@@ -127,7 +127,7 @@ class BudgetExceeded(Exception):
 
 
 class Assembler(Protocol):
-    """Renders an `AssemblerInput` in one CLI's manner. Raises `BudgetExceeded`."""
+    """Renders an `AssemblerInput` in one CLI's format. Raises `BudgetExceeded`."""
 
     def get_agent_type(self) -> str: ...
 

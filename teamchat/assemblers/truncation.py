@@ -31,7 +31,7 @@ class TruncationPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A text after the cut, and how many of its own UTF-8 bytes are gone."""
+    """A text after the cut, and how many of its own UTF-8 bytes were removed."""
 
     text: str
     removed_bytes: int = 0

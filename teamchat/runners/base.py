@@ -1,7 +1,7 @@
 """What a runner is: how one kind of agent CLI is started, read and stopped.
 
-A runner is pure. It says how the prompt's bytes are prepared, which command runs, how a line of output becomes events
-and how the end is judged; `process/` does the running. What the lines become is in `events.py`.
+A runner is pure. It prepares the prompt's bytes, names the command, turns a line of output into events and judges the
+end. `process/` runs the command. `events.py` has the events.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from teamchat.runners.events import AgentEvent, Failure, Usage
 Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]
 FIRST_BYTE_S = 60.0
-"""The longest wait for the first output of a turn, in seconds, unless the team file says another one."""
+"""The longest wait for the first output of a turn, in seconds. The team file may say otherwise."""
 Vendor: TypeAlias = str
-"""Who makes a CLI, by the name of its row in `core/agents.py`."""
+"""The vendor of a CLI, by the name of its row in `core/agents.py`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judgement over a finished process: the reply when `failure` is None, else the partial text.
+    """The judgement of a finished process: the reply if `failure` is None, else the partial text.
 
-    `usage` is what its output tells of a turn without a `Usage` event: one that was killed, for instance.
+    `usage` is the usage that its output reports for a turn without a `Usage` event, such as a killed one.
     """
 
     text: str
@@ -36,16 +36,16 @@ class Verdict:
 
 
 class EventParser(Protocol):
-    """Reads one process's output. `feed` and `finish` are total: no bytes make them raise.
+    """Reads one process's output. `feed` and `finish` never raise, whatever the bytes.
 
-    `by_lines` says that `feed` is given whole lines; without it, whatever bytes have come.
+    With `by_lines`, `feed` receives whole lines; otherwise the bytes as they come.
     """
 
     by_lines: bool
 
     @property
     def answered(self) -> bool:
-        """Whether the model's answer is whole, so that nothing but the CLI's own terminal event should follow."""
+        """True if the model's answer is complete, so that only the CLI's own terminal event should follow."""
         ...
 
     def feed(self, line: bytes, /) -> Iterable[AgentEvent]:
@@ -66,7 +66,7 @@ class EventParser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The exact bytes that go to stdin, and how many mentions and keywords were made inert in them."""
+    """The exact bytes for stdin, and how many mentions and keywords were escaped in them."""
 
     stdin: bytes
     inert_mentions: int = 0
@@ -74,10 +74,10 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """How a program is talked to that has nothing but a terminal.
+    """How to use a program that has only a terminal.
 
-    `prompt` is a regular expression for the whole line in which its prompt stands; a group `answer` in it is text
-    before the prompt. `submit` ends what is typed, and `exit` is typed to end the program (None: the end of file).
+    `prompt` is a regular expression for the whole line of its prompt; a group `answer` in it is text before the
+    prompt. `submit` ends what is typed, and `exit` is typed to end the program (None: the end of file).
     """
 
     prompt: str
@@ -87,7 +87,7 @@ class Terminal:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """How a CLI takes images: `mention` is what a prompt says for a file, by its path; None where the command does."""
+    """How a CLI takes images: `mention` is the prompt's text for a file's path; None if the command passes the file."""
 
     mention: Callable[[str], str] | None = None
 
@@ -96,7 +96,8 @@ class Images:
 class Slash:
     """A custom command that a person `typed`, arguments included, and the `file` that defines it ("" for none).
 
-    `text` is what it expands to, where the CLI leaves that to teamchat. A `refused` one stays as typed; it says why.
+    `text` is its expansion, if the CLI leaves that to teamchat. A command that is `refused` stays as typed; the
+    value says why.
     """
 
     typed: str
@@ -109,17 +110,13 @@ class Slash:
 class Job:
     """One turn, as far as a runner needs to know it.
 
-    `scratch` is the turn's own folder for files of the command; `env` the user's environment, which says where the CLI
-    has its settings. `budget_usd` is the most the turn may cost, where the CLI can bound that.
-
-    `web` is the CLI's own search and fetch, `mcp` the user's MCP servers that start, by name (None: as the access has
-    it), `git` a folder for teamchat's own git server, which without one does not start.
-
-    `images` are files that the CLI is to show its model.
-
-    `resumes` is the vendor session to continue. A turn of memory "fresh" leaves none behind, where the CLI has a
-    switch for that. `terminal` goes with the agent type of that name; `first_byte_s` is how long its prompt may take.
-    `slash` says that `SlashRule.add` has put a command into its input.
+    `scratch` is the turn's own folder for files of the command, `env` the user's environment, which locates the
+    CLI's settings. `budget_usd` is the most that the turn may cost, if the CLI can limit that. `web` is the CLI's
+    own search and fetch. `mcp` names the user's MCP servers that start (None: the access decides). `git` is a
+    folder for teamchat's own git server, which does not start without one. `images` are files to show to the model.
+    `resumes` is the vendor session to continue. A turn of memory "fresh" leaves no session behind, if the CLI has a
+    switch for that. `terminal` belongs to the agent type of that name; `first_byte_s` is how long its prompt may
+    take. `slash` says that `SlashRule.add` has put a command into its input.
     """
 
     program: tuple[str, ...]
@@ -151,7 +148,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class SlashRule:
-    """How a CLI's custom commands reach its model: `find` reads the files of a turn, `add` puts one into its stdin."""
+    """How custom commands reach a CLI's model: `find` reads the files of a turn, `add` adds one to its stdin."""
 
     find: Callable[[str, Job], Slash | None]
     add: Callable[[bytes, Slash], bytes]
@@ -159,9 +156,9 @@ class SlashRule:
 
 @dataclass(frozen=True, slots=True)
 class SkillRule:
-    """How a prompt mentions a skill: `known` makes of a turn's folder and environment what knows the CLI's skills.
+    """How a prompt mentions a skill. `known` takes a turn's folder and environment.
 
-    That tells of a mention, as it is written, whether it names one.
+    The function that it returns tells whether a mention, as written, names a skill of the CLI.
     """
 
     known: Callable[[Path, Mapping[str, str]], Callable[[str], bool]]
@@ -169,9 +166,9 @@ class SkillRule:
 
 @dataclass(frozen=True, slots=True)
 class LiveRule:
-    """How a process that stays is spoken to: `line` makes a turn's input of a prompt, `interrupt` stops a turn.
+    """How a process that stays takes turns: `line` turns a prompt into its input, `interrupt` stops a turn.
 
-    A turn ends where the parser of its output sees the CLI's terminal event.
+    A turn ends when the parser of its output sees the CLI's terminal event.
     """
 
     line: Callable[[bytes], bytes]
@@ -180,10 +177,10 @@ class LiveRule:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is to be run: argv, changes to the environment, and files to write first (absolute path -> content).
+    """What to run: argv, changes to the environment, and files to write first (absolute path -> content).
 
-    With `live` the process may stay for further turns. `through` is a program of ours with its arguments that runs argv
-    in its turn; people are shown argv alone.
+    With `live` the process may stay for further turns. `through` is one of our own programs with its arguments,
+    which runs argv; people are shown only argv.
     """
 
     argv: tuple[str, ...]
@@ -193,7 +190,7 @@ class Command:
     through: tuple[str, ...] = ()
 
     def write_files(self) -> None:
-        """Write the files, for the user alone; all may be run, since a script may be among them. Raises OSError."""
+        """Write the files, for the user alone. All are executable, since one may be a script. Raises OSError."""
         for path, content in self.files.items():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_bytes(content)
@@ -213,10 +210,11 @@ class StopRule:
 class Sessions:
     """What a CLI can do with its own sessions.
 
-    `system_each_time`: it is given the system text in every turn, too (Claude by a flag, opencode by a file); else when
-    a session starts. `open` are the arguments that hand one to a person at a terminal. `stays_in` is the folder where
-    the CLI keeps them; with `keeps_all` those of fresh turns, too, for it has no switch. `used` tells what one has used
-    in all by now, by a turn's environment, where the CLI counts over its sessions and that can be known.
+    `system_each_time`: it also takes the system text in every turn (Claude by a flag, opencode by a file); else
+    only when a session starts. `open` are the arguments that open a session for a person at a terminal. `stays_in`
+    is the folder where the CLI keeps them. With `keeps_all` it also keeps those of fresh turns, because it has no
+    switch. `used` reports the total usage of a session, from a turn's environment, if the CLI counts over its
+    sessions and that can be known.
     """
 
     system_each_time: bool
@@ -229,7 +227,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The most a CLI takes on stdin, as observed; checked before anything is spawned."""
+    """The most that a CLI takes on stdin, as observed; checked before anything starts."""
 
     size: int
     unit: Literal["bytes", "characters"] = "bytes"
@@ -237,9 +235,9 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Whether a CLI has a login (None: only the CLI itself could tell), why that is thought, and how to get one.
+    """Whether a CLI has a login (None: only the CLI could tell), the evidence, and how to get one.
 
-    `variables` are those that the CLI sends it from: none where it is a stored login, None where that is not known.
+    `variables` are those whose values the CLI sends: none for a stored login, None if that is unknown.
     """
 
     there: bool | None
@@ -249,13 +247,12 @@ class Login:
 
 
 class Runner(Protocol):
-    """How one kind of agent CLI is run.
+    """How one kind of agent CLI is run. `vendor` names whose keys it may see (None: a pipe agent, which keeps all).
 
-    `vendor` names whose keys it may see (None: a pipe agent, which loses none). `stall_s` is the default stall clock.
-    `reports_denials`: no denial seen means that there was none, in a version that the ledger knows for it; else the
-    receipt says unknown. `sessions` None: it has none, so every turn is a fresh one. `images` None: it
-    takes none. `slash` None: it has no custom commands that can be called. `skills` None: a prompt cannot mention one.
-    `edits` None: nothing bounds what it does.
+    `stall_s` is the default stall clock. `reports_denials`: a turn without a reported denial had none, in a version
+    for which the ledger proves it; in any other the receipt says unknown. `sessions` None: it has none, so every
+    turn is a fresh one. `images` None: it takes none. `slash` None: it has no custom commands to call. `skills`
+    None: a prompt cannot mention one. `edits` None: nothing limits what it does.
     """
 
     vendor: Vendor | None
@@ -270,11 +267,11 @@ class Runner(Protocol):
     edits: Edits | None
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
-        """The last step before stdin: what it returns is what is sent, stored, recorded and shown.
+        """The last step before stdin: its result is what is sent, stored, recorded and shown.
 
-        The characters of the prompt that a person `typed` stay as they are: nothing else in it may expand to more than
-        it says. `exists` tells whether what a mention names is there: a path (as written, relative to the member's
-        cwd), or a skill as `SkillRule` knows it.
+        The characters of the prompt that a person `typed` stay unchanged. Nothing else in it may expand.
+        `exists` tells whether the target of a mention exists: a path (as written, relative to the member's
+        cwd), or a skill in the form of `SkillRule`.
         """
         ...
 
@@ -287,22 +284,23 @@ class Runner(Protocol):
         ...
 
     def access_note(self, access: Access) -> str:
-        """One line for `teamchat team`: what a member of this access may do, and what bounds it."""
+        """One line for `teamchat team`: what a member of this access may do, and what limits it."""
         ...
 
     def reads_note(self, job: Job) -> str:
-        """One line for `teamchat team`: which instructions and settings the CLI reads beside its prompt.
+        """One line for `teamchat team`: which instructions and settings the CLI reads besides its prompt.
 
-        It names the user's MCP servers where all of them start; named ones stand with what the member may use.
+        It names the user's MCP servers if all of them start. Servers that a member names are listed with what
+        it may use.
         """
         ...
 
     def lacks(self, job: Job) -> tuple[str, ...]:
-        """What of its project a member goes without that the plain CLI has."""
+        """The parts of its project that a member lacks and the plain CLI has."""
         ...
 
     def settings_files(self, job: Job) -> tuple[Path, ...]:
-        """The JSON files without which it does not start if they cannot be read."""
+        """The JSON files that keep it from starting if they cannot be read."""
         ...
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:
@@ -310,8 +308,8 @@ class Runner(Protocol):
         ...
 
     def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:
-        """Its login, as far as the environment and the presence of files tell; None where none is known of.
+        """Its login, as far as the environment and existing files tell; None if none is known.
 
-        No file that may hold a login is opened.
+        It opens no file that may hold a login.
         """
         ...

@@ -1,4 +1,4 @@
-"""Whether a reply says anything: a text without one character that a person could see is none."""
+"""Whether a reply is blank: it has no character that a person could see."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from teamchat.runners.events import Failure, FailureKind
 
-# The bounds of sequences need no care here: whatever is matched is passed over once, and nothing is tried again.
+# The matching is linear: each character is read once, and nothing is tried again.
 _SEQUENCE = (
     r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"  # colours, cursor, screen
     r"|(?:\x1b[\]P^_X]|[\x9d\x90\x9e\x9f\x98])[^\x07\x1b\x9c\n]*+(?:\x07|\x1b\\|\x9c)?"  # titles, links, clipboard
@@ -25,7 +25,7 @@ NO_ANSWER = Failure(FailureKind.AGENT, "finished without an answer")
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of the text is visible at a terminal."""
+    """True if nothing of the text is visible at a terminal."""
     at = 0
     while found := _NOTHING.match(text, at):
         at = found.end()

@@ -13,7 +13,7 @@ _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOT
 
 
 def table_in(file: Path) -> dict[str, object]:
-    """The object in a file; an empty one where there is no such file, or no JSON object in it that can be read."""
+    """The object in a file; empty if the file is missing, or has no readable JSON object."""
     try:
         return _table(file)
     except (OSError, ValueError):
@@ -21,7 +21,7 @@ def table_in(file: Path) -> dict[str, object]:
 
 
 def broken(file: Path) -> str | None:
-    """Why there is no JSON object in the file; None where there is one, or no such file."""
+    """Why the file has no JSON object; None if it has one, or is missing."""
     try:
         _table(file)
     except (OSError, ValueError) as error:
@@ -30,7 +30,7 @@ def broken(file: Path) -> str | None:
 
 
 def _table(file: Path) -> dict[str, object]:
-    """The object in a file; an empty one where there is no such file. Raises OSError and ValueError."""
+    """The object in a file; empty if the file is missing. Raises OSError and ValueError."""
     if not file.is_file() or file.stat().st_size > LARGEST:
         return {}
     text = read_regular_text(file, "utf-8-sig", "replace")
@@ -44,7 +44,7 @@ def _table(file: Path) -> dict[str, object]:
 
 
 def table_of(content: dict[str, object], *keys: str) -> dict[str, object]:
-    """The table under these keys, one in the other; an empty one where there is none."""
+    """The nested table under these keys; empty if there is none."""
     for key in keys:
         inner = content.get(key)
         content = inner if isinstance(inner, dict) else {}

@@ -1,7 +1,7 @@
 """What `access = "edit"` lets a member do: kinds of action, with a row for each CLI (`Runner.edits`).
 
-The real tier does each of them in a turn and compares (`tests/real/test_edits.py`); `teamchat team`, `teamchat doctor`
-and the manual say what stands here.
+The real tier tries each of them in a turn and compares (`tests/real/test_edits.py`). `teamchat team`, `teamchat doctor`
+and the manual print these rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Kind = Literal[
     "links", ".git", "inner .git", ".claude", ".codex", ".gemini", ".vscode", "allowed", "allowed redirections",
 ]  # fmt: skip
 Doing = Literal["lets", "refuses", "fails"]
-"""It is done; it is not, and the receipt counts it as denied; it is not, and only the model is told."""
+"""The action succeeds; it fails, and the receipt counts it as denied; it fails, and only the model learns it."""
 Edits: TypeAlias = Mapping[Kind, Doing]
 
 KINDS: Mapping[Kind, str] = MappingProxyType(
@@ -43,13 +43,13 @@ KINDS: Mapping[Kind, str] = MappingProxyType(
 
 
 def edits(*, lets: tuple[Kind, ...] = (), fails: tuple[Kind, ...] = ()) -> Edits:
-    """A row: what is named neither here nor there is refused."""
+    """A row. An action that is in neither group is refused."""
     doing: Mapping[Kind, Doing] = {**dict.fromkeys(lets, "lets"), **dict.fromkeys(fails, "fails")}
     return MappingProxyType({kind: doing.get(kind, "refuses") for kind in KINDS})
 
 
 def in_words(row: Edits) -> Iterator[tuple[str, str]]:
-    """What it lets and what not, each as one line."""
+    """What the row allows and what it refuses, each as one line."""
     for name, let in (("lets", True), ("refuses", False)):
         yield name, "; ".join(KINDS[kind] for kind, doing in row.items() if (doing == "lets") is let).replace("`", "")
 

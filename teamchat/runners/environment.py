@@ -1,7 +1,7 @@
-"""The environment an agent is given: the user's own, minus other vendors' keys, plus what its command needs.
+"""The environment of an agent: the user's own, minus other vendors' keys, plus what its command needs.
 
-Tool commands of every agent see its whole environment, so a key in it is a key given away. Logins in the home folder
-are the user's and stay.
+Every tool command of an agent sees its whole environment, so a key in it is given away. Logins in the home folder are
+the user's and stay.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # with the member's 
 
 HIDDEN = "(hidden)"
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|(?<!ASK)PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
-"""The name of a variable whose value is taken for a secret; that of `GIT_ASKPASS` is a program."""
+"""The name of a variable whose value counts as a secret. The value of `GIT_ASKPASS` is a program."""
 _SECRET_VALUE = re.compile(r"://[^/\s@]+@")  # a password inside an address
 
 
@@ -29,12 +29,12 @@ def environment(
     command_env: Mapping[str, str],
     tmpdir: Path | None = None,
 ) -> dict[str, str]:
-    """What an agent is started with: without the keys of other vendors that `foreign` names, but for those of `keep`.
+    """The environment of an agent: without the keys of other vendors that `foreign` names, except those of `keep`.
 
-    `add` is the team file's, and rules over all but what a command has built on it and `CLAUDECODE`, which always goes:
-    with it an agent takes itself for the child of another one. `homes` name where a CLI keeps what is the user's own.
-    An empty one goes, too: with an empty CLAUDE_CONFIG_DIR, Claude (2.1.330) takes the folder that it works in for the
-    user's, and runs the hooks of a repository's settings.json. No `tmpdir`: the user's own stays.
+    `add` is the team file's. It overrides all but `CLAUDECODE` and what a command builds on it. `CLAUDECODE` is
+    always removed: with it an agent thinks that it runs inside another one. `homes` name where a CLI keeps what is
+    the user's own. An empty one is removed: with an empty CLAUDE_CONFIG_DIR, Claude (2.1.330) uses its working
+    folder as the user's, and runs the hooks of a repository's settings.json. Without `tmpdir` the user's own stays.
     """
     result = {name: value for name, value in inherited.items() if name not in foreign or name in keep}
     result |= {name: value for name, value in command_env.items() if name not in USERS_OWN_WINS or name not in result}
@@ -45,13 +45,13 @@ def environment(
 
 
 def changed_variables(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
-    """The variables that differ, by name: the new value, hidden where it looks secret, or None for a removed one."""
+    """The variables that differ, by name: the new value, hidden if it looks secret, or None for a removed one."""
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     return {name: _shown(name, after[name]) if name in after else None for name in names}
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether the value of that variable is shown to nobody."""
+    """True if the value of that variable must not be shown."""
     return bool(SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
 
 

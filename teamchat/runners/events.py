@@ -7,24 +7,24 @@ from enum import StrEnum
 
 
 class FailureKind(StrEnum):
-    """Why a turn failed, as far as a caller has to tell the cases apart."""
+    """Why a turn failed, in as many kinds as callers have to distinguish."""
 
     AGENT = "agent"  # the CLI or its model failed
-    TIMEOUT = "timeout"  # one of our clocks ran out
+    TIMEOUT = "timeout"  # one of teamchat's clocks ran out
     MISSING = "missing"  # the program is not installed
     LOGIN = "login"  # no login, or a rejected one
     TOO_LARGE = "too_large"  # the input is over the CLI's own limit
-    REFUSED = "refused"  # the access asked for cannot be given
-    RATE_LIMIT = "rate_limit"  # rate limit or quota: another try later may work
+    REFUSED = "refused"  # the requested access cannot be given
+    RATE_LIMIT = "rate_limit"  # rate limit or quota: a later try may work
     OVERLOADED = "overloaded"  # the vendor or the network: another try may work
-    BUDGET = "budget"  # it has used up what it may cost
+    BUDGET = "budget"  # it has used up its budget
     INTERRUPTED = "interrupted"  # the user stopped it
     GONE = "gone"  # the vendor session that it was to continue no longer exists
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The CLI has begun; `model` is what it says it uses, `version` what it says it is."""
+    """The CLI has started. `model` and `version` are what it reports."""
 
     model: str | None = None
     version: str | None = None
@@ -78,14 +78,14 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the agent asked its user by a tool of its CLI, with the options, and got no answer to."""
+    """What the agent asked its user by a tool of its CLI, with the options. Nobody answered."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The CLI is trying its model again by itself. It is no sign of life for the stall clock."""
+    """The CLI retries its model by itself. For the stall clock this is no sign of life."""
 
     reason: str
     kind: FailureKind = FailureKind.AGENT
@@ -107,7 +107,7 @@ class Usage:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no token is told: who asked a model used some, so zeros mean that nobody counted."""
+        """True if no tokens are reported. A model call uses some, so zeros mean that nobody counted."""
         return not (self.input_tokens or self.cached_tokens or self.output_tokens)
 
 
@@ -157,7 +157,7 @@ AgentEvent = (
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a turn did not succeed, in words for the user, and what to do when that is known."""
+    """Why a turn failed, in words for the user, and what to do if that is known."""
 
     kind: FailureKind
     reason: str

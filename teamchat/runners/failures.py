@@ -1,6 +1,6 @@
-"""Failures in words for people: what kind one is, and a reason that reads on after the member's name.
+"""Failures in words for people: the kind of a failure, and a reason that continues a sentence after the member's name.
 
-The kinds come from the HTTP status where the CLI tells it, else from the words that the CLIs (2.1.197, 0.169.0, 0.61.0)
+The kind comes from the HTTP status if the CLI reports it, else from the words that the CLIs (2.1.197, 0.169.0, 0.61.0)
 were seen to use. A kind decides what the caller may do (try again, ask for a login), so unknown words are `AGENT`.
 """
 
@@ -72,14 +72,14 @@ _TELLING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """How one CLI speaks of its failures: the command that logs a person in, and the stderr lines that say nothing."""
+    """How one CLI words its failures: its login command, and the stderr lines to ignore."""
 
     login: str
     noise: re.Pattern[str] = re.compile(r"(?!)")
 
 
 def classify(message: str, status: int | None = None) -> FailureKind:
-    """What kind of failure `message` tells of; `status` is the HTTP status when it is known apart from it."""
+    """The kind of failure in `message`. `status` is the HTTP status if it is known separately."""
     if status is None and (found := _STATUS.search(message)):
         status = int(found[1] or found[2])
     return (
@@ -121,8 +121,8 @@ def failure(voice: Voice, message: str, status: int | None = None, kind: Failure
 
 
 def plain(message: str) -> str:
-    """The message without what CLIs put around it: `[API Error: …]`, JSON error bodies, `Error:`, log columns."""
-    for _ in range(4):  # a body may hold another body as its message
+    """The message without the CLIs' wrapping: `[API Error: …]`, JSON error bodies, `Error:`, log columns."""
+    for _ in range(4):  # the message of a body may be another body
         if found := re.match(r"\s*\[API Error: (.*?)\](?:\n|$)", message, re.DOTALL):
             message = found[1]
         elif inner := _json_message(message):
@@ -144,9 +144,9 @@ def _json_message(text: str) -> str | None:
 
 
 def last_words(stderr: str, voice: Voice) -> str:
-    """The line of stderr that tells most: the last that speaks of an error, else the last that is not noise.
+    """The most useful line of stderr: the last that mentions an error, else the last that is not noise.
 
-    A line that ends in a colon takes the next one with it.
+    A line that ends in a colon is joined with the next one.
     """
     cleaned = (one_line(line, _REASON) for line in stderr.split("\n") if not voice.noise.search(line))
     lines = [line for line in cleaned if line]

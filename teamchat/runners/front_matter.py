@@ -1,7 +1,7 @@
-"""The head of a Markdown file of Claude's (a command, a skill, a subagent), with the keys that run nothing alone.
+"""The head of a Markdown file of Claude's (a command, a skill, a subagent), reduced to keys that run nothing.
 
-Claude reads it as YAML; hooks, servers and permissions may stand in it. It is written anew from lines of one simple
-form, so that nothing is in it that another reading of YAML could find. Whatever has another form is refused.
+Claude reads the head as YAML, which may contain hooks, servers and permissions. It is rewritten from lines of one
+simple form, so that no other reading of YAML can find anything else in it. Any other form is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OTHER_LINE_ENDS = re.compile("[\r\0\x0b\x0c\x85\u2028\u2029]")
 
 
 def harmless(text: str) -> str | None:
-    """The file with a head of harmless keys; None where its head has not the simple form."""
+    """The file with a head of harmless keys; None if its head does not have the simple form."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if not text.lstrip().startswith(FENCE):
         return _file([], text)
@@ -34,12 +34,12 @@ def harmless(text: str) -> str | None:
 
 
 def _file(head: list[str], body: str) -> str:
-    # without a line in it Claude takes the second fence for text (2.1.330)
+    # with an empty head Claude reads the second fence as text (2.1.330)
     return "\n".join((FENCE, *(head or [""]), FENCE, body))
 
 
 def _kept(lines: list[str]) -> Iterator[str]:
-    """The lines of harmless keys. Raises `ValueError` for one that is neither a key's first nor indented below it."""
+    """The lines of harmless keys. Raises `ValueError` for a line that neither begins a key nor is indented in one."""
     keep = None
     for line in lines:
         if line[:1] in {" ", "\t"} or not line or line.startswith("- "):

@@ -1,10 +1,10 @@
-"""A long text that is put together from pieces in little more memory than it takes itself."""
+"""A long text that is assembled from pieces, in little more memory than the text itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-LEAST = 1 << 20  # characters that are put on at once
+LEAST = 1 << 20  # characters that are appended at once
 SHARE = 16  # the text grows by a sixteenth at a time, so that copying it each time would still be linear
 
 
@@ -27,7 +27,7 @@ class GrowingText:
             self._extend()
 
     def take(self) -> str:
-        """The whole text, which is not kept here any longer."""
+        """The whole text, which is then no longer kept here."""
         self._extend()
         text, self._text = self._text, ""
         return text

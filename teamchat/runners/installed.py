@@ -1,7 +1,7 @@
-"""Which version of a CLI a program is, without running it: `--version` takes Gemini a second and a half (0.61.0).
+"""Finds the version of a CLI without running it: `--version` takes Gemini a second and a half (0.61.0).
 
-npm installs a program as a link into its package, whose package.json has the version. What a version manager puts in a
-program's place (a script that finds the real one) is part of no package, and its version is unknown.
+npm installs a program as a link into its package, whose package.json has the version. A version manager's script, which
+finds the real program, belongs to no package, so its version is unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LARGEST = 1 << 20  # bytes; those of Claude, Codex and Gemini have at most 1,500
 
 
 def installed_version(program: str, package: str | None) -> str | None:
-    """The version of the npm package that `program` is part of; None where it is not part of `package`."""
+    """The version of the npm package that `program` belongs to; None if it does not belong to `package`."""
     if package is None:
         return None
     for folder in Path(os.path.realpath(program)).parents:

@@ -1,7 +1,7 @@
-"""Runs a module of teamchat as a program of its own, in a folder that may be anybody's.
+"""Runs a module of teamchat as a separate program, in a folder that may belong to anybody.
 
-`python -m` would import from the folder that it is started in, and the environment may name folders, too. So the
-interpreter is given the absolute ones of the running teamchat, and no others.
+`python -m` would import from its working folder, and the environment may name further folders. So the interpreter gets
+only the absolute import folders of the running teamchat.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from teamchat.runners.events import (
 from teamchat.runners.failures import Voice, classify, ending, failure, last_words
 from teamchat.runners.untrusted_json import decode, one_line
 
-_JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not drown the record
+_JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not flood the record
 
 
 class JsonEvents(ABC):
@@ -40,7 +40,7 @@ class JsonEvents(ABC):
     def __init__(self, voice: Voice) -> None:
         self.voice = voice
         self.said: list[str] = []
-        self.live = StringIO()  # of many small pieces: as a list they would take several times their size
+        self.live = StringIO()  # many small pieces; as a list they would take several times their size
         self.reply = ""
         self.done = False
         self.error: str | None = None
@@ -48,7 +48,7 @@ class JsonEvents(ABC):
         self.kind: FailureKind | None = None
         self._trouble: Retry | Error | None = None
         self._junk: list[str] = []
-        self._asked: dict[str, str] = {}  # questions to the user by their calls, until these have ended
+        self._asked: dict[str, str] = {}  # open questions to the user, by their calls
         self._asks = False
 
     @abstractmethod
@@ -80,11 +80,11 @@ class JsonEvents(ABC):
         return Verdict(self.reply, usage=self.used())
 
     def used(self) -> Usage | None:
-        """What is known by now of the turn's usage, apart from `Usage` events; most CLIs tell it at the end alone."""
+        """The turn's usage so far, apart from `Usage` events; most CLIs report it only at the end."""
         return None
 
     def fail(self, message: str, *, status: int | None = None, kind: FailureKind | None = None) -> None:
-        """Take the CLI's word that the turn failed."""
+        """Note that the CLI reports the turn as failed."""
         self.error, self.status, self.kind = message, status, kind
 
     def say(self, text: str) -> Iterator[AgentEvent]:
@@ -100,7 +100,7 @@ class JsonEvents(ABC):
             yield TextDelta(text)
 
     def unanswered(self, tool: str, *, failed: bool = True) -> Iterator[AgentEvent]:
-        """The question of a tool call that has ended, if it was one and got no answer."""
+        """The question of a finished tool call, if it was one and got no answer."""
         question = self._asked.pop(tool, None)
         if question is not None and failed:
             self._asks = True
@@ -111,14 +111,14 @@ class JsonEvents(ABC):
             yield from self.unanswered(tool)
 
     def forget(self) -> None:
-        """What was streamed so far is no part of the answer, or has come as a whole."""
+        """Drop the streamed text: it is no part of the answer, or has come as a whole."""
         self.live = StringIO()
 
     def retry(self, reason: str, attempt: int | None = None, status: int | None = None) -> Retry:
         return Retry(one_line(reason), classify(reason, status), attempt)
 
     def _watch(self, event: AgentEvent) -> None:
-        """Remember a retry or an error until something follows it: it is the reason if the turn ends there."""
+        """Remember a retry or an error until something follows it. If the turn ends there, it is the reason."""
         if isinstance(event, Retry | Error):
             self._trouble = event
         elif isinstance(event, TextDelta | Text | Thinking | ToolCall):

@@ -1,11 +1,10 @@
-r"""Making inert what a CLI would otherwise expand in a prompt: `@path`, `@agent`, `$skill`, keywords.
+r"""Escapes what a CLI would otherwise expand in a prompt: `@path`, `@agent`, `$skill`, keywords.
 
-Messages of other agents are quoted into prompts, so a mention in them must stay text. Only what a person typed may
-expand. An escape stays readable: a backslash before the `@` (observed for Gemini 0.61.0; Claude 2.1.197 expands no `@`
-that is glued to what precedes it), one behind the `$` (Codex 0.169.0 expands `\$name`, too), a hyphen in a keyword.
-
-Where a path ends in running text is not documented, so every plausible end is tried: escaping a name that exists once
-too often costs a backslash, missing one puts a file into the prompt that nobody asked for.
+Prompts quote messages of other agents, so a mention in them must stay text. Only what a person typed may expand. The
+escape is readable: a backslash before the `@` (observed for Gemini 0.61.0; Claude 2.1.197 expands no `@` directly after
+another character), one after the `$` (Codex 0.169.0 expands `\$name`, too), a hyphen in a keyword. It is not documented
+where a path ends in running text, so every plausible end is tried. An unneeded escape costs a backslash. A missing one
+puts an unwanted file into the prompt.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterator
 from teamchat.runners.base import Prepared
 from teamchat.runners.untrusted_json import scalar
 
-_CHECKS = 10_000  # existence checks per prompt; beyond that everything is escaped, so that hostile text costs no time
+_CHECKS = 10_000  # existence checks per prompt; after that everything is escaped, so that hostile text costs no time
 _LONGEST_NAME = 255  # characters of one path component
 _LONGEST_PATH = 4096
 _QUOTED = re.compile(r'"([^"\n]{1,4096})"')
@@ -25,17 +24,17 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def mention(begin: str = r"\S") -> str:
-    """A pattern for the empty place where a backslash escapes an `@` that no backslash escapes yet.
+    """A pattern for the empty place where a backslash escapes an `@` that is not yet escaped.
 
-    `begin` matches the first character behind the `@`, and is the group of that name.
+    `begin` matches the first character after the `@`, and is the group of that name.
     """
     return rf"(?<!\\)(?=(?:\\\\)*+@(?P<begin>{begin}))"
 
 
 def inert(prompt: str, typed: range, places: re.Pattern[str], escape: Callable[[re.Match[str]], str]) -> Prepared:
-    """`prompt` in UTF-8, but for what was `typed` with the `escape` of each of these empty places: a character or none.
+    """`prompt` in UTF-8 with the `escape` (a character or none) at these empty places, except in what was `typed`.
 
-    No place is collected: a hostile prompt has one before each character.
+    The places are not collected in a list: a hostile prompt has one before each character.
     """
     before, own, behind = prompt[: typed.start], prompt[typed.start : typed.stop], prompt[typed.stop :]
     sent = places.sub(escape, before) + own + places.sub(escape, behind)
@@ -43,7 +42,7 @@ def inert(prompt: str, typed: range, places: re.Pattern[str], escape: Callable[[
 
 
 class Existing:
-    """Whether something of a name exists, as `exists` tells; after too many checks everything does (`all`)."""
+    """Whether something of a name exists, by `exists`. After too many checks everything does (`all`)."""
 
     def __init__(self, exists: Callable[[str], bool]) -> None:
         self._exists = exists
@@ -56,7 +55,7 @@ class Existing:
         return self.all or self._exists(name)
 
     def at(self, text: str, start: int) -> bool:
-        """Whether the token at `start` is, or begins with, the name of something that exists."""
+        """True if the token at `start` is, or begins with, the name of something that exists."""
         return any(map(self, _candidates(text, start)))
 
 

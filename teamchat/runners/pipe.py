@@ -1,4 +1,4 @@
-"""Any other program: prompt on stdin, answer on stdout, nothing else known of it."""
+"""Any other program: prompt on stdin, answer on stdout, nothing else is known of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from teamchat.runners.untrusted_json import scalar
 
 
 class PipeOutput:
-    """Its output is its answer. Exit code 0 and text that says something are success: there is no other sign."""
+    """Its output is its answer. Success is exit code 0 and visible text: there is no other sign."""
 
     by_lines = False
     answered = False
@@ -39,7 +39,7 @@ class PipeOutput:
     def __init__(self) -> None:
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._text = GrowingText()
-        self._line_end = ""  # that the output ends in so far: the last one may not be the program's
+        self._line_end = ""  # line ends at the end so far; the last one may not belong to the answer
 
     def feed(self, data: bytes, /) -> Iterable[AgentEvent]:
         piece = self._decoder.decode(data)

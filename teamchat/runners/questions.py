@@ -1,7 +1,8 @@
-"""A question that an agent puts to its user by a tool of its CLI, which nobody can answer while it runs.
+"""A question that an agent asks its user by a tool of its CLI. Nobody can answer while the agent runs.
 
-Claude's AskUserQuestion and Gemini's ask_user have the same input. Run without a terminal, neither CLI offers its tool
-(Claude 2.1.197 to 2.1.330 but for `--permission-prompt-tool`, Gemini 0.55.1 to 0.61.0), and both refuse a call of it.
+Claude's AskUserQuestion and Gemini's ask_user have the same input. Without a terminal neither CLI offers its tool
+(Claude 2.1.197 to 2.1.330 except with `--permission-prompt-tool`, Gemini 0.55.1 to 0.61.0), and both refuse a call of
+it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Files that a CLI or another member may have replaced: only a regular one is read, and nobody is waited for.
+"""Reads files that a CLI or another member may have replaced: only regular files, and without waiting.
 
-A pipe in a file's place would hold its reader for ever, and with it every turn of the conversation. A look at the kind
-of the file before it is opened is not enough: the file may be replaced in between.
+A pipe in a file's place would block its reader for ever, and with it every turn of the conversation. A check before
+opening is not enough: the file may be replaced after it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def open_regular(file: Path) -> BinaryIO:
 
 
 def read_regular(file: Path, most: int = LARGEST) -> bytes:
-    """What is in a file. Raises `ValueError` for more than `most` bytes, and `OSError` as `open_regular` does."""
+    """The content of a file. Raises `ValueError` for more than `most` bytes, and `OSError` as `open_regular` does."""
     with open_regular(file) as opened:
         content = opened.read(most + 1)
     if len(content) > most:
@@ -35,7 +35,7 @@ def read_regular(file: Path, most: int = LARGEST) -> bytes:
 
 
 def read_regular_text(file: Path, encoding: str = "utf-8", errors: str = "strict", most: int = LARGEST) -> str:
-    """The text of a file, its line ends as `Path.read_text` has them. Raises as `read_regular` does."""
+    """The text of a file, with the line ends of `Path.read_text`. Raises as `read_regular` does."""
     return io.TextIOWrapper(io.BytesIO(read_regular(file, most)), encoding, errors).read()
 
 

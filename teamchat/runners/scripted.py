@@ -1,4 +1,4 @@
-"""What a scripted model needs of one vendor's protocol, and the replies that it can be told to give."""
+"""One vendor's protocol as the scripted model needs it, and the replies that it can be told to give."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Ending = Literal["complete", "error", "close", "reset", "stall", "endless"]
 
 
 class Broken(Exception):
-    """The reply breaks off here, in the way of its `ending`."""
+    """The reply breaks off here, as its `ending` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Request:
 
     @property
     def body(self) -> Body:
-        """The JSON object that was sent; an empty one when there was none, or when it cannot be read (compressed)."""
+        """The JSON object that was sent; empty if there was none, or it cannot be read (compressed)."""
         try:
             value: object = json.loads(self.raw)
         except (ValueError, RecursionError):
@@ -140,7 +140,7 @@ def sse(data: Mapping[str, object], event: str | None = None) -> bytes:
 
 
 def objects(value: object) -> list[Mapping[str, object]]:
-    """The JSON objects in a list; nothing of anything else."""
+    """The JSON objects in a list; empty for anything else."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

@@ -1,6 +1,6 @@
-"""A `/command` that a person typed: which file defines it, as far as it is a custom command or a skill.
+"""A `/command` that a person typed: the file that defines it, if it is a custom command or a skill.
 
-What names no such file stays text, which the person is told: a CLI's own commands (`/clear`, `/config`) are for a
+A name without such a file stays text, and the person is told: a CLI's own commands (`/clear`, `/config`) are for a
 person at its terminal.
 """
 
@@ -18,13 +18,13 @@ _COMMAND = re.compile(r"/([\w-][\w.-]*(?::[\w-][\w.-]*)*)(?=\s|$)", re.ASCII)
 
 
 def command_name(typed: str) -> str | None:
-    """The name of the command that begins this text, `git:commit` of `/git:commit all`; None where none does."""
+    """The name of the command at the beginning of this text: `git:commit` of `/git:commit all`; None without one."""
     found = _COMMAND.match(typed)
     return found[1] if found else None
 
 
 def unknown(typed: str, vendor: Vendor) -> Slash | None:
-    """A command that no file defines; None for text that begins with none, or with a path of this machine (`/tmp`)."""
+    """A command without a defining file; None for text without one, or with a path of this machine (`/tmp`)."""
     name = command_name(typed)
     if name is None or os.path.lexists(f"/{name}"):
         return None
@@ -36,7 +36,7 @@ def unknown(typed: str, vendor: Vendor) -> Slash | None:
 
 
 def first_file(paths: Iterable[Path]) -> Path | None:
-    """The first of these that is a regular file of a command's size."""
+    """The first of these that is a regular file small enough for a command."""
     return next((path for path in paths if _is_command(path)), None)
 
 

@@ -1,9 +1,7 @@
-"""TOML that others wrote: `tomllib`, but for what would take it minutes.
+"""Reads TOML of others with `tomllib`, except for text that would take it minutes.
 
-A key of n parts, such as `a.b.c`, takes it the square of n, and a line of 200 KB never seems to end. So deep keys are
-looked for first, in one pass.
-
-`in_toml` writes what Codex and Gemini are told.
+`tomllib` takes quadratic time for a key of n parts, such as `a.b.c`: a line of 200 KB never seems to end. So deep keys
+are found first, in one pass. `in_toml` writes values for Codex and Gemini.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ _PART = r"(?:[\w-]++|'')[ \t]*+"
 
 
 class TooDeep(ValueError):
-    """Keys of more parts, or lists and tables deeper in one another, than anybody writes."""
+    """Keys with more parts, or lists and tables nested deeper, than anybody writes."""
 
 
 def loads(text: str, deepest: int) -> dict[str, object]:
@@ -39,5 +37,5 @@ def loads(text: str, deepest: int) -> dict[str, object]:
 
 
 def in_toml(value: str | Sequence[str]) -> str:
-    """A string or a list of strings. JSON writes them as TOML does, but for DEL, which TOML has only escaped."""
+    """A string or a list of strings. JSON writes them as TOML does, except DEL, which TOML requires escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

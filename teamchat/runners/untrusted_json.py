@@ -10,7 +10,7 @@ import json
 import re
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_CONTROL = re.compile(  # and what turns the direction of the line around, or is a mark of byte order
+_CONTROL = re.compile(  # also direction marks and the byte order mark
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|[\x00-\x08\x0e-\x1b\x7f-\x9f]"
     r"|[\u202a-\u202e\u2066-\u2069\ufeff]"
 )
@@ -39,7 +39,7 @@ def scalar(text: str) -> str:
 
 
 def decode(line: bytes) -> dict[str, object] | None:
-    """The JSON object on this line; None if there is none, which of what no brace begins costs little to see."""
+    """The JSON object on this line; None if there is none. A line that does not begin with a brace costs little."""
     if not line.lstrip().startswith(b"{"):
         return None
     text = line.decode("utf-8", "replace")
@@ -53,13 +53,13 @@ def decode(line: bytes) -> dict[str, object] | None:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """At most `limit` characters on one line, without what could repaint it; what is cut ends in `…`."""
+    """At most `limit` characters on one line, without what could repaint it. A cut text ends in `…`."""
     short = " ".join(_CONTROL.sub("", text[: limit * 8]).split())
     return short if len(short) <= limit else short[: limit - 1] + "…"
 
 
 def listed(*things: str) -> str:
-    """The things in a sentence: `a, b and c`."""
+    """Items in a sentence: `a, b and c`."""
     return " and ".join(filter(None, (", ".join(things[:-1]), things[-1])))
 
 
@@ -76,7 +76,7 @@ def summary(arguments: object) -> str:
 
 
 def flat(content: object) -> str:
-    """The text of a tool's output, given as a string or as a list of blocks."""
+    """The text of a tool's output, which is a string or a list of blocks."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -86,18 +86,18 @@ def flat(content: object) -> str:
 
 
 def count(value: object) -> int | None:
-    """A number of tokens; one that no turn can use is no number, and what is stored can be summed."""
+    """A number of tokens. One that is larger than any turn can use is missing, so that stored numbers can be summed."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TOO_MUCH else None
 
 
 def amount(value: object) -> float | None:
-    """An amount of money, as `count` is a number of tokens."""
+    """An amount of money, with the rules of `count`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < _TOO_MUCH else None
 
 
 def total(*parts: int | None) -> int | None:
-    """The sum of what is known; None when nothing is."""
+    """The sum of the known values; None if there are none."""
     known = [part for part in parts if part is not None]
     return sum(known) if known else None

@@ -90,7 +90,7 @@ class ClaudeEvents(JsonEvents):
                 self._requests.goes_on(inner.get("usage"), parent)
 
     def _follow(self, inner: dict[str, object]) -> None:
-        """See whether the answer is whole: a message is over and calls no tool, whose result would begin another."""
+        """Check whether the answer is complete: a message is over and calls no tool, whose result would begin one."""
         self._streams = True
         match inner:
             case {"type": "message_start"}:
@@ -172,7 +172,7 @@ class ClaudeEvents(JsonEvents):
                     yield from self._deny(tool, "tool", one_line(output))
 
     def _refused(self, tool: str, output: str, meta: object) -> bool:
-        """Whether the CLI refused this call that failed, by any of the ways in which its versions tell so."""
+        """True if the CLI refused this failed call, by any of the reports of its versions."""
         call = self._calls.get(tool)
         switched_off = call is not None and self._offered is not None and call.name in _WRITERS - self._offered
         return switched_off or _told_refused(tool, meta) or bool(_REFUSED.match(output.removeprefix(_TOOL_ERROR)))
@@ -223,7 +223,7 @@ class ClaudeEvents(JsonEvents):
 
 
 def _told_refused(tool: str, meta: object) -> bool:
-    """What `tool_result_meta` says of a call: its permission was not given, or a rule kept it from running."""
+    """True if `tool_result_meta` says that a call had no permission, or a rule stopped it."""
     for entry in meta if isinstance(meta, list) else []:
         match entry:
             case {"id": str(of), "permission_decision": {"decision": "reject"}} if of == tool:

@@ -1,4 +1,4 @@
-"""Whether Claude Code has a login, as far as that shows without running it (observed at 2.1.197 and 2.1.330)."""
+"""Whether Claude Code has a login, as far as can be seen without running it (observed at 2.1.197 and 2.1.330)."""
 
 from __future__ import annotations
 

@@ -41,23 +41,23 @@ def of_trusted(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]] | None:
 
 
 def shows(job: Job) -> bool:
-    """Whether the member is shown the instructions of a project that its user trusts."""
+    """True if the member sees the instructions of a project that its user trusts."""
     if job.project_settings or not trusts(job.cwd, job.env):
         return False
     return version_of(job.program[0], job.env) >= SINCE and _keeps_to_itself(job.env)
 
 
 def lacks(job: Job) -> tuple[str, ...]:
-    """What of its project a member goes without that the plain CLI has."""
+    """The parts of its project that a member lacks and the plain CLI has."""
     if job.project_settings or shows(job):
         return ()
     return ("the project's instructions (except CLAUDE.md of its folder), skills and subagents",)
 
 
 def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
-    """Whether the user has trusted the folder in Claude, or one above it up to the repository's root.
+    """True if the user has trusted the folder in Claude, or one above it up to the repository's root.
 
-    A further work tree of a repository is trusted with its main one.
+    A linked work tree of a repository is trusted with its main one.
     """
     projects = _table(claude_record(env)).get("projects")
     if not isinstance(projects, dict) or env.get("CLAUDE_CODE_IGNORE_PERSISTED_TRUST"):
@@ -68,7 +68,7 @@ def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
 
 
 def _keeps_to_itself(env: Mapping[str, str]) -> bool:
-    """Whether the user has neither hooks nor plugins."""
+    """True if the user has neither hooks nor plugins."""
     file = claude_folder(env) / "settings.json"
     settings = _decoded(file) if file.exists() else {}
     return settings is not None and not (settings.get("hooks") or settings.get("enabledPlugins"))
@@ -119,7 +119,7 @@ def _files(settings: Path) -> Iterator[Path]:
 
 
 def _content(path: Path, name: str, root: Path) -> bytes | None:
-    """What a copy has; None for no regular file below `root`, and where what it would run cannot be told."""
+    """The content of a copy; None if it is no regular file below `root`, or its effect cannot be determined."""
     real = Path(os.path.realpath(path))
     try:
         if not (real.is_relative_to(root) and real.is_file() and real.stat().st_size <= LARGEST):
@@ -134,6 +134,6 @@ def _content(path: Path, name: str, root: Path) -> bytes | None:
 
 
 def _is_read(name: str) -> bool:
-    """Whether Claude reads the head of that file; what lies beside a skill is read by its model alone."""
+    """True if Claude reads the head of that file; only its model reads what is beside a skill."""
     lower = name.lower()
     return lower.endswith("/skill.md" if lower.startswith("skills/") else ".md")

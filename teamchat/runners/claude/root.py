@@ -46,6 +46,6 @@ def _main_of(root: Path) -> Path:
 
 
 def _named(folder: Path, name: str) -> Path:
-    """What a file of one line names, as seen from its folder."""
+    """The path in a file of one line, relative to the file's folder."""
     text = read_regular_text(folder / name, most=LONGEST).strip()
     return Path(os.path.normpath(folder / text.removeprefix("gitdir:").strip()))

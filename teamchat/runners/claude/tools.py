@@ -27,12 +27,12 @@ _ODD = re.compile(r"[^A-Za-z0-9_-]")  # in a server's name: it becomes `_` in th
 
 
 def servers(cwd: Path, env: Mapping[str, str]) -> dict[str, object]:
-    """The MCP servers that the user has set up, everywhere or for that folder, each with its definition."""
+    """The MCP servers that the user has set up, globally or for that folder, each with its definition."""
     return table_of(table_in(claude_record(env)), "mcpServers") | local_servers(cwd, env)
 
 
 def local_servers(cwd: Path, env: Mapping[str, str]) -> dict[str, object]:
-    """Those that the user has set up for that folder."""
+    """The servers that the user has set up for that folder."""
     return table_of(table_in(claude_record(env)), "projects", str(noted_at(cwd)), "mcpServers")
 
 

@@ -16,21 +16,21 @@ _MODEL_NAMES = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens
 
 
 class Requests:
-    """What the requests of a turn have used so far, those of subagents included."""
+    """The usage of a turn's requests so far, including those of subagents."""
 
     def __init__(self) -> None:
         self._known: dict[object, dict[str, int]] = {}  # by the id of the message
         self._open: dict[object, dict[str, int]] = {}  # the last request of the member, and of each subagent
 
     def begins(self, name: object, usage: object, of: object) -> None:
-        """A request of the member (`of` is None) or a subagent; the name of a known one changes nothing."""
+        """A request of the member (`of` is None) or a subagent begins. A known name changes nothing."""
         name = name if isinstance(name, str) else len(self._known)
         if name not in self._known:
             self._known[name] = self._open[str(of)] = {}
             self.goes_on(usage, of)
 
     def goes_on(self, usage: object, of: object) -> None:
-        """What the open request has used by now: each number replaces the one before."""
+        """Update the usage of the open request: each number replaces the one before."""
         if isinstance(usage, dict) and (known := self._open.get(str(of))) is not None:
             numbers = {name: count(usage.get(name)) for name in _NAMES}
             known.update({name: number for name, number in numbers.items() if number is not None})

@@ -1,4 +1,4 @@
-"""Which version of Claude Code a program is, as far as its place on the disk tells."""
+"""Finds the version of Claude Code by its place on the disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INSTALLER = re.compile(r"/claude/versions/([0-9.]+)\Z")  # the place that its o
 
 
 def version_of(program: str, env: Mapping[str, str]) -> tuple[int, ...]:
-    """The numbers of the version; none where it is not known."""
+    """The numbers of the version; empty if it is not known."""
     found = shutil.which(program, path=env.get("PATH", os.defpath))
     if found is None:
         return ()

@@ -52,7 +52,7 @@ def _said_of_servers(job: Job) -> dict[str, str]:
 
 
 def misunderstood(env: Mapping[str, str]) -> str | None:
-    """Which of the files is beyond understanding, and why; None where all are understood."""
+    """The file that cannot be understood, and why; None if all can be."""
     for file in user_files(env):
         try:
             loaded(file)
@@ -62,7 +62,7 @@ def misunderstood(env: Mapping[str, str]) -> str | None:
 
 
 def users_settings(env: Mapping[str, str]) -> dict[str, object]:
-    """What the user's own configuration says; nothing where there is none, or none that can be read."""
+    """The user's own configuration; empty if it is missing or cannot be read."""
     return _settings(home(env) / "config.toml")
 
 

@@ -1,4 +1,4 @@
-"""Whether Codex has a login, as far as that shows without running it (observed at 0.169.0)."""
+"""Whether Codex has a login, as far as can be seen without running it (observed at 0.169.0)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def codex_login(env: Mapping[str, str]) -> Login:
 
 
 def _of_provider(settings: Mapping[str, object], env: Mapping[str, str]) -> Login | None:
-    """The login of a model provider of the user's own; None where Codex's own login counts."""
+    """The login of a model provider that the user defines; None if Codex's own login counts."""
     match settings:
         case {"model_provider": str(name), "model_providers": dict(tables)} if isinstance(tables.get(name), dict):
             provider = tables[name]

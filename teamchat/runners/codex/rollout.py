@@ -1,7 +1,7 @@
-"""What a session of Codex has used in all, as its own file tells it (observed at 0.169.0).
+"""The total usage of a Codex session, from its own file (observed at 0.169.0).
 
-Its events count tokens over a session, also those that a person has used there by hand; the file says how many those
-were. It is an inside of Codex: where it is not as expected, nothing is known.
+Codex's events count tokens over a session, including those that a person has used there by hand. The file says how many
+those were. It is an internal file of Codex: if it is not as expected, nothing is known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TAIL = 1024 * 1024  # bytes at the end of a file; the count comes right after ea
 
 
 def used_in(env: Mapping[str, str], session: str) -> Usage | None:
-    """The usage of that session up to now; None where its file does not tell."""
+    """The usage of that session up to now; None if its file does not show it."""
     home = Path(env.get("CODEX_HOME") or Path(env.get("HOME", "/"), ".codex"))
     try:
         for file in home.glob(f"sessions/*/*/*/rollout-*-{glob.escape(session)}.jsonl"):

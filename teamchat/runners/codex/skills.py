@@ -24,7 +24,10 @@ _NAME = re.compile(r"^name:[ \t]*(?P<quote>[\"']?)(?P<name>[\w:-]+)(?P=quote)[ \
 
 
 def known_skills(cwd: Path, env: Mapping[str, str]) -> Callable[[str], bool]:
-    """What knows a mention of a skill that Codex would find from `cwd`. It looks for them when it is first asked."""
+    """A function that tells whether a mention names a skill that Codex would find from `cwd`.
+
+    It searches at its first call.
+    """
     names = cache(lambda: skill_names(cwd, env))
     return lambda mention: mention.startswith("$") and is_skill(mention, names())
 
@@ -35,7 +38,7 @@ def skill_names(cwd: Path, env: Mapping[str, str]) -> frozenset[str]:
 
 
 def is_skill(mention: str, names: frozenset[str]) -> bool:
-    """Whether `mention` (`$name`, `$plugin:name`) is that of a skill in `names`."""
+    """True if `mention` (`$name`, `$plugin:name`) names a skill in `names`."""
     name = mention.removeprefix("$")
     return EVERY in names or name in names or name.rpartition(":")[2] in names
 

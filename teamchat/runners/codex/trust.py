@@ -35,7 +35,7 @@ def without_project(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _settings(env: Mapping[str, str]) -> list[Mapping[str, object]] | None:
-    """What the user's files say; None where one is beyond understanding."""
+    """The user's settings; None if one of the files cannot be understood."""
     try:
         return [loaded(file) for file in user_files(env)]
     except (OSError, ValueError):
@@ -43,7 +43,7 @@ def _settings(env: Mapping[str, str]) -> list[Mapping[str, object]] | None:
 
 
 def _trusts(settings: list[Mapping[str, object]], cwd: Path) -> bool:
-    """Whether any folder is trusted that is around `cwd`; in a work tree of git any that is trusted at all."""
+    """True if any folder around `cwd` is trusted; in a work tree of git, if any folder is trusted at all."""
     trusted = {path for one in settings for path in _trusted(one)}
     around = {str(folder) for folder in (cwd, *cwd.parents, *Path(os.path.realpath(cwd)).parents)}
     return bool(trusted if (root_of(cwd) / ".git").is_file() else trusted & (around | {os.path.realpath(cwd)}))
@@ -57,7 +57,7 @@ def _trusted(settings: Mapping[str, object]) -> Iterator[str]:
 
 
 def _instructions(cwd: Path, settings: list[Mapping[str, object]]) -> str:
-    """AGENTS.md of the repository's root, of `cwd` and of what is between, behind the user's own instructions."""
+    """AGENTS.md of the repository's root, of `cwd` and of the folders between, after the user's own instructions."""
     root = root_of(cwd)
     folders = [folder for folder in (*reversed(cwd.parents), cwd) if folder == root or root in folder.parents]
     texts = [text for folder in folders if (text := _agents(folder, settings))]
@@ -69,7 +69,7 @@ def _instructions(cwd: Path, settings: list[Mapping[str, object]]) -> str:
 
 
 def _told(own: str, agents: str, cwd: Path) -> str:
-    """Both texts in the room of an argument; the user's own comes first, and is cut last."""
+    """Both texts within the size of an argument. The user's own comes first, and is cut last."""
     head, end = f"# AGENTS.md instructions for {cwd}\n\n<INSTRUCTIONS>\n", "\n</INSTRUCTIONS>"
     around = _size(f"\n\n{head}{CUT}{end}")
     own = _held(own, LARGEST - around)
@@ -78,7 +78,7 @@ def _told(own: str, agents: str, cwd: Path) -> str:
 
 
 def _held(text: str, room: int) -> str:
-    """As much of the beginning as `room` bytes of TOML hold, and `CUT` behind it where that is not all."""
+    """As much of the beginning as `room` bytes of TOML hold, with `CUT` after it if that is not everything."""
     if _size(text) <= room:
         return text
     short = text[: max(room, 0)]

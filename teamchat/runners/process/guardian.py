@@ -33,7 +33,7 @@ SETTLE_S = 0.25  # helpers of a CLI may outlive it for an instant; that is not w
 END_S = 2.0  # how long to insist on SIGKILL: a process in an uninterruptible wait cannot be ended
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # orders come through the socket alone
 STARTED = "import sys; sys.path.append(sys.argv[1]); import guardian; guardian.main(sys.argv[2:])"
-ABANDONED_GRACE_S = 1.0  # with teamchat gone nobody reads the rest: the tree must be gone within two seconds
+ABANDONED_GRACE_S = 1.0  # without teamchat nobody reads the rest: the tree must end within two seconds
 
 
 def command(control: int, *folders: int) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def become_subreaper() -> None:
 
 
 def wake_at_child_end() -> socket.socket:
-    """A socket that can be read when a child has ended. It is there before the first child, so no end is missed."""
+    """A socket that becomes readable when a child ends. It exists before the first child, so no end is missed."""
     wake, wake_write = socket.socketpair()
     wake.setblocking(False)
     wake_write.setblocking(False)
@@ -83,33 +83,33 @@ def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
     fields = tail.split()
     state, parent, threads = fields[0], fields[1], fields[17]
     if state == b"Z" and threads == b"1":
-        return None  # already dead; reaping is all it needs
+        return None  # already dead; it only has to be reaped
     return int(pid), (int(parent), head.partition(b"(")[2].decode(errors="replace"))
 
 
 def limit_of(scratch: bytes) -> int:
-    """A limit of real-time computing, in microseconds, that no process reaches: another one for each turn.
+    """A limit of real-time computing, in microseconds, that no process reaches; it differs for each turn.
 
-    Every process of the turn inherits it, whatever becomes of its parents, session, files and environment.
+    Every process of the turn inherits it, even if its parents, session, files and environment change.
     """
     return (1 << 62) + int.from_bytes(scratch, "big") % ((1 << 61) - 1)
 
 
 def _mark(scratch: bytes) -> None:
-    """Give this process, and so all that it starts, the limit that tells whose it is (Linux)."""
+    """Give this process, and so all that it starts, the limit that identifies its turn (Linux)."""
     if sys.platform == "linux":
         import resource
 
         try:
             resource.setrlimit(resource.RLIMIT_RTTIME, (limit_of(scratch), limit_of(scratch)))
         except (OSError, ValueError):
-            return  # a lower limit is set: then the environment tells
+            return  # a lower limit is set; the environment identifies the turn
 
 
 def marked(scratch: bytes) -> list[int]:
     """The processes of the turn with this private folder: by their limit, or by the environment they began with.
 
-    None where there is no /proc to tell.
+    None without a /proc.
     """
     entry, limit = b"TMPDIR=" + scratch, b" %d " % limit_of(scratch)
     return [
@@ -120,7 +120,7 @@ def marked(scratch: bytes) -> list[int]:
 
 
 def _read(path: str) -> bytes:
-    """A file of /proc; nothing if its process has ended, or is another user's."""
+    """The content of a file of /proc; empty if its process has ended, or belongs to another user."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 (pathlib costs start-up)
             return file.read()
@@ -142,11 +142,11 @@ def send_signal(pid: int, number: int, *, group: bool = False) -> None:
     try:
         (os.killpg if group else os.kill)(pid, number)
     except (ProcessLookupError, PermissionError):
-        return  # it has ended since, or changed its user: then nothing more can be done
+        return  # it has ended, or changed its user: nothing more can be done
 
 
 def _remove(folder: bytes) -> None:
-    """Remove a private folder. What cannot be removed is found by the next command."""
+    """Remove a private folder. The next command finds what cannot be removed."""
     home = os.path.abspath(__file__)  # noqa: PTH100
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(home)))))  # noqa: PTH120 (-I leaves it out)
     from teamchat.runners.process import removal
@@ -174,7 +174,7 @@ class Guardian:
             self.abandoned = True
 
     def read_line(self, timeout: float | None) -> bytes | None:
-        """One line from teamchat; `b""` when the socket is closed, None when nothing came in time."""
+        """One line from teamchat; `b""` when the socket is closed, None if nothing came in time."""
         while b"\n" not in self.buffer:
             if not select.select([self.control], [], [], timeout)[0]:
                 return None
@@ -229,18 +229,18 @@ class Guardian:
         self.end(soft=line != b"kill", grace=grace)
 
     def tree(self) -> dict[int, str]:
-        """What lives of the agent's tree: below this process, or seen there before."""
+        """The live processes of the agent's tree: below this process, or seen there before."""
         table = processes()
         known = {pid: name for pid, name in self.seen.items() if table.get(pid, (0, ""))[1] == name}
         self.seen = known | below(os.getpid(), table)
         return self.seen
 
     def end(self, *, soft: bool, grace: float = 0.0) -> None:
-        """The ladder: soft signal, grace, SIGKILL to the group and to every descendant that is left."""
+        """The ladder: soft signal, grace, SIGKILL to the group and to every remaining descendant."""
         self.tree()
         if soft:
             send_signal(self.pid, self.stop_signal, group=self.stop_group)
-            send_signal(self.pid, signal.SIGCONT, group=self.stop_group)  # what somebody has stopped hears nothing else
+            send_signal(self.pid, signal.SIGCONT, group=self.stop_group)  # a stopped process reacts to nothing else
             until = time.monotonic() + grace
             while self.status is None and time.monotonic() < until:
                 if self.abandoned:
@@ -252,10 +252,10 @@ class Guardian:
             send_signal(self.pid, signal.SIGKILL, group=True)
         self.kill_tree()
         if self.status is None:
-            self.status = -signal.SIGKILL  # it cannot be ended, and the turn does not wait for it
+            self.status = -signal.SIGKILL  # it cannot be killed, and the turn does not wait for it
 
     def is_alone(self) -> bool:
-        """Whether teamchat ended without a word about what is left to do."""
+        """True if teamchat ended without saying what is left to do."""
         while (line := self.read_line(None)) and line != b"done":
             pass
         return not line
@@ -270,7 +270,7 @@ class Guardian:
         self.reap()
 
     def end_leftovers(self) -> list[str]:
-        """Ends what outlived the agent; returns the names of what had to be ended."""
+        """End what outlived the agent. Returns the names of these processes."""
         until = time.monotonic() + SETTLE_S
         while (left := self.tree()) and time.monotonic() < until:
             time.sleep(POLL_S)
@@ -281,7 +281,7 @@ class Guardian:
 
 
 def in_json(message: dict[str, Any]) -> str:
-    """Most reports have numbers and an empty list, which need no import."""
+    """A report as JSON. Most have numbers and an empty list, which need no import."""
     if all(isinstance(value, int) or value == [] for value in message.values()):
         return str(message).replace("'", '"')
     import json
@@ -290,12 +290,12 @@ def in_json(message: dict[str, Any]) -> str:
 
 
 def order_of(line: bytes) -> dict[str, Any]:
-    """What a first line says. It comes from teamchat alone, which has this interpreter's `marshal`."""
+    """The content of a first line. It comes only from teamchat, which has this interpreter's `marshal`."""
     return dict(marshal.loads(bytes.fromhex(line.decode())))  # noqa: S302
 
 
 def order_line(order: dict[str, Any]) -> bytes:
-    """What teamchat writes first; an argument or variable is its bytes, whatever the locale."""
+    """The first line for a guardian. Arguments and variables are bytes, whatever the locale."""
     return marshal.dumps(order).hex().encode() + b"\n"
 
 

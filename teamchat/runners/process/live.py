@@ -1,7 +1,7 @@
-"""One process for many turns, where a CLI can be kept running (Claude's stream-json input, observed at 2.1.197).
+"""One process for many turns, if a CLI can be kept running (Claude's stream-json input, observed at 2.1.197).
 
-A second turn takes 20 ms instead of 530. The process is started by the first turn, under a guardian as any other, with
-its standard input left open; each turn writes one line there and ends with the CLI's own terminal event.
+A second turn takes 20 ms instead of 530. The first turn starts the process, under a guardian like any other, and leaves
+its standard input open. Each turn writes one line there and ends with the CLI's own terminal event.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from teamchat.runners.process.process import Process, make_private
 from teamchat.runners.process.removal import remove
 from teamchat.runners.process.running import BEGINS, LIVE, Chunk, Exit, HasEnded, Launch, OwnFileFailed, start_error
 
-LOOK_S = 0.5  # how often it is looked at between two turns
+LOOK_S = 0.5  # how often the process is checked between two turns
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
 
 
@@ -35,13 +35,13 @@ class LiveAgent:
         self.process: Process | None = None
         self._chunks: AsyncGenerator[Chunk, None] | None = None
         self._read = 0  # bytes of its output
-        self._pending: deque[memoryview] = deque()  # cut without a copy: a prompt may have many MB
+        self._pending: deque[memoryview] = deque()  # cut without a copy: a prompt may be many MB
         self._ended = False
-        self._before: Collection[int] = ()  # the processes that it runs already when its turn begins
+        self._before: Collection[int] = ()  # the processes that it already runs when its turn begins
         self._look: asyncio.TimerHandle | None = None
 
     def rest(self) -> None:
-        """Look after it until its next turn: what writes without end then would fill the disk, too."""
+        """Watch it until its next turn: it could fill the disk in between, too."""
         if self.runs():
             self._look = asyncio.get_running_loop().call_later(LOOK_S, self.rest)
 
@@ -50,7 +50,7 @@ class LiveAgent:
             self._look.cancel()
 
     def runs(self) -> bool:
-        """True while the process can take another turn; where a recording is played there is no process to ask."""
+        """True while the process can take another turn. A recording has no process to ask."""
         if self.process and not self._ended:
             self.process.poll()
         return not self._ended and (self.process is None or self.process.exit is None)
@@ -72,7 +72,7 @@ class LiveAgent:
         return LiveTurn(self, what)
 
     def _share(self, folder: Path) -> None:
-        """Let the turn's folder have the output, too: what is left of the turn if teamchat is killed."""
+        """Give the turn's folder the output, too: it is what remains of the turn if teamchat is killed."""
         assert self.process is not None
         try:
             make_private(folder)
@@ -89,7 +89,7 @@ class LiveAgent:
         return chunk
 
     def feed(self, data: bytes) -> None:
-        """Write to its standard input, as it takes it; nobody waits for that, nor for one that has ended meanwhile."""
+        """Write to its standard input as fast as it reads. Nobody waits for that, nor for a process that has ended."""
         self._pending.append(memoryview(data))
         self._pump()
 
@@ -108,10 +108,10 @@ class LiveAgent:
         except BlockingIOError:
             loop.add_writer(self.process.stdin, self._pump)
         except OSError:
-            self._pending.clear()  # it has ended: the turn says so
+            self._pending.clear()  # it has ended: the turn reports that
 
     def end_input(self) -> None:
-        """Let it end once it has finished what it does."""
+        """Let it exit once it has finished its work."""
         self._ended = True
         assert self.process is not None
         if self.process.stdin is not None:
@@ -119,12 +119,12 @@ class LiveAgent:
             self.process.close_stdin()
 
     def busy(self) -> bool:
-        """Whether it runs a process that it did not run before this turn: a hook or a tool's, for instance."""
+        """True if it runs a process that it did not run before this turn, such as a hook or a tool's."""
         assert self.process is not None
         return not guardian.below(self.process.pid, guardian.processes()).keys() <= set(self._before)
 
     async def close(self) -> None:
-        """Let it end, or end it: nothing of it is left afterwards."""
+        """Let it exit, or end it. No process of it remains."""
         self._ended = True
         self._wake()
         if self.process is None or self._chunks is None:
@@ -137,12 +137,12 @@ class LiveAgent:
         await self._chunks.aclose()
 
     def remove(self) -> str | None:
-        """Remove the folders of a process that was closed; a sentence about what cannot be removed."""
+        """Remove the folders of a closed process. Returns a sentence about what cannot be removed."""
         return remove(*(folder for folder in (self.scratch, self.process and self.process.folder) if folder))
 
 
 class LiveTurn:
-    """One turn of a process that goes on. Ended early, it ends the process, too."""
+    """One turn of a process that stays. Ending the turn early also ends the process."""
 
     def __init__(self, agent: LiveAgent, what: Launch) -> None:
         self.exit: Exit | None = None
@@ -161,7 +161,7 @@ class LiveTurn:
         return True
 
     def _later(self, seconds: float, then: Callable[[], None]) -> None:
-        """Do that unless the turn is over by then, or another thing is to be done."""
+        """Do that later, unless the turn is over by then, or something else is to be done."""
         if self._timer:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, then)
@@ -176,7 +176,7 @@ class LiveTurn:
             process.stop()
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
-        """By the CLI's own interrupt first; by signal when that does not help, or a second time."""
+        """Stop by the CLI's own interrupt first; by signal if that does not help, or at a second request."""
         del why
         process = self._agent.process
         assert process is not None

@@ -30,10 +30,10 @@ from teamchat.runners.process.running import Chunk, Exit, FolderReplaced, Launch
 from teamchat.runners.process.start_folder import open_folder
 
 POLL_S = 0.01
-READ_BYTES = 64 * 1024  # at a time, so that a flood of short lines leaves others their time
+READ_BYTES = 64 * 1024  # bytes at a time, so that a flood of short lines leaves time for others
 DRAIN_S = 30.0  # for what a flood has left up to its limit; short lines can cost much more to read than to write
 SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
-DEAF_S = 10.0  # for a guardian to answer beyond what its work may take, on a machine with much to do
+DEAF_S = 10.0  # for a guardian to answer, on a busy machine, beyond the time of its work
 START_S = 30.0  # for the guardian to start the agent; it takes milliseconds
 
 
@@ -98,7 +98,7 @@ class Process:
             self.stdin = None
 
     def _create(self, stream: Literal["out", "err"]) -> BinaryIO:
-        """A new file for a stream, to be written; O_APPEND, so that children never write over each other."""
+        """Create the file of a stream. O_APPEND keeps children from writing over each other."""
         path = self._launch.folder / f"std{stream}"
         descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # inherited, so held until the whole tree has ended: `settle`
@@ -139,7 +139,7 @@ class Process:
         self._signal("kill" if hard else "stop")
 
     def over(self) -> None:
-        """Its end is its exit."""
+        """Do nothing: its end is its exit."""
 
     def end_input(self) -> bool:
         return False
@@ -218,14 +218,14 @@ class Process:
         return self._readers["out"].tell()
 
     def _replace_guardian(self) -> None:
-        """Do the work of a guardian that hears nothing, as one that the agent traces."""
+        """Do the work of a guardian that does not answer, such as one that the agent traces."""
         if self._guardian:
             self._guardian.kill()
         if self.exit is None and self.pid:
             self._kill_unguarded()
 
     def _kill_unguarded(self) -> None:
-        """The guardian was killed: end what can still be found of the agent's tree."""
+        """End what can still be found of the agent's tree: its guardian was killed."""
         tree = guardian.below(self.pid, guardian.processes())
         guardian.send_signal(self.pid, signal.SIGKILL, group=True)
         for pid in tree:
@@ -237,7 +237,7 @@ class Process:
             sweep(self._launch.scratch)
 
     def _release(self) -> None:
-        """Closing the control socket ends whatever still runs."""
+        """Close the control socket, which ends whatever still runs."""
         with contextlib.suppress(OSError):
             if self.exit:
                 self._control.send(b"done\n")
@@ -248,7 +248,7 @@ class Process:
             reader.close()
 
     def _abort(self) -> None:
-        """Clean up after a start that failed, also where the guardian did not end by itself."""
+        """Clean up after a failed start, even if the guardian did not end by itself."""
         self._release()
         if self._guardian:
             try:
@@ -260,7 +260,7 @@ class Process:
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder of a turn, and the one of all turns, for the user alone where they are not there."""
+    """Make the folder of a turn, and the folder of all turns, for the user alone if they are missing."""
     with contextlib.suppress(FileExistsError):
         folder.parent.mkdir(mode=0o700, parents=True)  # by itself: a parent that is made with it does not get the mode
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -331,7 +331,7 @@ def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:
 
 
 def open_output(folder: Path, name: str = "stdout") -> BinaryIO:
-    """A file of a turn that is over, to be read. Raises `OSError` if an agent put something else in its place."""
+    """Open a file of a finished turn. Raises `OSError` if an agent put something else in its place."""
     file = os.fdopen(os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -340,9 +340,9 @@ def open_output(folder: Path, name: str = "stdout") -> BinaryIO:
 
 
 def settle(folder: Path) -> None:
-    """Wait until the processes of the turn whose output is in `folder` have ended, when teamchat was killed over them.
+    """Wait until the processes of the turn whose output is in `folder` have ended, after teamchat was killed.
 
-    Their guardian ends them; what they still write and do in its grace must not meet a second try. Blocks.
+    Their guardian ends them. What they write and do in its grace period must not meet a second try. Blocks.
     """
     until = time.monotonic() + SETTLE_S
     with open_output(folder) as file:
@@ -354,9 +354,9 @@ def settle(folder: Path) -> None:
 
 
 def sweep(scratch: Path) -> None:
-    """Kill what is left of the turn with this private folder when its guardian was killed as well.
+    """Kill what remains of the turn with this private folder, if its guardian was killed as well.
 
-    A daemon is nobody's child then; what it has inherited tells whose it is. Blocks for an instant.
+    A daemon then has no known parent, but it has inherited the turn's mark. Blocks for a moment.
     """
     until = time.monotonic() + guardian.END_S
     while (left := guardian.marked(os.fsencode(scratch))) and time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""What a process is to those who follow it: what to start, what it writes, how it ended. Recordings are such, too."""
+"""A process for those who follow it: what to start, what it writes, how it ended. A recording is one, too."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
 
 
 class Framer(Protocol):
-    """Cuts a stream into what a parser is given."""
+    """Cuts a stream into the units that a parser takes."""
 
     def push(self, chunk: bytes) -> list[bytes]: ...
 
     def flush(self) -> list[bytes]:
-        """What is left when the stream has ended."""
+        """What remains when the stream has ended."""
         ...
 
 
@@ -66,7 +66,7 @@ MAX_OUTPUT_BYTES = 256 * 1024**2
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose turn this is, beside its stdin: what a recording is found by."""
+    """The turn's identity besides its stdin: a recording is found by both."""
 
     member: str
     agent: str
@@ -120,7 +120,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class CutShort:
-    """In a recording: its turn was ended here, `at` seconds after the start, and `why`."""
+    """In a recording: the turn was ended here, `at` seconds after the start, and `why`."""
 
     why: Failure
     at: float
@@ -154,19 +154,19 @@ class SpawnFailed(Exception):
 
 
 class HasEnded(SpawnFailed):
-    """The process that was to stay for this turn has ended before it."""
+    """The process that was to stay for this turn has already ended."""
 
 
 class OwnFileFailed(SpawnFailed):
-    """A file of teamchat's own for the process could not be made: nothing is known of the program."""
+    """A file of teamchat's own for the process could not be created. This says nothing about the program."""
 
 
 class FolderReplaced(SpawnFailed):
-    """Another folder has come to have the path of the one to start in."""
+    """Another folder is now at the path of the one to start in."""
 
 
 def start_error(error: OSError | ValueError | RuntimeError) -> str:
-    """Why something could not be started, for people."""
+    """Why something could not start, for people."""
     if isinstance(error, ConnectionError):
         return "the guardian process ended before it could start the agent"
     words = getattr(error, "strerror", None) or str(error)
@@ -174,7 +174,7 @@ def start_error(error: OSError | ValueError | RuntimeError) -> str:
 
 
 class Running(Protocol):
-    """A process that runs, really or from a recording."""
+    """A running process, real or recorded."""
 
     def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         """Output as it comes; ends when the process has ended and everything it wrote has been given.
@@ -193,7 +193,7 @@ class Running(Protocol):
         ...
 
     def over(self) -> None:
-        """Hear that the CLI's own terminal event came: a process that stays serves its next turn from here on."""
+        """Called at the CLI's own terminal event: a process that stays serves its next turn from here on."""
         ...
 
     def end_input(self) -> bool:
@@ -205,6 +205,6 @@ class Running(Protocol):
 
 
 class Launcher(Protocol):
-    """Starts processes; a replay puts recordings in its place. Raises `SpawnFailed`."""
+    """Starts processes; a replay plays recordings instead. Raises `SpawnFailed`."""
 
     def __call__(self, what: Launch, /) -> Running: ...

@@ -1,4 +1,4 @@
-"""The folder that a process starts in, held open from the check to the start: its path may come to mean another one."""
+"""The folder that a process starts in, held open from the check to the start: its path may change its target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from teamchat.runners.process.running import FolderReplaced
 
-_HOW = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # Linux lets enter what may not be read
+_HOW = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # Linux can enter unreadable folders
 
 
 def open_folder(path: Path, real: Path | None = None) -> int:

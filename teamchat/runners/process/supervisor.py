@@ -1,7 +1,8 @@
 """One turn of an agent: follow its process, turn its output into events, and end it when a clock runs out.
 
-Clocks of our own, because those of the CLIs are minutes or none at all (observed): until the first byte, between signs
-of life (stopped while a tool call is open; retries are no life), from the CLI's own result to its exit, and in all.
+teamchat has its own clocks, because those of the CLIs take minutes or do not exist (observed): until the first byte,
+between signs of life (paused while a tool call is open; retries are no signs of life), from the CLI's own result to its
+exit, and in total.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ UNSAID = "did not report at once that its turn is over"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
 TAIL_BYTES = 64 * 1024
 TICK_S = 0.1
-ANSWERED_S = 0.7  # of silence after a whole answer; Claude's terminal event comes within 0.1 s (2.1.197 to 2.1.330)
-LATE_S = 0.5  # a look that comes later than this finds output that nobody had the time to read yet
+ANSWERED_S = 0.7  # of silence after a complete answer; Claude's terminal event comes within 0.1 s (2.1.197 to 2.1.330)
+LATE_S = 0.5  # a check that comes later than this may find unread output
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ NO_CLOCKS = Clocks(math.inf, math.inf, math.inf, math.inf, math.inf)  # a record
 
 
 class Stopper:
-    """How a turn is stopped from outside: `request` once for the soft way, twice for SIGKILL at once."""
+    """Stops a turn from outside: `request` once for the soft way, twice for SIGKILL at once."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -75,7 +76,7 @@ class Stopper:
         self.asked += 1
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep, but no longer than until a stop is requested."""
+        """Sleep, at most until a stop is requested."""
         until = time.monotonic() + seconds
         while not self.asked and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110 (a signal sets it)
             await asyncio.sleep(min(left, TICK_S))
@@ -114,7 +115,7 @@ class TurnEnd:
 
 @dataclass(slots=True)
 class _Facts:
-    """What the events of a turn have told so far."""
+    """What the events of a turn have reported so far."""
 
     open_tools: set[str] = field(default_factory=set)
     denied: list[Denied] = field(default_factory=list)
@@ -176,10 +177,10 @@ class _Turn:
         self.tail = b""
         self.started = self.alive = self.noted = time.monotonic()
         self.first_byte: float | None = None
-        self.cut: Failure | None = None  # why we ended it, when we did
+        self.cut: Failure | None = None  # why teamchat ended it, if it did
         self.failed_before_cut = False
         self.stops_sent = 0
-        self.doubted = False  # whether the turn is over, which the CLI does not say
+        self.doubted = False  # whether the turn is over, if the CLI does not report it
         self.broken: Exception | None = None  # what `emit` raised
 
     async def run(self) -> TurnEnd:
@@ -202,7 +203,7 @@ class _Turn:
         return end
 
     def _was_cut(self, why: Failure) -> None:
-        """Remember why it is ended here; of a recorded turn: why it was."""
+        """Remember why the turn is ended here; for a recorded turn, why it was."""
         if self.cut is None:
             self.cut, self.failed_before_cut = why, self.facts.done is False
 
@@ -231,11 +232,11 @@ class _Turn:
             if isinstance(event, Done):
                 self.process.over()
             if isinstance(event, VendorSession) and self.resumes not in (None, event.id):
-                # Codex does so without a word (observed at 0.169.0): it would answer without what it should remember
+                # Codex does so silently (observed at 0.169.0): it would answer without its memory
                 self._end_process(Failure(FailureKind.GONE, "began a new session instead of continuing its own"))
 
     def _retries(self, event: Retry) -> None:
-        """A rejected login does not heal by trying again, which Claude does for three minutes."""
+        """Count a retry. A rejected login stays rejected, but Claude retries it for three minutes."""
         self.retries[event.kind] += 1
         if self.retries[event.kind] == self.patience.get(event.kind):
             self._end_process(Failure(event.kind, event.reason))
@@ -244,7 +245,7 @@ class _Turn:
         self.alive = self.noted = time.monotonic()
 
     def _emit(self, event: AgentEvent) -> None:
-        """Tell the caller, unless that failed before: then the agent is killed, and `run` raises what was raised."""
+        """Tell the caller, unless that failed before: then the agent is killed, and `run` raises that error."""
         if self.broken:
             return
         try:
@@ -334,9 +335,10 @@ class _Turn:
         )
 
     def _failure(self, verdict: Verdict) -> Failure | None:
-        """What we ended it for rules over what its dying words say.
+        """Why teamchat ended it takes precedence over the agent's last words.
 
-        But an answer that the CLI itself called complete counts, and so does what it said before of its own failure.
+        But a complete answer by the CLI's own report counts, and so does the CLI's earlier report of its own
+        failure.
         """
         if self.cut is None:
             return verdict.failure
@@ -344,7 +346,7 @@ class _Turn:
             return self.cut
         if verdict.failure is None:
             return None if self.facts.done else self.cut
-        retried = self.cut.kind in self.patience  # then its own words say it best, with a hint
+        retried = self.cut.kind in self.patience  # then its own words are best, with a hint
         same = retried and self.cut.kind is verdict.failure.kind
         return verdict.failure if same or self.failed_before_cut else self.cut
 

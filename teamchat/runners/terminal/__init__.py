@@ -1,1 +1,1 @@
-"""Programs that have nothing but a terminal."""
+"""Programs that have only a terminal."""

@@ -1,4 +1,4 @@
-"""A program that has nothing but a terminal: `typist.py` types the prompt there and reads the answer off it."""
+"""A program that has only a terminal: `typist.py` types the prompt there and reads the answer from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KINDS = frozenset(FailureKind)
 
 
 class TerminalEvents:
-    """What the typist tells. Its `answer` is success if it says something, however the program ended after it."""
+    """The typist's reports. A visible `answer` is success, however the program ended after it."""
 
     by_lines = True
     answered = False
@@ -62,10 +62,10 @@ class TerminalEvents:
 
 
 class TerminalRunner(PipeRunner):
-    """As with a program on a pipe nothing is known of the program, and nothing bounds what it does."""
+    """Nothing is known of the program, as with one on a pipe, and nothing limits what it does."""
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
-        """At a terminal a control character is a key: text of others must not press Ctrl-C, nor end its own paste."""
+        """Remove control characters. They are keys: others' text must not press Ctrl-C or end its own paste."""
         return Prepared(_KEYS.sub("", scalar(prompt).replace("\r\n", "\n").replace("\r", "\n")).encode())
 
     def command(self, job: Job) -> Command:

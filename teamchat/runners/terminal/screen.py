@@ -1,7 +1,7 @@
-"""What a program shows on a terminal, on endless paper: escape sequences carried out, and nothing ever lost at an edge.
+"""What a program shows on a terminal without edges: escape sequences are carried out, and no text is lost.
 
-It is a terminal for programs that print lines, and repaint the last few of them at most. Lines are never wrapped and
-never scroll away; colours, titles and the like are left out. One character is one column, and a tab stays a tab.
+It is a terminal for programs that print lines, and repaint at most the last few of them. Lines never wrap and never
+scroll away. Colours, titles and similar sequences are ignored. One character is one column, and a tab stays a tab.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import codecs
 import re
 
-ROWS, COLUMNS = 100, 10_000  # what programs are told: so wide that they do not wrap; prompt_toolkit draws every row
-LONGEST_SEQUENCE = 4096  # an escape sequence that does not end within this is none
+ROWS, COLUMNS = 100, 10_000  # the size that programs see: too wide to wrap; prompt_toolkit draws every row
+LONGEST_SEQUENCE = 4096  # a longer escape sequence is none
 
 _TOKEN = re.compile(
     r"\x1b\[([0-?]*)[ -/]*([@-~])"  # CSI: movements, erasures, modes
-    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC and its kin: titles, links, colours
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC and similar sequences: titles, links, colours
     r"|\x1b[ -/]*([0-OQ-WYZ\\`-~])"
     r"|([\x00-\x1a\x1c-\x1f\x7f-\x9f])"
     r"|([^\x00-\x1f\x7f-\x9f]+)"
@@ -43,7 +43,7 @@ class Screen:
 
     @property
     def line(self) -> str:
-        """The cursor's line, up to the cursor, which may stand behind its end."""
+        """The cursor's line, up to the cursor, which may be after its end."""
         return self.rows[self.row][: self.column].ljust(self.column)
 
     def since(self, mark: tuple[int, int]) -> list[str]:
@@ -126,7 +126,7 @@ class Screen:
 
     @property
     def _first(self) -> int:
-        """The row that a screen of this height would show first."""
+        """The first row that a screen of this height would show."""
         return max(self._top, len(self.rows) - ROWS)
 
     def _command(self, command: str, written: str) -> None:

@@ -1,7 +1,7 @@
-"""A program on a terminal of its own: what it shows goes on screen, and keys are pressed for it.
+"""A program on its own terminal: its output goes to the screen, and keys are pressed for it.
 
-pexpect starts it, and the terminal is its controlling one. Reading and typing go on at the same time: a program that
-echoes would else wait for us, and we for it. Used by the typist's process alone.
+pexpect starts it, and the terminal is its controlling one. Reading and typing happen at the same time: otherwise a
+program that echoes would wait for us, and we for it. Only the typist's process uses this module.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ READ_BYTES = 64 * 1024
 
 
 class Failed(Exception):
-    """Why there is no answer: a `FailureKind` and a reason that reads on after the member's name."""
+    """Why there is no answer: a `FailureKind` and a reason that continues a sentence after the member's name."""
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(reason)
@@ -38,7 +38,7 @@ class Failed(Exception):
 
 
 class Stopped(Exception):
-    """The guardian asked for the end."""
+    """The guardian requested the end."""
 
 
 class Tty:
@@ -59,7 +59,7 @@ class Tty:
         os.set_blocking(self._fd, False)
 
     def listen(self, seconds: float) -> bool:
-        """Take what the program writes, and type what is to be typed; False when nothing came for so long."""
+        """Read what the program writes, and type what is pending; False if nothing came for so long."""
         until = time.monotonic() + seconds
         while True:
             if self.stopped:
@@ -95,12 +95,12 @@ class Tty:
             raise Failed("agent", f"wrote more than {MAX_TEXT >> 20} MiB to its terminal")
 
     def _write(self) -> None:
-        with contextlib.suppress(OSError):  # it is full, or closed: reading tells
+        with contextlib.suppress(OSError):  # it is full, or closed: reading shows which
             self._typing = self._typing[os.write(self._fd, self._typing[:4096]) :]
             self._on_life()
 
     def _over(self) -> Failed:
-        """Whether by exit or by closing its terminal: nothing will come any more."""
+        """True if the program has exited or closed its terminal: no more output will come."""
         if self._child.isalive():
             how = "closed its terminal"
         else:
@@ -113,14 +113,14 @@ class Tty:
         return next((line.strip()[-200:] for line in reversed(self.screen.rows) if line.strip()), "")
 
     def send(self, keys: bytes) -> None:
-        """Press these keys; returns when the program's terminal has them all."""
+        """Press these keys. Returns when the program's terminal has taken all of them."""
         self._unlimit(len(keys))
         self._typing += keys
         while self._typing:
             self.listen(TICK_S)
 
     def _unlimit(self, length: int) -> None:
-        """Switch off the system's echo, and its line editing where that would swallow what a line has too much."""
+        """Switch off the system's echo, and its line editing if it would cut a long line."""
         state = termios.tcgetattr(self._fd)
         if not state[3] & termios.ICANON:
             return
@@ -133,18 +133,18 @@ class Tty:
 
     @property
     def edits_itself(self) -> bool:
-        """Whether the program has switched the system's line editing off, and shows itself what is typed."""
+        """True if the program has switched off the system's line editing, and shows typed text itself."""
         return self._edited is None and not termios.tcgetattr(self._fd)[3] & termios.ICANON
 
     def relimit(self) -> bool:
-        """Give the system its line editing back, without which there is no end of file; False if it always had it."""
+        """Restore the system's line editing, without which there is no end of file; False if it was never off."""
         if self._edited is None:
             return False
         termios.tcsetattr(self._fd, termios.TCSANOW, self._edited)
         return True
 
     def ends_after(self, keys: bytes, seconds: float) -> bool:
-        """Whether the program ends when these keys are pressed."""
+        """True if the program ends when these keys are pressed."""
         with contextlib.suppress(Failed):
             self.send(keys)
         return self._await_end(seconds)
