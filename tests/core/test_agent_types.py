@@ -69,7 +69,7 @@ def test_a_key_that_two_vendors_take_is_foreign_to_neither(monkeypatch: pytest.M
     assert foreign_keys(None) == frozenset()
 
 
-LIGHT = ["teamchat.runners.base", "teamchat.runners.events"]
+LIGHT = ["teamchat.runners.base", "teamchat.runners.edits", "teamchat.runners.events"]
 
 
 def test_the_table_loads_no_runner_and_no_self_test() -> None:
