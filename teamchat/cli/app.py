@@ -38,6 +38,7 @@ COMMANDS = {
     "retry": BEHIND,
     "open": BEHIND,
     "sessions": BEHIND,
+    "branch": BEHIND,
     "usage": BEHIND,
     "task": BEHIND,
     "todo": BEHIND,

@@ -87,6 +87,7 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
     from teamchat.cli.output.lines import moment, note
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
+    from teamchat.core.store.lineage import parent_of
     from teamchat.core.store.sessions import all_sessions
     from teamchat.core.text.clean import printable
     from teamchat.runners.untrusted_json import one_line
@@ -100,11 +101,14 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
         if not (known or as_json):
             note("there is no conversation here yet")
         for found in known:
+            parent = parent_of(db, found.id)
             if as_json:
-                write_line("session", **dataclasses.asdict(found))
+                of = parent and {"session": parent[0], "at": parent[1]}
+                write_line("session", **dataclasses.asdict(found), branch_of=of)
             else:
                 counts = session_size(found)
                 print(
                     f"{found.name}  {moment(found.used_at)}  {counts}  {printable(found.team)}"
+                    + (f"  branch of {parent[0]} at {parent[1]}" if parent else "")
                     + (f"  {one_line(found.task, LONGEST_TASK)}" if found.task else "")
                 )

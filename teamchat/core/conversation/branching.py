@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.database import Database
-from teamchat.core.store.lineage import owner_of, share_messages
+from teamchat.core.store.lineage import Part, owner_of, parts_from, place_of, replies_of, share_messages
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session, create_session, find_session, need_session
-from teamchat.core.store.turns import Before, states_of_turns
+from teamchat.core.store.turns import Before, Turn, states_of_turns, turns_of
 from teamchat.core.text.commands import saying
 
 
@@ -31,6 +34,34 @@ def branch(db: Database, session: Session, at: str | None = None, name: str | No
         made = create_session(db, session.team, _task_at(db, log, message, place), name)
         share_messages(db, session.id, made.id, place)
         return need_session(db, made.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A turn that ended after a message was said, and the name of its session."""
+
+    session: str
+    turn: Turn
+
+
+def turns_after(db: Database, session: Session, message: str) -> Iterator[Later]:
+    """The turns of what a session holds, whose replies came after `message`, or which failed after it; in order.
+
+    Undone ones are left out.
+    """
+    place = SqliteLog(db, session.id).place(message)
+    for part in parts_from(db, session.id, place):
+        replies = replies_of(db, part.session)
+        for turn in turns_of(db, part.session):
+            if turn.undone is None and _is_after(db, turn, replies.get(turn.id), part, place):
+                yield Later(part.name, turn)
+
+
+def _is_after(db: Database, turn: Turn, reply: int | None, part: Part, place: int) -> bool:
+    if reply is not None:
+        return place < reply <= part.through
+    shown = place_of(db, part.session, turn.shown_through)
+    return shown is not None and place <= shown < part.through
 
 
 def _task_at(db: Database, log: SqliteLog, message: ConversationMessage, place: int) -> str | None:

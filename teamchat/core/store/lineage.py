@@ -6,6 +6,9 @@ Shared messages are not copied. What is hidden in one session is not hidden in a
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import dataclass
+
 from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
@@ -13,6 +16,7 @@ from teamchat.core.store.rows import Row
 MESSAGES = """lineage CROSS JOIN messages
     ON messages.session = lineage.ancestor AND messages.id <= lineage.through"""
 """The messages of a `lineage.session`, hidden ones among them. CROSS JOIN keeps the order of the loops."""
+MOST_LISTED = 10  # branches in an error
 OF_ID = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ?1 AND messages.message = ?2"  # noqa: S608
 
 
@@ -49,9 +53,39 @@ SHARE = (
 )
 
 
+def place_of(db: Database, session: int, message: str) -> int | None:
+    """The id in the store of a message of the session, hidden or not; None where there is none."""
+    return db.value(lambda row: row.integer("id"), OF_ID, session, message)
+
+
+def replies_of(db: Database, session: int) -> dict[int, int]:
+    """The id in the store of the reply of each turn, by the turn's, of the session's own messages."""
+    sql = "SELECT turn, id FROM messages WHERE session = ? AND turn NOT NULL"
+    return dict(db.values(lambda row: (row.integer("turn"), row.integer("id")), sql, session))
+
+
 def owner_of(db: Database, place: int) -> int:
     """The session in which the message of that id in the store was said."""
     return db.the(lambda row: row.integer("session"), "SELECT session FROM messages WHERE id = ?", place)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a session has of the messages of one session: those up to the id `through` in the store."""
+
+    session: int
+    name: str
+    through: int
+
+
+def parts_from(db: Database, session: int, place: int) -> list[Part]:
+    """Where the messages of a session are from that of the id `place` on, in order."""
+    return db.values(
+        lambda row: Part(row.integer("ancestor"), row.text("name"), row.integer("through")),
+        """SELECT ancestor, name, through FROM lineage JOIN sessions ON sessions.id = ancestor
+        WHERE session = ? AND through >= ? ORDER BY through""",
+        session, place,
+    )  # fmt: skip
 
 
 def parent_of(db: Database, session: int) -> tuple[str, str] | None:
@@ -75,8 +109,11 @@ def refuse_branches(db: Database, session: int) -> None:
     names = db.values(
         lambda row: row.text("name"),
         """SELECT name FROM lineage JOIN sessions ON sessions.id = lineage.session
-        WHERE ancestor = ?1 AND session <> ?1 ORDER BY sessions.id""",
+        WHERE ancestor = ?1 AND session <> ?1 ORDER BY sessions.id DESC""",  # a branch before what it is a branch of
         session,
     )
     if names:
-        raise UsageError(f"{', '.join(names)} shares its messages (a branch); delete that first", "teamchat sessions")
+        listed = ", ".join(names[:MOST_LISTED]) + (f" and {len(names) - MOST_LISTED} more" * (len(names) > MOST_LISTED))
+        shares, them = ("shares", "a branch); delete that") if len(names) == 1 else ("share", "branches); delete them")
+        deleting = (shlex.join(["teamchat", "sessions", "delete", name]) for name in names[:MOST_LISTED])
+        raise UsageError(f"{listed} {shares} its messages ({them} first", "\n".join(deleting))

@@ -13,7 +13,7 @@ from teamchat.core.errors import NoMessage, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import NO_VALUE, Database
-from teamchat.core.store.lineage import MESSAGES, OF_ID
+from teamchat.core.store.lineage import MESSAGES, place_of
 from teamchat.core.store.message_log import NOT_EMPTY, free_number, next_number
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
@@ -57,14 +57,14 @@ class SqliteLog:
 
     def append(self, draft: NewMessage) -> ConversationMessage:
         with self._db.transaction():
-            number = free_number(self._db.the(_next, NEXT, self.session), self._taken)
+            number = free_number(self._db.the(_next, NEXT, self.session), self.has)
             message = draft.stored_as(f"msg-{number}")
             self._insert(message, number)
         return message
 
-    def _taken(self, message_id: str) -> bool:
+    def has(self, message_id: str) -> bool:
         """Whether a message of the session has that id; a hidden one keeps it."""
-        return self._db.value(_place, OF_ID, self.session, message_id) is not None
+        return place_of(self._db, self.session, message_id) is not None
 
     def _insert(self, message: ConversationMessage, number: int | None) -> None:
         speaker, routing = message.speaker, message.routing
@@ -124,7 +124,7 @@ class SqliteLog:
     def _no_message(self, message_id: str) -> NoMessage:
         session = self._db.the(_session, "SELECT name FROM sessions WHERE id = ?", self.session)
         name = quoted(message_id)
-        taken_back = self._taken(message_id)
+        taken_back = self.has(message_id)
         return NoMessage(
             f"message {name} was taken back" if taken_back else f"session {session} has no message {name}",
             "teamchat log --all" if taken_back else "teamchat log",

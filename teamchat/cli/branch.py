@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption, session_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from teamchat.core.conversation.branching import Later
+    from teamchat.core.store.database import Database
+    from teamchat.core.store.sessions import Session
+
+
+def branch(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            show_default=False,
+            callback=session_name,
+            help="The name of the new conversation (default: s2, s3, ...).",
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="MESSAGE", help="The last message to keep, such as msg-4 (default: the newest)."),
+    ] = None,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Begin a conversation that has the messages of this one so far. Both go on by themselves."""
+    import dataclasses
+
+    from teamchat.cli.output.jsonl import write_line
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.conversation.branching import branch as begin
+    from teamchat.core.conversation.branching import turns_after
+    from teamchat.core.store.messages import SqliteLog
+    from teamchat.core.store.sessions import check_there, need_session
+    from teamchat.core.text.clean import printable
+    from teamchat.core.text.commands import saying
+
+    with open_store(find_root(team)) as db:
+        with db.transaction():
+            chosen = need_session(db, session)
+            check_there(db, chosen)
+            check_no_message(db, chosen, name)
+            made = begin(db, chosen, at, name)
+        newest = SqliteLog(db, made.id).latest()
+        assert newest is not None, made
+        last, back = newest.id, placed_here(saying("--session", chosen.name))
+        later = [one for one in turns_after(db, chosen, last) if one.turn.outcome and one.turn.outcome.files]
+        if as_json:
+            since = [{"session": one.session, "turn": one.turn.number} for one in later]
+            fields = {"branch_of": {"session": chosen.name, "at": last}, "changed_files": since, "back": back}
+            write_line("session", **dataclasses.asdict(made), **fields)
+            return
+        for line in (*begun_lines(db, made, chosen, last, back), *file_lines(later, last)):
+            note(printable(line))
+
+
+def check_no_message(db: Database, session: Session, name: str | None) -> None:
+    """Raises `UsageError` for a name that is the id of a message of the session: `--at` was probably meant."""
+    from teamchat.core.errors import UsageError
+    from teamchat.core.store.messages import SqliteLog
+
+    if name is not None and SqliteLog(db, session.id).has(name):
+        raise UsageError(f"{name} is a message, not a name for a session", f"teamchat branch --at {name}")
+
+
+def begun_lines(db: Database, made: Session, parent: Session, last: str, back: str) -> Iterator[str]:
+    from teamchat.cli.output.lines import plural
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.shared.workspace import session_typed
+    from teamchat.core.store.routes import open_routes
+    from teamchat.core.text.commands import saying
+
+    yield f"session {made.name} begins as {parent.name} was at {last}: {plural(made.messages, 'message')}"
+    if session_typed(db, made):
+        go_on = placed_here(saying("--session", made.name))
+        yield f"TEAMCHAT_SESSION names another one; continue this one: {go_on}"
+    else:
+        yield f"it is the current one now; back to {parent.name}: {back}"
+    if left := list(open_routes(db, parent.id)):
+        names = ", ".join(dict.fromkeys(route.target for route in left))
+        yield f"what waits or runs in {parent.name} stays there: {names}"
+
+
+def file_lines(later: Sequence[Later], last: str) -> Iterator[str]:
+    """That the files are as before, and the commands for what turns after the message `last` have changed in them."""
+    import shlex
+
+    from teamchat.cli.shared.typed import placed_here
+
+    yield "the files stay as they are"
+    for name in dict.fromkeys(one.session for one in later):
+        first, *others = [str(one.turn.number) for one in later if one.session == name]
+        span = f"{first}..{others[-1]}" if others else first
+        here = f"--session {shlex.quote(name)}"
+        diff = placed_here(f"teamchat diff {span} {here}")
+        undo = placed_here(f"teamchat undo {first} --files {here}")
+        turns = f"turns {', '.join([first, *others[:-1]])} and {others[-1]}" if others else f"turn {first}"
+        yield f"{turns} of {name} changed some after {last}: {diff}"
+        yield f"take that back: {undo}"
