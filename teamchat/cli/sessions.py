@@ -39,8 +39,8 @@ def delete(
             if not (yes or confirm_deletion(chosen)):
                 note(f"session {chosen.name} was not deleted")
                 return
-            kept = delete_session(db, chosen)
-            problems = clean_turns(db, chosen.id, turns_dir(db))
+            kept, problems = delete_session(db, chosen)
+            problems += clean_turns(db, chosen.id, turns_dir(db))
         note(f"session {chosen.name} is deleted: {session_size(chosen)}")
         for problem in problems:
             note(printable(problem))

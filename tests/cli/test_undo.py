@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -243,3 +244,33 @@ def test_names_of_any_bytes_go_too() -> None:
     assert len(set(Path.cwd().iterdir()) - names) == 2
     assert "\x1b" not in run_here("undo", "--yes").out
     assert set(Path.cwd().iterdir()) == names
+
+
+def refs(tree: WorkTree) -> list[str]:
+    return [ref.split("/", 3)[3] for ref in tree.git("for-each-ref", "--format=%(refname)", "refs/teamchat").split()]
+
+
+def test_old_checkpoints_go_when_a_run_ends(tree: WorkTree, world: Path) -> None:
+    shell(max="echo 1 >> app.py")
+    run_here("send", "Go")
+    [times] = (world / "state").glob("workspaces/*/checkpoints/*/times")
+    times.write_text(re.sub(r"(?m)^\d+", lambda at: str(int(at[0]) - 31 * 86_400), times.read_text()))
+    run_here("send", "Go on")
+    assert refs(tree) == ["1/after", "1/before", "2/after", "2/before"]  # it was done within a day
+    (times.parent / "pruned").unlink()
+    run_here("send", "Go on")
+    assert refs(tree) == ["2/after", "2/before", "3/after", "3/before"]
+    ran = run_here("undo", "1", "--yes")
+    assert ran.code == 0
+    assert "stay as they are: checkpoints are no longer there (keep_checkpoints)\n" in ran.out
+    assert (tree.top / "app.py").read_bytes().endswith(b"1\n1\n1\n")
+
+
+def test_checkpoints_go_with_their_session(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py")
+    run_here("send", "Go")
+    run_here("send", "--new", "--session", "other", "Go")
+    run_here("undo", "--yes")
+    assert len(refs(tree)) == 6
+    assert run_here("sessions", "delete", "--yes", "other").code == 0
+    assert refs(tree) == ["1/after", "1/before"]

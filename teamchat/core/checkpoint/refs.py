@@ -18,6 +18,8 @@ from teamchat.core.checkpoint.values import GitRepository
 _PREFIX = "refs/teamchat/"
 _NAME = re.compile(r"refs/teamchat(/(?!\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock))+")
 _TIMES = "times"
+_PRUNED = "pruned"  # when old refs were removed last
+_DAY_S = 86_400
 _LONGEST_S = 60.0
 
 
@@ -81,6 +83,17 @@ def prune(
         there = set(listed) - set(gone) if session is None else times.keys() - set(gone)
         _write_times(shadow.folder, {ref: at for ref, at in times.items() if ref in there})
     return len(gone)
+
+
+def prune_daily(repository: GitRepository, state_folder: Path, keep_s: float) -> int:
+    """Remove what is older than `keep_s`, where that was not done within a day; the rest as for `prune`."""
+    now = time.time()
+    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+        marker = shadow.folder / _PRUNED
+        if marker.exists() and now - marker.stat().st_mtime < _DAY_S:
+            return 0
+        marker.touch()
+    return prune(repository, state_folder, before=now - keep_s)
 
 
 def _times(folder: Path) -> dict[str, float]:

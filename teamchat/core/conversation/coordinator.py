@@ -6,6 +6,7 @@ together. A process that is killed between two steps leaves a conversation that 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from teamchat.core.context.context_manager import TASK_CUT, ContextManager
@@ -197,9 +198,12 @@ class ConversationCoordinator:
         return conclusion(self.run, ExitCode.DONE)
 
     async def close(self) -> None:
-        """End the processes that were kept for further turns."""
-        for problem in await self.run.live.close():
-            self.run.emit(Warned(problem))
+        """End the processes that were kept for further turns, and remove old checkpoints."""
+        run = self.run
+        for problem in await run.live.close():
+            run.emit(Warned(problem))
+        for problem in await asyncio.to_thread(run.trees.prune, run.team.keep_checkpoints_s):
+            run.emit(Warned(problem))
 
     async def _follow(self, actions: tuple[Action, ...]) -> Conclusion:
         """Perform the engine's actions until one ends the run."""

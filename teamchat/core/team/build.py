@@ -61,6 +61,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         share_context=settings.share_context,
         fence=settings.fence,
         redact=settings.redact,
+        keep_checkpoints_s=settings.keep_checkpoints,
         knowledge_tokens=file.knowledge.max_tokens,
         experience_tokens=file.experience.max_tokens if file.experience.enabled else 0,
         limits=_limits(settings.limits, members, agents),

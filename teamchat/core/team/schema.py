@@ -188,6 +188,8 @@ class TeamTable(Table):
     """Quote every message between fences, so that no text can pass for another speaker."""
     redact: bool = _TEAM.redact
     """Take well-known secrets out of what one vendor said before another vendor is told it."""
+    keep_checkpoints: Seconds = _TEAM.keep_checkpoints_s
+    """How long files can be put back as they were before a turn: seconds, or a time such as "30d"."""
     limits: LimitsTable = LimitsTable()
     """What pauses the conversation."""
 

@@ -133,6 +133,7 @@ class Team:
     `core/conversation/`). `fence` puts messages between fences in prompts. `redact` removes secrets from what goes
     from one vendor to another (both in `core/context/quoting.py`). `knowledge_tokens` and `experience_tokens` are
     the maximum sizes of those layers; 0 switches a layer off.
+    Checkpoints of files that are older than `keep_checkpoints_s` are removed.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Team:
     share_context: bool = True
     fence: bool = False
     redact: bool = True
+    keep_checkpoints_s: float = 30 * 86_400.0
     knowledge_tokens: int = 4000
     experience_tokens: int = 500
     limits: Limits = field(default_factory=Limits)

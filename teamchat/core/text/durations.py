@@ -1,4 +1,4 @@
-"""Times as people write them: `90`, `60s`, `30m`, `1h30m`."""
+"""Times as people write them: `90`, `60s`, `30m`, `1h30m`, `30d`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _SECONDS = re.compile(_NUMBER)
-_UNITS = re.compile(rf"(?:({_NUMBER})h)? ?(?:({_NUMBER})m)? ?(?:({_NUMBER})s)?")
+_UNITS = re.compile(rf"(?:({_NUMBER})d)? ?(?:({_NUMBER})h)? ?(?:({_NUMBER})m)? ?(?:({_NUMBER})s)?")
 
 
 def parse_duration(text: str) -> float:
-    """The seconds that `text` means: hours, minutes and seconds in that order, or a bare number of seconds.
+    """The seconds that `text` means: days, hours, minutes and seconds in that order, or a bare number of seconds.
 
     Raises ValueError with a sentence for the user; zero is no duration.
     """
@@ -20,8 +20,8 @@ def parse_duration(text: str) -> float:
     if _SECONDS.fullmatch(written):
         seconds = float(written)
     elif found := _UNITS.fullmatch(written):
-        hours, minutes, rest = (float(part or 0) for part in found.groups())
-        seconds = hours * 3600 + minutes * 60 + rest
+        days, hours, minutes, rest = (float(part or 0) for part in found.groups())
+        seconds = days * 86_400 + hours * 3600 + minutes * 60 + rest
     if not 0 < seconds < math.inf:
         raise ValueError(f'expected a time above zero such as "90s", "30m" or "1h30m", got {text!r}')
     return seconds

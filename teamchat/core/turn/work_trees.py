@@ -16,7 +16,7 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.compare import changes, stat
 from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.refs import tree_of
+from teamchat.core.checkpoint.refs import prune_daily, tree_of
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Lines, NoRepository
 from teamchat.core.errors import CheckpointFailed
@@ -46,12 +46,14 @@ class WorkTrees:
     folder: Path
     refs: str
     _spans: list[_Span] = field(default_factory=list)
+    _seen: dict[Path, GitRepository] = field(default_factory=dict)
 
     def before(self, number: int, cwd: Path, *, writes: bool) -> TurnTree | NoTree:
         """The work tree of a turn that is about to start. Blocks while git reads it."""
         repository = find_repository(cwd)
         if isinstance(repository, NoRepository):
             return NoTree(NoCheckpoint(repository.reason))
+        self._seen[repository.top] = repository
         span = _Span(number, repository.top, writes, time.monotonic())
         self._spans.append(span)
         try:
@@ -72,6 +74,16 @@ class WorkTrees:
         if before is None:
             return NoCheckpoint("it was killed before its files were recorded")
         return TurnTree(self, repository, _Span(number, repository.top, False, 0.0), before).changes(cwd)
+
+    def prune(self, keep_s: float) -> list[str]:
+        """Remove old checkpoints of the work trees that turns worked in, once a day. Returns what went wrong."""
+        problems = []
+        for repository in self._seen.values():
+            try:
+                prune_daily(repository, self.folder, keep_s)
+            except (CheckpointFailed, OSError) as failed:
+                problems.append(f"old checkpoints stay: {failed}")
+        return problems
 
     def others(self, span: _Span) -> tuple[int, ...]:
         """The turns that may write and ran in the same work tree during a span."""
