@@ -39,6 +39,7 @@ COMMANDS = {
     "open": BEHIND,
     "sessions": BEHIND,
     "branch": BEHIND,
+    "compare": BEHIND,
     "usage": BEHIND,
     "task": BEHIND,
     "todo": BEHIND,

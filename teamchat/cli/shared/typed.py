@@ -35,7 +35,7 @@ IN_SESSION = (
     "undo",
     "usage",
 )
-TAKERS = {"--team": (*IN_SESSION, "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
+TAKERS = {"--team": (*IN_SESSION, "compare", "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
 """The commands that take the options for team and session."""
 CONVERSATION = ("--new", "--session")
 ELSEWHERE = (*CONVERSATION, "--record", "--to")

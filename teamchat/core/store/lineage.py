@@ -64,6 +64,20 @@ def replies_of(db: Database, session: int) -> dict[int, int]:
     return dict(db.values(lambda row: (row.integer("turn"), row.integer("id")), sql, session))
 
 
+def last_shared(db: Database, session: int, other: int) -> str | None:
+    """The id of the last message that both sessions show; None where they share none."""
+    return db.value(
+        lambda row: row.text("message"),
+        """SELECT messages.message FROM lineage AS one
+        JOIN lineage AS other ON other.session = ?2 AND other.ancestor = one.ancestor
+        JOIN messages ON messages.session = one.ancestor AND messages.id <= min(one.through, other.through)
+        WHERE one.session = ?1
+            AND NOT EXISTS (SELECT 1 FROM hides WHERE session IN (?1, ?2) AND hides.message = messages.id)
+        ORDER BY messages.id DESC LIMIT 1""",
+        session, other,
+    )  # fmt: skip
+
+
 def owner_of(db: Database, place: int) -> int:
     """The session in which the message of that id in the store was said."""
     return db.the(lambda row: row.integer("session"), "SELECT session FROM messages WHERE id = ?", place)

@@ -1,0 +1,139 @@
+"""What two sessions answered to the same message, and how the files differ afterwards.
+
+The message is one that both share, or where they share none one of the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile, takewhile
+
+from teamchat.core.conversation.branching import turns_after
+from teamchat.core.conversation.differences import Difference, differences, why_unknown
+from teamchat.core.errors import CheckpointFailed, UsageError
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.store.database import Database
+from teamchat.core.store.lineage import last_shared, place_of
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import Session
+from teamchat.core.store.turns import Turn
+from teamchat.core.text.commands import saying
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came after the message `to` in a session: the `replies` up to the next message of a person.
+
+    `asked` is what people said before the replies. `turns` gave the replies, failed attempts among them.
+    """
+
+    session: Session
+    to: ConversationMessage
+    asked: tuple[ConversationMessage, ...]
+    replies: tuple[ConversationMessage, ...]
+    turns: tuple[Turn, ...]
+
+
+def compare_answers(db: Database, one: Session, other: Session, message: str | None = None) -> tuple[Answer, Answer]:
+    """What came in both sessions after the last message that they share, or after `message`, which is one of the first.
+
+    Raises `NoMessage`, and `UsageError` for sessions without a common message and where there is no reply yet.
+    """
+    if one.id == other.id:
+        raise UsageError("these are one session; compare it with another one", "teamchat sessions")
+    ids = _shared(db, one, other, message) or _alike(db, one, other, message)
+    return _answer(db, one, ids[0]), _answer(db, other, ids[1])
+
+
+def _shared(db: Database, one: Session, other: Session, message: str | None) -> tuple[str, str] | None:
+    """The ids of a message that is in both sessions; None where they share none, or not the one that is named."""
+    if message is None:
+        found = last_shared(db, one.id, other.id)
+        return (found, found) if found else None
+    place = SqliteLog(db, one.id).place(message)
+    there = place_of(db, other.id, message) == place and message not in SqliteLog(db, other.id).hidden()
+    return (message, message) if there else None
+
+
+def _alike(db: Database, one: Session, other: Session, message: str | None) -> tuple[str, str]:
+    """The ids of the last messages of people with equal texts that were answered in both sessions."""
+    ours, theirs = SqliteLog(db, one.id).all(), SqliteLog(db, other.id).all()
+    answered = {said.content.strip(): said.id for said in theirs if _is_answered(theirs, said)}
+    for said in reversed(ours):
+        if message in (None, said.id) and _is_answered(ours, said) and said.content.strip() in answered:
+            return said.id, answered[said.content.strip()]
+    if message is None:
+        raise UsageError(
+            f"sessions {one.name} and {other.name} share no message, and no text was answered in both",
+            "teamchat sessions",
+        )
+    raise UsageError(
+        f"{message} of session {one.name} was not answered in session {other.name}, nor was a message of that text",
+        "teamchat sessions",
+    )
+
+
+def _is_answered(messages: Sequence[ConversationMessage], said: ConversationMessage) -> bool:
+    return said.speaker.type == "human" and bool(_exchange(messages, said.id)[1])
+
+
+def _exchange(
+    messages: Sequence[ConversationMessage], after: str
+) -> tuple[tuple[ConversationMessage, ...], tuple[ConversationMessage, ...]]:
+    """What people said after that message, and the replies that came then."""
+    later = list(dropwhile(lambda one: one.id != after, messages))[1:]
+    asked = tuple(takewhile(lambda one: one.speaker.type == "human", later))
+    return asked, tuple(takewhile(lambda one: one.speaker.type != "human", later[len(asked) :]))
+
+
+def _answer(db: Database, session: Session, to: str) -> Answer:
+    log = SqliteLog(db, session.id)
+    asked, replies = _exchange(log.all(), to)
+    if not replies:
+        raise UsageError(f"session {session.name} has no reply after {to} yet", saying("--session", session.name))
+    ids = {reply.turn_id for reply in replies}
+    later = [one.turn for one in turns_after(db, session, to) if one.turn.route is not None]
+    last = max((place for place, turn in enumerate(later) if turn.id in ids), default=-1)
+    return Answer(session, log.get(to), asked, replies, tuple(later[: last + 1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """How the files after one answer differ from those after another. `unknown` says why some cannot be compared."""
+
+    differences: tuple[Difference, ...]
+    unknown: tuple[str, ...]
+
+
+def compare_trees(one: Answer, other: Answer) -> Trees:
+    """By the checkpoints after the last turns of both, in each work tree in which both have some."""
+    unknown: list[str] = []
+    first, second = _ends(one, unknown), _ends(other, unknown)
+    found = (
+        Difference(end.repository, end.new, second[top].new, end.last, second[top].last)
+        for top, end in first.items()
+        if top in second
+    )
+    if first and second:
+        unknown += _alone(one, first, second)
+        unknown += _alone(other, second, first)
+    return Trees(tuple(found), tuple(unknown))
+
+
+def _alone(answer: Answer, here: Iterable[str], there: Container[str]) -> list[str]:
+    return [f"only session {answer.session.name} worked in {top}" for top in here if top not in there]
+
+
+def _ends(answer: Answer, unknown: list[str]) -> dict[str, Difference]:
+    """The difference that an answer made in each work tree, by its path."""
+    name = answer.session.name
+    try:
+        found = {str(one.repository.top): one for one in differences(answer.turns)}
+    except CheckpointFailed as failed:
+        unknown.append(f"session {name}: {failed}")
+        return {}
+    if not found:
+        whys = filter(None, map(why_unknown, answer.turns))
+        unknown += [f"session {name}: {why}" for why in whys] or [f"session {name}: no turn gave its replies"]
+    return found
