@@ -70,7 +70,7 @@ class TurnOfChanges:
         path, text = self._new(), self._text()
         if not self._tool_takes(path):
             return
-        self._call("create", path, _written(self._vendor, self._top / path, text))
+        self._call("create", path, written(self._vendor, self._top / path, text))
         self.by_tools.add(path)
         self._made(path)
 
@@ -119,7 +119,7 @@ class TurnOfChanges:
         line = on_disk.read_text().split("\n")[0]
         if not (line.strip() and self._tool_takes(path)):
             return
-        for call in _edited(self._vendor, on_disk, line, f"{line} edited {self._random.randrange(10**9)}"):
+        for call in edited(self._vendor, on_disk, line, f"{line} edited {self._random.randrange(10**9)}"):
             self._call("edit", path, call)
         self.by_tools.add(path)
         self._fresh.add(path)
@@ -154,8 +154,8 @@ class TurnOfChanges:
         return f"{self._random.choice(names)} {self._number}.{self._random.randrange(10**6)}"
 
     def _tool_takes(self, path: str) -> bool:
-        """Gemini's edit tools refuse control characters in a name; its shell does not."""
-        return self._vendor != "gemini" or path.isprintable()
+        """Gemini's edit tools refuse control characters and double quotes in a name, and Codex's leave tabs out."""
+        return self._vendor == "claude" or (path.isprintable() and (self._vendor == "codex" or '"' not in path))
 
     def _text(self) -> str:
         return f"{self._random.randrange(10**9)} one\n{self._random.randrange(10**9)} two\n"
@@ -178,7 +178,7 @@ def _said(path: str) -> str:
     return quote(f"./{path}")
 
 
-def _written(vendor: Vendor, path: Path, text: str) -> ToolUse:
+def written(vendor: Vendor, path: Path, text: str) -> ToolUse:
     if vendor == "codex":
         lines = "".join(f"+{line}\n" for line in text.splitlines())
         return ToolUse("apply_patch", {"input": f"*** Begin Patch\n*** Add File: {path}\n{lines}*** End Patch"})
@@ -189,7 +189,7 @@ def _written(vendor: Vendor, path: Path, text: str) -> ToolUse:
     return tools[vendor]
 
 
-def _edited(vendor: Vendor, path: Path, old: str, new: str) -> list[ToolUse]:
+def edited(vendor: Vendor, path: Path, old: str, new: str) -> list[ToolUse]:
     """Claude edits nothing that it has not read."""
     if vendor == "codex":
         patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch"
