@@ -44,6 +44,7 @@ def test_what_a_shell_wrote_deleted_and_changed_is_on_the_receipt(tree: WorkTree
     }  # fmt: skip
     shown = run_here("show").out
     assert "  changed   app.py  +1 −1  not reported by its CLI\n" in shown
+    assert "  try       teamchat diff 1\n  try       teamchat undo 1\n" in shown
     assert "  changed   tests/one.py  +0 −1  deleted  not reported by its CLI\n" in shown
 
 

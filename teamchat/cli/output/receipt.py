@@ -194,14 +194,22 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
         keys = keys_for(outcome.denied, turn.setup.access_note, _servers(turn))
         yield "allow", f"give it more with {keys} in the team file, then: teamchat trust"
     yield from file_lines(outcome)
-    if broken := outcome.broken_access(turn.setup.access):
-        yield "access", f"{broken}: teamchat diff {turn.number}, teamchat undo {turn.number}"
+    yield from _what_to_do(turn, outcome)
     if outcome.marked:
         yield "runs", outcome.marked
     for text in outcome.notes:
         yield "note", text
     if outcome.failure and outcome.stderr_tail.strip():
         yield "stderr", outcome.stderr_tail.strip().splitlines()[-1]
+
+
+def _what_to_do(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """The commands that show and undo what the turn changed in the files."""
+    if broken := outcome.broken_access(turn.setup.access):
+        yield "access", f"{broken}: teamchat diff {turn.number}, teamchat undo {turn.number}"
+    elif outcome.known_changes and outcome.known_changes.count and turn.undone is None:
+        yield "try", f"teamchat diff {turn.number}"
+        yield "try", f"teamchat undo {turn.number}"
 
 
 def file_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
