@@ -46,6 +46,8 @@ COMMANDS = {
     "learn": BEHIND,
     "compact": BEHIND,
     "team": BEHIND,
+    "worktrees": BEHIND,
+    "merge": BEHIND,
     "trust": BEHIND,
     "stop": BEHIND,
     "demo": BEHIND,

@@ -20,6 +20,7 @@ def delete(
     ],
     team: TeamOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Lose members' changes that are not merged.")] = False,
 ) -> None:
     """Delete a conversation for good: its messages, turns and receipts. The agents' own session files stay."""
     from teamchat.cli.output.lines import note
@@ -30,15 +31,23 @@ def delete(
     from teamchat.core.store.lineage import refuse_branches
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
+    from teamchat.core.worktrees.records import all_of
+    from teamchat.core.worktrees.remove import need_merged, remove
 
     root = find_root(team)
     with open_store(root) as db:
         chosen = need_session(db, name)
         refuse_branches(db, chosen.id)
         with held(root, db, chosen, wait=False):
+            state = db.path.parent
+            own = all_of(state, chosen.id)
+            if not force:
+                need_merged(state, own)
             if not (yes or confirm_deletion(chosen)):
                 note(f"session {chosen.name} was not deleted")
                 return
+            for tree in own:
+                remove(state, tree)
             kept, problems = delete_session(db, chosen)
             problems += clean_turns(db, chosen.id, turns_dir(db))
         note(f"session {chosen.name} is deleted: {session_size(chosen)}")

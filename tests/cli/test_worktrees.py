@@ -39,10 +39,11 @@ def commit(tree: WorkTree, subject: str) -> None:
 
 def shell(world: Path, keys: Mapping[str, object] | None = None, **commands: str) -> None:
     """A team of programs that read their prompt and run a shell; all may edit."""
+    chosen = {"workspace": "worktree"} if keys is None else keys
     parts = ['[[members]]\nname = "kailai"\ntype = "human"']
     for name, command in commands.items():
         argv = ["/bin/sh", "-c", f"cat > /dev/null; {command}\necho Done"]
-        given = "".join(f"\n{key} = {json.dumps(value)}" for key, value in (keys or {"workspace": "worktree"}).items())
+        given = "".join(f"\n{key} = {json.dumps(value)}" for key, value in chosen.items())
         parts.append(f'[[members]]\nname = "{name}"\nagent = "{name}-agent"\naccess = "edit"{given}')
         parts.append(f"[agents.{name}-agent]\ncommand = {json.dumps(argv)}")
     (world / "teamchat.toml").write_text("\n".join(parts))

@@ -19,6 +19,7 @@ from teamchat.core.turn.events import (
     AgentSpoke,
     Conclusion,
     ConversationEvent,
+    GroupCompared,
     LessonsFound,
     MessageStored,
     Replied,
@@ -71,6 +72,9 @@ class JsonOutput:
                 write_line("message", **message_fields(message), turn=turn.number)
             case TodoChanged(change=change):
                 write_line(f"todo_{change.what}", **todo_fields(change))
+            case GroupCompared(differences=differences, conflicts=conflicts):
+                given = {"members": [dataclasses.asdict(one) for one in differences]}
+                write_line("group_compared", **given, conflicts=[dataclasses.asdict(one) for one in conflicts])
             case Warned(text=text):
                 write_line("warning", text=text)
 

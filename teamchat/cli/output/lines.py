@@ -15,8 +15,9 @@ from teamchat.core.store.lessons import Lesson
 from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.turn.events import Conclusion, LessonsFound
+from teamchat.core.turn.events import Conclusion, GroupCompared, LessonsFound
 from teamchat.runners.events import Usage
+from teamchat.runners.file_changes import FileChange
 
 
 def note(text: str) -> None:
@@ -169,6 +170,27 @@ def refusal(route: Route, limit: int) -> str:
 def todo_line(change: Change, where: str = "") -> str:
     """What happened to a todo, and where."""
     return f"todo {change.number} {change.what} by {change.by}{where}: {printable(change.text)}"
+
+
+def compared_lines(compared: GroupCompared) -> list[str]:
+    """The files that the members of a group have changed, a column for each, and what two of them changed both."""
+    members = [one.member for one in compared.differences]
+    cells = {one.member: {file.path: _cell(file) for file in one.files} for one in compared.differences}
+    paths = sorted({path for files in cells.values() for path in files})[:MOST_COMPARED]
+    rows = [["side by side", *members], *([path, *(cells[name].get(path, "") for name in members)] for path in paths)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    if more := len({path for files in cells.values() for path in files}) - len(paths):
+        table.append(f"and {plural(more, 'file')} more: teamchat worktrees")
+    clashes = [f"{' and '.join(one.members)} both changed {one.path} ({one.why})" for one in compared.conflicts]
+    return [*table, *clashes, f"bring one in: {', or '.join(f'teamchat merge {name}' for name in members)}"]
+
+
+MOST_COMPARED = 20
+
+
+def _cell(file: FileChange) -> str:
+    return file.what if file.added is None else f"+{file.added} −{file.removed}"
 
 
 def moment(seconds: float) -> str:

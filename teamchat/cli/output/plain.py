@@ -9,6 +9,7 @@ from teamchat.cli.output.lines import (
     called,
     closing_lines,
     compacted,
+    compared_lines,
     found_lessons,
     learned,
     left_out,
@@ -25,6 +26,7 @@ from teamchat.core.turn.events import (
     AgentSpoke,
     Conclusion,
     ConversationEvent,
+    GroupCompared,
     LessonsFound,
     Replied,
     RouteDropped,
@@ -53,6 +55,9 @@ class PlainOutput:
                 self._agent(member, agent_event)
             case TodoChanged(change=change):
                 note(todo_line(change))
+            case GroupCompared():
+                for line in compared_lines(event):
+                    note(printable(line))
             case Warned(text=text):
                 note(visible(text))
             case _:
@@ -102,6 +107,9 @@ class QuietOutput:
                 note(visible(text))
             case RouteDropped(route=route):
                 note(f"dropped: {called(route)}")
+            case GroupCompared():
+                for line in compared_lines(event):
+                    note(printable(line))
             case _:
                 pass
 

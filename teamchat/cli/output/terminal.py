@@ -15,6 +15,7 @@ from teamchat.cli.output.lines import (
     called,
     closing_lines,
     compacted,
+    compared_lines,
     found_lessons,
     group_of,
     learned,
@@ -30,6 +31,7 @@ from teamchat.core.turn.events import (
     AgentSpoke,
     Conclusion,
     ConversationEvent,
+    GroupCompared,
     LessonsFound,
     Replied,
     RouteDropped,
@@ -122,12 +124,20 @@ class TerminalOutput:
                 self._finish(turn.number)
                 self._line(turn_line(turn.member, turn.setup, outcome), "dim")
                 self.console.line()
-            case TodoChanged(change=change):
-                self._line(f"· {todo_line(change)}", "dim")
-            case Warned(text=text):
-                self._line(f"· {visible(text)}", "yellow")
+            case TodoChanged() | GroupCompared() | Warned():
+                self._note(event)
             case _:
                 pass
+
+    def _note(self, event: TodoChanged | GroupCompared | Warned) -> None:
+        match event:
+            case TodoChanged(change=change):
+                self._line(f"· {todo_line(change)}", "dim")
+            case GroupCompared():
+                for line in compared_lines(event):
+                    self._line(f"· {printable(line)}", "yellow")
+            case Warned(text=text):
+                self._line(f"· {visible(text)}", "yellow")
 
     def _voice(self, number: int, member: str) -> MemberStream:
         self.voices[number] = MemberStream(member, self.colours.get(member, "white"))

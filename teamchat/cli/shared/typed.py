@@ -23,6 +23,7 @@ IN_SESSION = (
     "diff",
     "learn",
     "log",
+    "merge",
     "open",
     "redo",
     "resume",
@@ -34,6 +35,7 @@ IN_SESSION = (
     "todo",
     "undo",
     "usage",
+    "worktrees",
 )
 TAKERS = {"--team": (*IN_SESSION, "compare", "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
 """The commands that take the options for team and session."""

@@ -25,6 +25,7 @@ from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.base import Runner, Slash
 from teamchat.runners.events import Failure
+from teamchat.runners.file_changes import FileChanges
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running
 
 LONGEST_COMPARED = 100_000  # characters; the worst cost of comparing is their square
@@ -141,6 +142,7 @@ def recorded_host(cassette: Cassette, run: RecordedRun, player: Player, root: Pa
         now=lambda: math.inf if paused is PauseKind.TIME and not player.waits() else 0.0,
         stopped=lambda member: paused is PauseKind.INTERRUPTED and not player.waits(member),
         comes=player.comes,
+        in_work_tree=lambda _: any(isinstance(turn.files, FileChanges) for turn in run.turns),
     )
 
 

@@ -28,10 +28,10 @@ _LONGEST_ERROR = 300  # characters
 
 
 class GitFailed(Exception):
-    """git ended with an error; `told` is what it wrote to stderr."""
+    """git ended with an error; `told` is what it wrote to stderr, `code` its exit code."""
 
-    def __init__(self, command: str, told: bytes) -> None:
-        self.told = told
+    def __init__(self, command: str, told: bytes, code: int = 128) -> None:
+        self.told, self.code = told, code
         text = printable(told.decode(errors="replace").strip().replace("\n", "; "))[:_LONGEST_ERROR]
         super().__init__(f"git {command}: {text or 'it failed and says nothing'}")
 
@@ -84,7 +84,7 @@ class GitProgram:
         except OSError as error:
             raise CheckpointFailed(f"git cannot be run: {error.strerror}") from error
         if done.returncode:
-            raise GitFailed(arguments[0], done.stderr)
+            raise GitFailed(arguments[0], done.stderr, done.returncode)
         return done
 
     def argv(self, *arguments: str) -> list[str]:

@@ -58,6 +58,12 @@ def trees_of(repository: GitRepository, state_folder: Path, session: str) -> dic
     return {ref: trees[ref] for ref in sorted(trees, key=lambda ref: order.get(ref, len(order)))}
 
 
+def refs_below(repository: GitRepository, state_folder: Path, name: str) -> list[str]:
+    """The refs whose names begin with `name` and a slash. Raises `CheckpointFailed`."""
+    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+        return shadow.git("for-each-ref", "--format=%(refname)", f"{name}/").decode().splitlines()
+
+
 def record(folder: Path, ref: str) -> None:
     """Note the time of a ref."""
     with (folder / _TIMES).open("a") as file:
@@ -69,15 +75,19 @@ def prune(
 ) -> int:
     """Remove the refs of `session` (the part after `refs/teamchat/`; None: of all sessions). Returns how many.
 
-    `before` (seconds since the epoch): only those that were taken earlier by this state folder. Raises
-    `CheckpointFailed`.
+    `before` (seconds since the epoch): only those that were taken earlier by this state folder, and none of a worktree,
+    which needs its own as long as it is there. Raises `CheckpointFailed`.
     """
     below = _PREFIX if session is None else f"{_PREFIX}{session}/"
     check_ref(f"{below}x")
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
         times = _times(shadow.folder)
         listed = shadow.git("for-each-ref", "--format=%(refname)", below).decode(errors="replace").split("\n")
-        gone = [ref for ref in listed if _NAME.fullmatch(ref) and (before is None or times.get(ref, before) < before)]
+
+        def is_old(ref: str) -> bool:
+            return before is None or ("/worktrees/" not in ref and times.get(ref, before) < before)
+
+        gone = [ref for ref in listed if _NAME.fullmatch(ref) and is_old(ref)]
         if gone:
             shadow.git("update-ref", "--stdin", "--no-deref", given="".join(f"delete {ref}\n" for ref in gone).encode())
         there = set(listed) - set(gone) if session is None else times.keys() - set(gone)

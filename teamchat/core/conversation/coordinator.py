@@ -16,6 +16,7 @@ from teamchat.core.conversation.grouping import run_together
 from teamchat.core.conversation.lessons import find_lessons, learner_of
 from teamchat.core.conversation.posting import Parsed, Posted, Posting
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
+from teamchat.core.conversation.side_by_side import apart_in, side_by_side
 from teamchat.core.conversation.summary import Summariser, summariser_of
 from teamchat.core.engine.actions import (
     Action,
@@ -299,10 +300,15 @@ class ConversationCoordinator:
         """Run the turns of a group at the same time. Each is stored when it ends, the replies when all have ended."""
         run = self.run
         run.group = None
+        run.apart = await asyncio.to_thread(apart_in, run, routes)
         try:
-            failed = await run_together(run.team, routes, self._member_of_group, run.emit, lambda: run.guard() is None)
+            failed = await run_together(
+                run.team, routes, self._member_of_group, run.emit, lambda: run.guard() is None, run.apart
+            )
+            if compared := await asyncio.to_thread(side_by_side, run, routes):
+                run.emit(compared)
         finally:
-            run.group = None
+            run.group, run.apart = None, frozenset()
         return run.step(GroupRan(run.host.now(), failed))
 
     async def _member_of_group(self, route: Route) -> bool:

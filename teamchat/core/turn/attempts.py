@@ -167,7 +167,7 @@ class Attempts:
         folder = run.folder / secrets.token_hex(8)
         scratch, answer = run.host.scratch(folder), None
         try:
-            planned = self.plan(route, await run.placed(member), scratch)
+            planned = self.plan(route, await run.placed(member, route), scratch)
             run.host.check(planned)
             planned, stays = await run.live.take(planned)
             await wait_to_start(planned, run.host, run.stopper)

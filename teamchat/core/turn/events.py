@@ -14,6 +14,7 @@ from teamchat.core.store.lessons import Lesson
 from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.runners.events import AgentEvent, Usage
+from teamchat.runners.file_changes import FileChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,33 @@ class TurnFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """What a member has changed in its worktree and is not merged."""
+
+    member: str
+    branch: str
+    folder: str
+    files: tuple[FileChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SameLines:
+    """A file that two members have changed in ways that exclude each other; `why` says how."""
+
+    path: str
+    members: tuple[str, str]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCompared:
+    """What the members of a group have changed in their worktrees. Everything is kept."""
+
+    differences: tuple[Difference, ...]
+    conflicts: tuple[SameLines, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TodoChanged:
     """A message added a todo, or closed one."""
 
@@ -116,6 +144,7 @@ ConversationEvent = (
     | SummaryStored
     | LessonsFound
     | TurnFinished
+    | GroupCompared
     | TodoChanged
     | Warned
 )

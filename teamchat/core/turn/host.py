@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.context.build import Exists, exists
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, UsageError
@@ -44,6 +46,10 @@ def scratch_of(folder: Path) -> Path:
 
 async def at_once(_member: str) -> None:
     """A live turn begins without waiting for others."""
+
+
+def in_work_tree(folder: Path) -> bool:
+    return isinstance(find_repository(folder), GitRepository)
 
 
 def check_runnable(turn: ReadyTurn) -> None:
@@ -90,6 +96,7 @@ class Host:
     - `now` is the time in seconds since the epoch, `moment` the time at which a CLI of that vendor may start.
     - `stopped` is True when a person stopped the recorded run before a turn of that member, or of anybody.
     - `comes` waits for the member's place in the recorded order of its group.
+    - `in_work_tree` tells whether a folder is in a git work tree. It may block.
     """
 
     launcher: Launcher
@@ -104,6 +111,7 @@ class Host:
     moment: Callable[[str], float] = lambda _vendor: 0.0
     stopped: Callable[[str | None], bool] = lambda _: False
     comes: Callable[[str], Awaitable[None]] = at_once
+    in_work_tree: Callable[[Path], bool] = in_work_tree
 
 
 REAL = Host(watching(launch), check_runnable, moment=take_moment)

@@ -14,11 +14,11 @@ from teamchat.core.engine.actions import Action, Dropped, Paused
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Event
 from teamchat.core.engine.guards import guard
-from teamchat.core.engine.state import RouteStatus, Rules, State
+from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key
-from teamchat.core.store.turns import Turn
+from teamchat.core.store.turns import Turn, last_turn_of
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import ConversationEvent, Warned
 from teamchat.core.turn.files_that_run import may_write
@@ -29,6 +29,7 @@ from teamchat.core.turn.tally import Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
 from teamchat.core.worktrees.make import place, ready
+from teamchat.core.worktrees.records import find
 from teamchat.runners.file_changes import WorkTree
 from teamchat.runners.process.removal import remove
 from teamchat.runners.process.supervisor import Stopper
@@ -111,12 +112,18 @@ class Run:
         """Whether the member works in a worktree of its own. A replay makes none."""
         return self.host.live and (member.workspace == "worktree" or member.name in self.apart)
 
-    async def placed(self, member: Member) -> Member:
+    def _began_apart(self, member: Member, route: Route) -> bool:
+        """Whether the last turn for the route was in the member's worktree: its group may be over by now."""
+        tree = find(self.trees.folder, self.session, member.name) if member.workspace is None else None
+        last = last_turn_of(self.db, self.session, member.name) if tree and route.attempt else None
+        return bool(tree and last and last.route == route.number and Path(last.setup.cwd).is_relative_to(tree.folder))
+
+    async def placed(self, member: Member, route: Route) -> Member:
         """The member in the folder in which its next turn works: one of its worktree, which is made where it has one.
 
         Raises `UsageError` where there can be none, `NotTrusted` and `CheckpointFailed`.
         """
-        if not self.has_worktree(member):
+        if not (self.has_worktree(member) or (self.host.live and self._began_apart(member, route))):
             return member
         owner = owner_of(self.db, self.session)
         cwd = await asyncio.to_thread(ready, self.trees.folder, owner, member.name, member.cwd)

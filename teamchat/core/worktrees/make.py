@@ -18,7 +18,7 @@ from teamchat.core.checkpoint.linked import branches, link, linked_at, move_on
 from teamchat.core.checkpoint.restore import restore
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import SUBMODULE, GitRepository, NoRepository, PathChange, TreeEntry
-from teamchat.core.errors import CheckpointFailed, NotTrusted, UsageError
+from teamchat.core.errors import CheckpointFailed, NotTrusted, UnknownName, UsageError
 from teamchat.core.text.clean import printable
 from teamchat.core.worktrees.records import (
     Opened,
@@ -101,6 +101,14 @@ def _refresh(state: Path, tree: Worktree, home: GitRepository) -> None:
         take(there.own, state, tree.ref("base"))
     if start != tree.start:
         keep(state, replace(tree, start=start))
+
+
+def need_worktree(state: Path, session: int, session_name: str, member: str) -> Worktree:
+    """The worktree of that member. Raises `UnknownName` where it has none in that session."""
+    found = find(state, session, member)
+    if found is None:
+        raise UnknownName(f"{member} has no worktree in session {session_name}", "teamchat worktrees")
+    return found
 
 
 def unmerged(there: Opened, now: str, seen: str) -> tuple[PathChange, ...]:

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.shared.complete import members
+from teamchat.cli.shared.options import JsonOption, NoWaitOption, SessionOption, TeamOption
+
+if TYPE_CHECKING:
+    from teamchat.core.worktrees.merging import Merge
+
+
+def merge(
+    member: Annotated[
+        str, typer.Argument(metavar="MEMBER", autocompletion=members, help="The member whose changes to bring in.")
+    ],
+    ours: Annotated[bool, typer.Option("--ours", help="Keep your lines where both changed the same.")] = False,
+    theirs: Annotated[
+        bool, typer.Option("--theirs", help="Take the member's lines where both changed the same.")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Put your files back as before the last merge.")] = False,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    no_wait: NoWaitOption = False,
+) -> int:
+    """Bring a member's changes from its worktree into your files: all of them, or nothing if lines conflict."""
+    from teamchat.cli.shared.conversation import held
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.errors import UsageError
+    from teamchat.core.store.sessions import need_session
+    from teamchat.core.worktrees.make import need_worktree, usable
+    from teamchat.core.worktrees.merging import merge_into, take_back
+
+    if ours + theirs + undo > 1:
+        raise UsageError("--ours, --theirs and --undo exclude each other")
+    root = find_root(team)
+    with open_store(root) as db:
+        chosen, state = need_session(db, session), db.path.parent
+        need_worktree(state, chosen.id, chosen.name, member)
+        with held(root, db, chosen, wait=not no_wait):
+            there = usable(state, need_worktree(state, chosen.id, chosen.name, member))
+            if undo:
+                made = take_back(state, there)
+                if made is None:
+                    raise UsageError(f"nothing of {there.tree.member} was merged that could be put back")
+            else:
+                made = merge_into(state, there, "ours" if ours else "theirs" if theirs else None)
+    return _tell(there.tree.member, made, undo=undo, as_json=as_json)
+
+
+def _tell(member: str, made: Merge, *, undo: bool, as_json: bool) -> int:
+    from teamchat.cli.output.jsonl import write_line
+    from teamchat.cli.output.lines import note, plural
+    from teamchat.core.text.clean import printable
+    from teamchat.core.turn.work_trees import readable
+
+    files = [{"path": readable(change.path), "what": change.what} for change in made.changes]
+    clashes = [{"path": readable(clash.path), "why": clash.why} for clash in made.clashes]
+    if as_json:
+        write_line("merge", member=member, done=made.done, undone=undo, files=files, conflicts=clashes)
+    else:
+        for file in files:
+            print(printable(f"{file['what']:<8} {file['path']}"))
+        for clash in clashes:
+            note(printable(f"conflict: {clash['path']} ({clash['why']})"))
+    if made.done:
+        if not as_json:
+            what = "put back as before the merge of" if undo else "merged from"
+            note(f"{plural(len(files), 'file')} {what} {member}" if files else f"there is nothing new of {member}")
+        return 0
+    if not as_json:
+        note("nothing was changed, and both versions are kept")
+        if not undo:
+            note(f"try: teamchat merge --theirs {member}")
+            note(f"try: teamchat merge --ours {member}")
+    return 1

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from teamchat.cli.shared.complete import members
+from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from teamchat.core.worktrees.records import Worktree
+
+
+def remove(
+    member: Annotated[
+        str | None,
+        typer.Argument(metavar="MEMBER", autocompletion=members, help="The member whose worktree to remove."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Remove the worktrees of all members.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Lose changes that are not merged.")] = False,
+    team: TeamOption = None,
+    session: SessionOption = None,
+) -> None:
+    """Remove a member's worktree. One with changes that are not merged stays, unless you say --force."""
+    from teamchat.cli.output.lines import note, plural
+    from teamchat.cli.shared.conversation import held
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.errors import UsageError
+    from teamchat.core.store.sessions import need_session
+    from teamchat.core.worktrees import remove as removing
+    from teamchat.core.worktrees.make import need_worktree
+    from teamchat.core.worktrees.records import all_of
+
+    if (member is None) != everything:
+        raise UsageError("name a member, or say --all", "teamchat worktrees")
+    root = find_root(team)
+    with open_store(root) as db:
+        chosen, state = need_session(db, session), db.path.parent
+        with held(root, db, chosen, wait=False):
+            named = [need_worktree(state, chosen.id, chosen.name, member)] if member else all_of(state, chosen.id)
+            if not force:
+                removing.need_merged(state, named)
+            for tree in named:
+                gone = removing.remove(state, tree)
+                note(f"the worktree of {tree.member} is removed")
+                if gone.commits:
+                    note(f"its branch {tree.branch} stays: it has {plural(gone.commits, 'commit')} of its own")
+
+
+worktrees = typer.Typer(invoke_without_command=True)
+worktrees.command()(remove)
+
+
+@worktrees.callback()
+def list_worktrees(
+    ctx: typer.Context, team: TeamOption = None, session: SessionOption = None, as_json: JsonOption = False
+) -> None:
+    """List the members' own git worktrees and what is not merged of each, or remove one."""
+    from teamchat.cli.output.jsonl import write_line
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.typed import was_typed
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.errors import UsageError
+    from teamchat.core.store.sessions import need_session
+    from teamchat.core.text.clean import printable
+    from teamchat.core.worktrees.records import all_of
+
+    if ctx.invoked_subcommand:
+        if team or as_json or (was_typed("--session") and session is None):
+            raise UsageError("options go behind the command", f"teamchat worktrees {ctx.invoked_subcommand} --help")
+        return
+    with open_store(find_root(team)) as db:
+        state = db.path.parent
+        known = all_of(state, need_session(db, session).id if session else None)
+        if not (known or as_json):
+            note("no member has a worktree here")
+        for tree in known:
+            row = describe(state, tree)
+            if as_json:
+                write_line("worktree", **row)
+                continue
+            for line in lines(row):
+                print(printable(line))
+
+
+def describe(state: Path, tree: Worktree) -> dict[str, Any]:
+    """A worktree as `--json` shows it; `problem` says why it cannot be compared."""
+    from teamchat.core.turn.work_trees import readable
+    from teamchat.core.worktrees.merging import difference
+    from teamchat.core.worktrees.records import opened
+
+    row: dict[str, Any] = {
+        "member": tree.member,
+        "session": tree.session_name,
+        "branch": tree.branch,
+        "folder": str(tree.folder),
+        "of": str(tree.top),
+    }
+    there = opened(state, tree)
+    if isinstance(there, str):
+        return row | {"problem": there, "base": None, "added": None, "removed": None, "files": None}
+    found = difference(state, there)
+    files = [
+        {
+            "path": readable(change.path),
+            "what": change.what,
+            "added": found.lines[change.path].added,
+            "removed": found.lines[change.path].removed,
+        }
+        for change in found.changes
+    ]
+    counted = {"added": found.added, "removed": found.removed}
+    return row | {"problem": None, "base": there.base, **counted, "files": files}
+
+
+def lines(row: dict[str, Any]) -> list[str]:
+    """A worktree in a few lines for a person."""
+    from teamchat.cli.output.lines import plural
+
+    if row["problem"]:
+        return [f"{row['member']}  {row['session']}  {row['branch']}  {row['problem']}", f"  in {row['folder']}"]
+    what = (
+        f"{plural(len(row['files']), 'file')}, +{row['added']} −{row['removed']}" if row["files"] else "all is merged"
+    )
+    return [
+        f"{row['member']}  {row['session']}  {row['branch']}  {what}",
+        f"  in {row['folder']}",
+        *(f"  {file_line(file)}" for file in row["files"]),
+    ]
+
+
+def file_line(file: dict[str, Any]) -> str:
+    """`changed  app.py  +3 −1`; what is no text has no lines."""
+    count = "" if file["added"] is None else f"  +{file['added']} −{file['removed']}"
+    return f"{file['what']:<8} {file['path']}{count}"

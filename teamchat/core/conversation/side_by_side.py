@@ -1,0 +1,77 @@
+"""The worktrees of a group: who has one, and what their members have changed, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from teamchat.core.checkpoint.compare import changes, entries
+from teamchat.core.checkpoint.merge import merge
+from teamchat.core.conversation.grouping import colliding
+from teamchat.core.engine.state import Route
+from teamchat.core.errors import CheckpointFailed
+from teamchat.core.turn.events import Difference, GroupCompared, SameLines, Warned
+from teamchat.core.turn.run import Run
+from teamchat.core.turn.work_trees import readable
+from teamchat.core.worktrees import merging
+from teamchat.core.worktrees.records import Opened, find, opened
+from teamchat.runners.file_changes import FileChange
+
+_Compared = tuple[Opened, merging.Difference]
+
+
+def apart_in(run: Run, routes: Sequence[Route]) -> frozenset[str]:
+    """The members of the group of `routes` that get worktrees because of the others. Blocks while git looks for them.
+
+    Those that have spoken already count, too: who is asked again works where it worked.
+    """
+    together = {route.number: route for one in routes for route in (*run.state.mates(one), one)}
+    names = colliding(run.team, list(together.values()))
+    return frozenset(name for name in names if run.host.in_work_tree(run.team.member(name).cwd))
+
+
+def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
+    """What the members of a group have changed in their worktrees; None unless two of them have changed something.
+
+    Blocks while git compares.
+    """
+    names = [route.target for route in routes if run.has_worktree(run.team.member(route.target))]
+    try:
+        found = list(_differences(run, names)) if len(names) > 1 else []
+        if len(found) < 2:
+            return None
+        same = tuple(clash for one, other in combinations(found, 2) for clash in _same_lines(one, other))
+    except CheckpointFailed as failed:
+        run.emit(Warned(f"what the group has changed cannot be compared: {failed}"))
+        return None
+    return GroupCompared(tuple(_told(one) for one in found), same)
+
+
+def _differences(run: Run, names: Sequence[str]) -> Iterator[_Compared]:
+    state = run.trees.folder
+    for name in names:
+        tree = find(state, run.session, name)
+        there = opened(state, tree) if tree else "there is none"
+        if isinstance(there, Opened) and (found := merging.difference(state, there)).changes:
+            yield there, found
+
+
+def _told(compared: _Compared) -> Difference:
+    there, found = compared
+    files = (
+        FileChange(readable(change.path), change.what, found.lines[change.path].added, found.lines[change.path].removed)
+        for change in found.changes
+    )
+    return Difference(there.tree.member, there.tree.branch, str(there.tree.folder), tuple(files))
+
+
+def _same_lines(one: _Compared, other: _Compared) -> Iterator[SameLines]:
+    """What neither of the two can bring in after the other."""
+    (mine, left), (theirs, right) = one, other
+    if mine.home != theirs.home:
+        return
+    known = entries(mine.home, mine.base)
+    changed = {change.path for change in changes(theirs.home, theirs.base, right.tree)}
+    for clash in merge(mine.home, mine.base, left.tree, right.tree).clashes:
+        if clash.path in changed or clash.path not in known:
+            yield SameLines(readable(clash.path), (mine.tree.member, theirs.tree.member), clash.why)

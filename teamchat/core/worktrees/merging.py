@@ -1,0 +1,179 @@
+"""Brings what a member has changed in its worktree into the user's files, all of it or nothing.
+
+First the user's files are recorded, then the tree that they are to become; only then is a file written. Whoever is
+killed meanwhile finds both trees again, and does the same once more.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from teamchat.core.checkpoint.compare import changes, entries
+from teamchat.core.checkpoint.compare import stat as lines_of
+from teamchat.core.checkpoint.linked import set_refs
+from teamchat.core.checkpoint.merge import Clash, Favour, merge, tree_with
+from teamchat.core.checkpoint.plan import plan_restore
+from teamchat.core.checkpoint.refs import tree_of
+from teamchat.core.checkpoint.restore import restore
+from teamchat.core.checkpoint.take import take
+from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, Step, TreeEntry
+from teamchat.core.worktrees.make import unmerged
+from teamchat.core.worktrees.records import Opened
+
+_Known = Mapping[str, TreeEntry]
+_Wanted = Mapping[str, TreeEntry | None]
+_BEFORE, _AFTER, _THEIRS = "merging/before", "merging/after", "merging/theirs"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a member has changed since its worktree was made or merged, and is not in the user's files as well."""
+
+    changes: tuple[PathChange, ...]
+    lines: Mapping[str, Lines]
+    tree: str
+
+    @property
+    def added(self) -> int:
+        """Lines, without those of files that are no text."""
+        return sum(self.lines[change.path].added or 0 for change in self.changes)
+
+    @property
+    def removed(self) -> int:
+        return sum(self.lines[change.path].removed or 0 for change in self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What a merge has changed in the user's files. With `clashes` and no favoured side it has changed nothing."""
+
+    changes: tuple[PathChange, ...] = ()
+    clashes: tuple[Clash, ...] = ()
+    done: bool = True
+
+
+def difference(state: Path, there: Opened) -> Difference:
+    """What is not merged yet. Blocks while git reads both work trees. Raises `CheckpointFailed`."""
+    now = take(there.own, state, there.tree.ref("now")).tree
+    seen = take(there.home, state, there.tree.ref("seen")).tree
+    found = unmerged(there, now, seen)
+    return Difference(found, lines_of(there.home, there.base, now) if found else {}, now)
+
+
+def merge_into(state: Path, there: Opened, favour: Favour | None = None) -> Merge:
+    """Merge the worktree into the user's files, or complete a merge that was killed. Index and HEAD stay as they are.
+
+    Raises `CheckpointFailed`.
+    """
+    tree, home = there.tree, there.home
+    if completed := _complete(state, there):
+        return completed
+    theirs = take(there.own, state, tree.ref(_THEIRS)).tree
+    before = take(home, state, tree.ref(_BEFORE)).tree
+    merged = merge(home, there.base, before, theirs, favour)
+    clashes = tuple(clash for clash in merged.clashes if favour is None or clash.final)
+    blocked = tuple(_on_disk(home, entries(home, before), merged.paths))
+    if clashes or blocked:
+        set_refs(home, state, {tree.ref(_THEIRS): None, tree.ref(_BEFORE): None})
+        return Merge((), (*clashes, *blocked), done=False)
+    after = tree_with(home, before, merged.paths)
+    set_refs(home, state, {tree.ref(_AFTER): after})
+    return _apply(state, there, before, after, theirs)
+
+
+def take_back(state: Path, there: Opened) -> Merge | None:
+    """Put back the user's files as they were before the last merge of the worktree; None where there was none.
+
+    Files that were changed since are clashes, and then nothing is put back.
+    """
+    tree, home = there.tree, there.home
+    kept = {name: tree_of(home, state, tree.ref(f"merged/{name}")) for name in ("before", "after", "base")}
+    before, after, base = kept["before"], kept["after"], kept["base"]
+    if before is None or after is None or base is None:
+        return None
+    made = changes(home, before, after)
+    plan = plan_restore([Step(made)], entries(home, take(home, state, tree.ref("seen")).tree))
+    if plan.conflicts:
+        found = (Clash(conflict.path, "changed since it was merged") for conflict in plan.conflicts)
+        return Merge((), tuple(found), done=False)
+    restore(home, state, plan.restore)
+    gone: dict[str, str | None] = {tree.ref(f"merged/{name}"): None for name in kept}
+    set_refs(home, state, {tree.ref("base"): base, **gone})
+    return Merge(changes(home, after, before))
+
+
+def _complete(state: Path, there: Opened) -> Merge | None:
+    """Complete a merge that was killed; None where none was, or where the user has changed its files since."""
+    tree, home = there.tree, there.home
+    before, after, theirs = (tree_of(home, state, tree.ref(name)) for name in (_BEFORE, _AFTER, _THEIRS))
+    if before is None or after is None or theirs is None:
+        return None
+    current = entries(home, take(home, state, tree.ref("seen")).tree)
+    if plan_restore([Step(changes(home, after, before))], current).conflicts:
+        set_refs(home, state, {tree.ref(name): None for name in (_BEFORE, _AFTER, _THEIRS)})
+        return None
+    return _apply(state, there, before, after, theirs)
+
+
+def _apply(state: Path, there: Opened, before: str, after: str, theirs: str) -> Merge:
+    tree, home = there.tree, there.home
+    made = changes(home, before, after)
+    restore(home, state, {change.path: change.new for change in made})
+    refs: dict[str, str | None] = {tree.ref(name): None for name in (_BEFORE, _AFTER, _THEIRS)}
+    refs |= {tree.ref("base"): theirs}
+    if made:
+        refs |= {tree.ref("merged/before"): before, tree.ref("merged/after"): after}
+        refs |= {tree.ref("merged/base"): there.base}
+    set_refs(home, state, refs)
+    return Merge(made)
+
+
+def _on_disk(
+    home: GitRepository, known: Mapping[str, TreeEntry], paths: Mapping[str, TreeEntry | None]
+) -> Iterator[Clash]:
+    """Where a file would be written over one that no checkpoint has, as git ignores it or it is too large."""
+    for path, entry in paths.items():
+        if entry is None or path in known:
+            continue
+        if place := _in_the_way(home.top, path, known, paths):
+            yield Clash(path, f"{place} is in the way, which git ignores or teamchat does not record")
+
+
+def _in_the_way(
+    top: Path, path: str, known: Mapping[str, TreeEntry], paths: Mapping[str, TreeEntry | None]
+) -> str | None:
+    for folder in _parents(path):
+        kind = _kind(top / folder)
+        if kind is None:
+            return None
+        if kind == "file" and not (folder in known and paths.get(folder, known[folder]) is None):
+            return folder
+    kind = _kind(top / path)
+    return path if kind == "file" or (kind == "folder" and not _all_go(top, path, known, paths)) else None
+
+
+def _all_go(top: Path, folder: str, known: _Known, paths: _Wanted) -> bool:
+    """Whether everything in a folder is deleted by the merge."""
+    for inner, _, names in os.walk(top / folder):
+        for name in names:
+            path = os.path.relpath(os.path.join(inner, name), top)  # noqa: PTH118 (names of any bytes)
+            if path not in known or paths.get(path, known[path]) is not None:
+                return False
+    return True
+
+
+def _parents(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:at]) for at in range(1, len(parts))]
+
+
+def _kind(path: Path) -> str | None:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return None
+    return "folder" if stat.S_ISDIR(mode) else "file"

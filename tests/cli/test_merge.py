@@ -1,0 +1,259 @@
+"""`teamchat merge` and `teamchat worktrees`: all of a member's changes or none, and the user's git as it was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.worktrees import merging
+from tests import hostile_git
+from tests.cli.helpers import objects
+from tests.cli.test_worktrees import commit, folder_of, own_files, shell
+from tests.cli.test_worktrees import tree as tree  # noqa: PLC0414 (a fixture)
+from tests.core.checkpoint.worktree import WorkTree
+from tests.program import run_here
+
+TEN = "".join(f"line {number}\n" for number in range(1, 11))
+
+
+@pytest.fixture
+def ten(tree: WorkTree) -> WorkTree:
+    tree.write("ten.txt", TEN.encode())
+    return tree
+
+
+def work(tree: WorkTree, command: str) -> None:
+    """One turn of max in its worktree."""
+    shell(tree.top, max=command)
+    ran = run_here("send", "Go")
+    assert ran.code == 0, ran.err
+
+
+def standing(tree: WorkTree) -> dict[str, object]:
+    found = tree.standing()
+    return {what: found[what] for what in ("HEAD", "index", "stash", "config", "logs")}
+
+
+def test_a_merge_brings_everything_and_leaves_index_and_head(ten: WorkTree) -> None:
+    work(ten, "sed -i s/10/ten/ ten.txt; rm docs/one.md; chmod +x staged.txt; ln -s ten.txt link; printf '\\0b' > bin")
+    ten.write("ten.txt", TEN.replace("line 1\n", "mine\n").encode())
+    before = standing(ten)
+    ran = run_here("merge", "max")
+    assert ran.code == 0, ran.err
+    assert ran.out == "added    bin\ndeleted  docs/one.md\nadded    link\nmode     staged.txt\nchanged  ten.txt\n"
+    assert (ten.top / "ten.txt").read_text() == TEN.replace("line 1\n", "mine\n").replace("10", "ten")
+    assert not (ten.top / "docs").exists()
+    assert os.access(ten.top / "staged.txt", os.X_OK)
+    assert (ten.top / "link").readlink() == Path("ten.txt")
+    assert (ten.top / "bin").read_bytes() == b"\0b"
+    assert standing(ten) == before
+    assert ten.git("fsck", "--strict") == ""
+
+
+def test_a_second_merge_brings_only_what_is_new(ten: WorkTree) -> None:
+    work(ten, "sed -i s/10/ten/ ten.txt")
+    assert run_here("merge", "max").code == 0
+    again = run_here("merge", "max")
+    assert (again.code, again.out) == (0, "")
+    assert "there is nothing new of max" in again.err
+    ten.write("ten.txt", b"all mine\n")
+    work(ten, "echo new > new2.txt")
+    assert run_here("merge", "max").out == "added    new2.txt\n"
+    assert (ten.top / "ten.txt").read_text() == "all mine\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "mine", "named"),
+    [
+        ("sed -i s/10/ten/ ten.txt", lambda top: (top / "ten.txt").write_text(TEN.replace("10", "X")), "same lines"),
+        ("rm ten.txt", lambda top: (top / "ten.txt").write_text("mine\n"), "deleted by one"),
+        ("echo a >> ten.txt", lambda top: (top / "ten.txt").unlink(), "deleted by one"),
+        ("echo a > both.txt", lambda top: (top / "both.txt").write_text("b\n"), "added by both"),
+        ("mkdir build; echo a > build2", lambda top: (top / "build2").mkdir() or (top / "build2/x").write_text("b"),
+         "a file of one, a folder of the other"),
+        ("printf '\\0a' > ten.txt", lambda top: (top / "ten.txt").write_bytes(b"\0b"), "no text"),
+        ("ln -sf app.txt ten.txt", lambda top: (top / "ten.txt").write_text("mine\n"), "a link of one"),
+    ],
+)  # fmt: skip
+def test_a_conflict_is_named_and_nothing_is_changed(
+    command: str, mine: Callable[[Path], object], named: str, ten: WorkTree
+) -> None:
+    work(ten, f"{command}; echo more >> staged.txt")
+    mine(ten.top)
+    files, before = own_files(ten), standing(ten)
+    ran = run_here("merge", "max")
+    assert ran.code == 1
+    assert ran.out == ""
+    assert named in ran.err
+    assert "nothing was changed" in ran.err
+    assert own_files(ten) == files
+    assert standing(ten) == before
+    listed = objects(run_here("worktrees", "--json"))[0]
+    assert "staged.txt" in str(listed["files"])
+
+
+def test_a_side_can_be_favoured(ten: WorkTree) -> None:
+    work(ten, "sed -i s/10/ten/ ten.txt; echo more >> staged.txt")
+    ten.write("ten.txt", TEN.replace("10", "mine").replace("line 1\n", "one\n").encode())
+    assert run_here("merge", "max", "--ours").code == 0
+    assert "line mine" in (ten.top / "ten.txt").read_text()
+    assert (ten.top / "staged.txt").read_text() == "staged\nmore\n"
+    assert run_here("merge", "max", "--undo").code == 0
+    assert (ten.top / "staged.txt").read_text() == "staged\n"
+    assert run_here("merge", "max", "--theirs").code == 0
+    assert (ten.top / "ten.txt").read_text() == TEN.replace("10", "ten").replace("line 1\n", "one\n")
+
+
+def test_a_file_that_git_ignores_is_not_written_over(ten: WorkTree) -> None:
+    work(ten, "echo theirs > secret; git -c core.excludesFile=/dev/null status > /dev/null")
+    with (ten.top / ".git" / "info" / "exclude").open("a") as file:
+        file.write("/secret\n")
+    ten.write("secret", b"mine\n")
+    ran = run_here("merge", "max")
+    assert ran.code in (0, 1)
+    assert (ten.top / "secret").read_bytes() == b"mine\n"
+
+
+def test_what_was_merged_can_be_put_back_unless_it_was_changed_since(ten: WorkTree) -> None:
+    files = own_files(ten)
+    work(ten, "sed -i s/10/ten/ ten.txt; rm docs/one.md; echo x > x.txt")
+    files = own_files(ten)
+    assert run_here("merge", "max").code == 0
+    assert run_here("merge", "max", "--undo").code == 0
+    assert own_files(ten) == files
+    assert run_here("merge", "max").code == 0
+    ten.write("x.txt", b"changed\n")
+    ran = run_here("merge", "max", "--undo")
+    assert ran.code == 1
+    assert "x.txt (changed since it was merged)" in ran.err
+    assert (ten.top / "x.txt").read_text() == "changed\n"
+
+
+class Killed(BaseException):
+    """The end of the process, at that place."""
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("after", [False, True])
+def test_a_killed_merge_is_completed_by_the_next_one(
+    at: int, after: bool, ten: WorkTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work(ten, "sed -i s/10/ten/ ten.txt; rm docs/one.md; echo x > x.txt; echo y > y.txt")
+    ten.write("ten.txt", TEN.replace("line 1\n", "mine\n").encode())
+    count = 0
+
+    def mortal(function: Callable[..., object]) -> Callable[..., object]:
+        def run(*arguments: object) -> object:
+            nonlocal count
+            count += 1
+            if count - 1 == at and not after:
+                raise Killed
+            result = function(*arguments)
+            if count - 1 == at:
+                raise Killed
+            return result
+
+        return run
+
+    with monkeypatch.context() as patched:
+        for name in ("set_refs", "restore", "take"):
+            patched.setattr(merging, name, mortal(getattr(merging, name)))
+        with pytest.raises(Killed):
+            run_here("merge", "max")
+    assert run_here("merge", "max").code == 0
+    assert (ten.top / "ten.txt").read_text() == TEN.replace("line 1\n", "mine\n").replace("10", "ten")
+    assert not (ten.top / "docs").exists()
+    assert (ten.top / "x.txt").read_text() == "x\n"
+    assert "there is nothing new of max" in run_here("merge", "max").err
+
+
+def test_worktrees_are_listed_with_what_is_not_merged(ten: WorkTree) -> None:
+    work(ten, "sed -i s/10/ten/ ten.txt; rm docs/one.md")
+    ran = run_here("worktrees")
+    folder = folder_of(ten, "max")
+    assert ran.out == (
+        f"max  s1  teamchat/s1/max  2 files, +1 −2\n  in {folder}\n"
+        "  deleted  docs/one.md  +0 −1\n  changed  ten.txt  +1 −1\n"
+    )
+    [row] = objects(run_here("worktrees", "--json"))
+    assert (row["member"], row["session"], row["branch"]) == ("max", "s1", "teamchat/s1/max")
+    assert (row["added"], row["removed"], row["problem"]) == (1, 2, None)
+    assert run_here("merge", "max").code == 0
+    assert "all is merged" in run_here("worktrees").out
+
+
+def test_a_worktree_with_changes_is_removed_by_force_only(ten: WorkTree) -> None:
+    work(ten, "echo x > x.txt")
+    ran = run_here("worktrees", "remove", "max")
+    assert ran.code == 2
+    assert "max has changes that are not merged: x.txt (+1 −0)" in ran.err
+    assert "teamchat merge max" in ran.err
+    assert folder_of(ten, "max").exists()
+    assert run_here("worktrees", "remove", "--force", "--all").code == 0
+    assert not folder_of(ten, "max").parent.exists()
+    assert ten.git("worktree", "list").count("\n") == 1
+    assert ten.git("branch", "--list", "teamchat/*") == ""
+    assert "worktrees" not in ten.git("for-each-ref")
+    work(ten, "cat ten.txt > seen.txt")
+    assert run_here("merge", "max").out == "added    seen.txt\n"
+
+
+def test_a_branch_with_commits_of_its_own_stays(ten: WorkTree) -> None:
+    work(ten, "git -c user.name=m -c user.email=m@example.invalid commit -qam theirs")
+    assert run_here("merge", "max").code == 0
+    ran = run_here("worktrees", "remove", "max")
+    assert ran.code == 0
+    assert "its branch teamchat/s1/max stays: it has 1 commit of its own" in ran.err
+    assert ten.git("log", "-1", "--format=%s", "teamchat/s1/max") == "theirs\n"
+
+
+def test_deleting_a_session_removes_its_worktrees_unless_something_would_be_lost(ten: WorkTree) -> None:
+    work(ten, "echo x > x.txt")
+    ran = run_here("sessions", "delete", "--yes", "s1")
+    assert ran.code == 2
+    assert "not merged" in ran.err
+    assert run_here("sessions", "delete", "--yes", "--force", "s1").code == 0
+    assert not folder_of(ten, "max").exists()
+    assert run_here("worktrees").err == "· no member has a worktree here\n"
+
+
+def test_a_worktree_whose_folder_is_gone_deletes_nothing(ten: WorkTree) -> None:
+    import shutil
+
+    work(ten, "echo x > x.txt")
+    shutil.rmtree(folder_of(ten, "max"))
+    ran = run_here("merge", "max")
+    assert ran.code == 2
+    assert "is no longer a worktree" in ran.err
+    assert (ten.top / "ten.txt").exists()
+    work(ten, "echo y > y.txt")
+    assert run_here("merge", "max").out == "added    y.txt\n"
+
+
+def test_nothing_that_a_hostile_repository_names_is_run(world: Path, tmp_path: Path) -> None:
+    traps = tmp_path / "traps"
+    traps.mkdir()
+    top = hostile_git.make(world / "repo")
+    hostile_git.arm(top, lambda name: f"touch {traps}/{name}")
+    tree = WorkTree(top, tmp_path / "unused")
+    os.chdir(top)
+    shell(top, max="echo more >> notes.txt; echo new > new.txt; rm blob.bin")
+    ran = run_here("send", "Go")
+    assert ran.code == 0, ran.err
+    assert run_here("worktrees").code == 0
+    ran = run_here("merge", "max")
+    assert ran.code == 0, ran.err
+    assert (tree.top / "notes.txt").read_text() == "first\nnot committed\nmore\n"
+    assert not (tree.top / "blob.bin").exists()
+    assert run_here("worktrees", "remove", "max").code == 0
+    assert list(traps.iterdir()) == []
+
+
+def test_a_commit_of_the_user_changes_nothing_for_the_member(ten: WorkTree) -> None:
+    work(ten, "echo x > x.txt")
+    ten.git("add", "--all")
+    commit(ten, "all of it")
+    assert run_here("merge", "max").out == "added    x.txt\n"
