@@ -25,6 +25,11 @@ from teamchat.core.checkpoint.plan import plan_restore  # noqa: E402
 from teamchat.core.checkpoint.restore import restore  # noqa: E402
 from teamchat.core.checkpoint.take import take  # noqa: E402
 from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Step  # noqa: E402
+from teamchat.core.conversation.undo_files import plan_undo_of_files  # noqa: E402
+from teamchat.core.receipt import Outcome, Setup  # noqa: E402
+from teamchat.core.store.turns import Turn  # noqa: E402
+from teamchat.core.turn.work_trees import WorkTrees, refs_of  # noqa: E402
+from teamchat.runners.file_changes import FileChanges  # noqa: E402
 
 RUNS = 5
 IN_A_FOLDER = 20
@@ -46,10 +51,11 @@ def git(top: Path, *arguments: str, **env: str) -> None:
     subprocess.run(["git", *arguments], cwd=top, env={**os.environ, **env}, stdout=subprocess.DEVNULL, check=True)
 
 
-def edit(top: Path, number: int, run: int) -> None:
-    """Change that many files, which lie far from each other."""
+def edit(top: Path, number: int, run: int, part: int = 0) -> None:
+    """Change that many files, which lie far from each other; with a `part` of 1 to 3 a third of them."""
     files = sorted(top.glob("d*/e*/f*.py"))
-    for file in files[:: len(files) // number][:number]:
+    chosen = files[:: len(files) // number][:number]
+    for file in chosen[part - 1 :: 3] if part else chosen:
         file.write_text(f"changed {run}\n" * 30)
 
 
@@ -134,6 +140,35 @@ def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str
         change,
     )
     tell(f"{UNDONE:,} compared, planned, put back", took, "git checkout", floor)
+    undo_of_turns(found, top, state, floor)
+
+
+def undo_of_turns(found: GitRepository, top: Path, state: Path, floor: float) -> None:
+    """All that `teamchat undo` does to the files after three turns, the checkpoints before and after it included."""
+    trees = WorkTrees(state, refs_of("bench"))
+    git(top, "checkout", "-q", ".")
+    turns = []
+    for number in (1, 2, 3):
+        before = take(found, state, f"{trees.refs}/{number}/before").tree
+        edit(top, UNDONE, number, part=number)
+        after = take(found, state, f"{trees.refs}/{number}/after").tree
+        turns.append(turn_of(number, FileChanges(str(found.top), before, after)))
+    began = time.perf_counter()
+    plan = plan_undo_of_files(trees, turns, "undo-1/before")
+    plan.apply(trees, force=False)
+    plan.take(trees, "undo-1/after")
+    took = time.perf_counter() - began
+    assert len(plan.files) == UNDONE
+    tell(f"{UNDONE:,} undone, three turns", took, "git checkout", floor)
+
+
+def turn_of(number: int, changes: FileChanges) -> Turn:
+    setup = Setup((), {}, changes.top, "edit", "", "", "msg-1", "msg-1")
+    outcome = Outcome(0, 0.0, changes=changes)
+    return Turn(
+        number, number, number, "max", "max", "plain", "done", 0.0, "msg-1", setup, Path(changes.top), outcome, None,
+        opened=False, prompt_key="", system_key=None, partial_key=None,
+    )  # fmt: skip
 
 
 def tell(what: str, took: float, floor: str, least: float) -> None:
