@@ -34,12 +34,15 @@ class _Watched:
     def __init__(self, process: Running, compared: Sequence[Compare]) -> None:
         self._process, self._compared = process, compared
         self._exit: Exit | None = None
+        self._read = False  # whether somebody reads it, who compares at its end
 
     @property
     def exit(self) -> Exit | None:
-        if self._exit is None and (ended := self._process.exit):
+        """Without what has changed while its output is read: to look at the disk takes long, and is done once."""
+        ended = self._process.exit
+        if self._exit is None and ended and not self._read:
             self._exit = self._compare(ended)
-        return self._exit
+        return self._exit or ended
 
     def _compare(self, ended: Exit) -> Exit:
         for compare in self._compared:
@@ -56,8 +59,12 @@ class _Watched:
         self._process.stop(why, hard=hard)
 
     async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
-        async with aclosing(self._process.chunks()) as chunks:
-            async for chunk in chunks:
-                yield chunk
-        if self._exit is None and (ended := self._process.exit):  # other members continue meanwhile
-            self._exit = await asyncio.to_thread(self._compare, ended)
+        self._read = True
+        try:
+            async with aclosing(self._process.chunks()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            if self._exit is None and (ended := self._process.exit):  # other members continue meanwhile
+                self._exit = await asyncio.to_thread(self._compare, ended)
+        finally:
+            self._read = False

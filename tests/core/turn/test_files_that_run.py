@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, current_thread
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.core.turn.files_that_run import MOST_LOOKED_AT, MOST_READ, files_that_run, may_write
 from teamchat.core.turn.watching import watching
 from teamchat.runners.events import Failure
+from teamchat.runners.file_changes import NoCheckpoint
 from teamchat.runners.process.running import Chunk, Exit, Launch
 from tests.cli.helpers import actors, objects, steady
 from tests.core.fake_conversation import Stage, team_of
@@ -232,6 +234,40 @@ def test_nothing_is_looked_at_where_nothing_can_be_written(
 
     end = asyncio.run(ended()) if read_to_its_end else process.exit
     assert end == Exit(0, changed=(".envrc",) if may_write else ())
+
+
+class SlowTree:
+    """A work tree that is looked at until `seen` is set."""
+
+    def __init__(self) -> None:
+        self.begun, self.seen = Event(), Event()
+        self.looked: list[str] = []
+
+    def changes(self, _cwd: Path) -> NoCheckpoint:
+        self.looked.append(current_thread().name)
+        self.begun.set()
+        self.seen.wait(10)
+        return NoCheckpoint("for this test")
+
+
+def test_whoever_asks_for_the_exit_meanwhile_does_not_look_at_the_files_again(tmp_path: Path) -> None:
+    tree = SlowTree()
+    process = watching(Ended)(Launch(("x",), tmp_path, {}, b"", tmp_path, may_write=False, tree=tree))
+
+    async def read() -> None:
+        async for _ in process.chunks():
+            assert process.exit == Exit(0)
+
+    async def both() -> Exit | None:
+        reading = asyncio.ensure_future(read())
+        assert await asyncio.to_thread(tree.begun.wait, 10)
+        assert process.exit == Exit(0)
+        tree.seen.set()
+        await reading
+        return process.exit
+
+    assert asyncio.run(both()) == Exit(0, files=NoCheckpoint("for this test"))
+    assert [name == current_thread().name for name in tree.looked] == [False]
 
 
 def test_ten_thousand_paths_are_known_at_once() -> None:
