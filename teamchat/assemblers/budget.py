@@ -1,6 +1,6 @@
 """Fits a prompt into its byte budget, in the same way for all formats.
 
-Every UTF-8 byte that is sent counts: headings, fences, separators and the system text beside the prompt. System text,
+Every UTF-8 byte that is sent counts: headings, fences, separators and the system text outside the prompt. System text,
 task and turn note are never cut. The room that they leave goes first to the current message, then to the request, then
 to the newest history. So the oldest history is lost first, and the message to be answered last. Layers give way before
 any history does: knowledge first, then experience, then the todo list. The summary replaces older history, so it is
@@ -80,7 +80,7 @@ def _fitting(names: Iterable[str], parts: Parts, room: int) -> tuple[set[str], i
 
 
 def _spare(parts: Parts, max_bytes: int) -> int:
-    """The bytes left beside the parts that must stay. Each section is counted with a separator; the last needs none."""
+    """The bytes left after the parts that must stay. Each section is counted with a separator; the last needs none."""
     whole = sum(_around(s) + byte_length(s.body) for s in (*parts.opening, parts.turn) if s.body)
     traces = sum(_around(s) + least_bytes(s.body) for s in (parts.request, parts.message) if s.body)
     beside = byte_length(parts.system_flag or "")

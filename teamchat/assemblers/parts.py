@@ -47,7 +47,7 @@ class AssemblerInput:
     from turn to turn. `turn_note` says which message the member answers. `request` is the human message
     being served, given only when it has left the history.
 
-    `fence` is a code that is in none of the texts. With it, everything that somebody said and what files hold is put
+    `fence` is a code that no text contains. With it, everything that somebody said and what files hold is put
     between `<said-CODE>` and `</said-CODE>`, so that no text passes for another speaker's or for a part of the prompt.
     """
 

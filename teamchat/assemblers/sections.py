@@ -63,7 +63,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A prompt in its order before it is joined; `system_flag` travels beside it. `opening` is system text and task.
+    """A prompt in its order before it is joined. `system_flag` is not part of it. `opening` is system text and task.
 
     `layers` are those that are not blank, by their names, in order. `shortened` has, for each line of the history,
     how many bytes of its message's middle are gone.

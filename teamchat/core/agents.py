@@ -64,9 +64,9 @@ class AgentType:
     A team file writes `name` or `full_name`. For the CLI of a vendor `name` is also its program, its `Runner.vendor`
     and its folder in `runners`.
 
-    `load` imports the runner, which only those pay for who have such an agent. `package` is the npm package of a
+    `load` imports the runner lazily. `package` is the npm package of a
     vendor's CLI, `tested_version` the one whose behaviour the runner knows. `keys` are the variables with the vendor's
-    keys, `homes` those that name where the CLI keeps what is the user's own. `help` are the arguments that print the
+    keys, `homes` those that name where the CLI keeps the user's files. `help` are the arguments that print the
     options of its turns. `files_that_run` are files of a project that make the CLI run something, `*` for any name.
     `reports_cost`: its turns say what they cost. `takes_allow`: the commands that it may run can be named.
     """

@@ -7,7 +7,7 @@ The message of an error is the sentence the user reads; its class carries the ex
     │   ├── TeamFileError      2   the team file is wrong
     │   └── NothingToResume    2   `resume` found no route that waits
     ├── UnknownName            4   no such team, member or session; an ambiguous name
-    │   ├── NearMiss           4   what looks like a call and is none
+    │   ├── NearMiss           4   what looks like a call and is not one
     │   ├── NoMessage          4   no message of a conversation, or none any more, has that id
     │   └── UnknownPerson      4   a speaker that is no person of the team
     ├── NotTrusted             5   the team file asks for something that was not trusted

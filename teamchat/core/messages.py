@@ -1,4 +1,4 @@
-"""What was said, by whom and to whom. Messages are values: a log stores them as they were said and never edits them."""
+"""Messages, with speakers and addressees. Messages are values: a log stores them as they were said, unedited."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Whom a message went to, by name (none is everybody), and in `raw_next_markers` the markers that asked for it."""
+    """The addressees of a message by name (none means everybody), and in `raw_next_markers` the markers behind them."""
 
     resolved_addressees: tuple[str, ...] = ()
     raw_next_markers: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class ConversationMessage(NewMessage):
     id: str = field(kw_only=True)
 
 
-PIECE = 1 << 20  # characters that are searched at once: no other thread runs meanwhile
+PIECE = 1 << 20  # characters that are searched at once: other threads wait for it
 _SURROGATE = re.compile("[\ud800-\udfff]")  # to encode a large text only to see would take as much memory again
 
 

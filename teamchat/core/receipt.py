@@ -30,11 +30,11 @@ class Setup:
     secrets that were taken out of other vendors' texts.
 
     `resumes` is the vendor session that the turn continues, else `fresh_because` says why it begins one; `opened`:
-    a person went on with it by hand meanwhile; `same_process`: in the process of an earlier turn. `fresh_bytes` is what
+    a person continued it by hand since; `same_process`: in the process of an earlier turn. `fresh_bytes` is what
     a fresh turn would have been sent in all. `shown_from`, `beside`, `thread_key` and `edits` are what the next turn's
     memory is judged by. `sources` names what layers are made of (files, lessons), by the layer's name.
     `images` names those it was shown. `slash` says what became of a custom command that its person typed.
-    `without` names, in a member's first turn, what the plain CLI would have beside.
+    `without` names, in a member's first turn, what the plain CLI would also have.
     """
 
     argv: tuple[str, ...]
@@ -75,13 +75,13 @@ class Outcome:
     """What came of a turn. None is unknown, never zero.
 
     `seconds` is unknown where teamchat was killed in the turn. `version` is that of the CLI. `denied` are the actions
-    that it refused the agent: None where none was told and its version is not proven to tell of them. `left` names
+    that it refused the agent: None if it reported none and its version is not proven to report them. `left` names
     processes that outlived the agent and were ended.
     `files` are the files that changed in the work tree, whoever changed them, and `changes` says how. Where `changes`
     cannot tell, `files` are those of `reported`: what the CLI says that it changed. All are relative to the folder of
     the member.
     `failed_tools` counts the calls that failed, those that were refused included. `files_that_run` are files by which
-    other tools run something (hooks, tasks, build rules) and that changed in the turn, by whomever;
+    other tools run something (hooks, tasks, build rules) and that changed in the turn, whoever changed them;
     `not_all_looked_at`: there are more such files than are compared.
     """
 
@@ -125,11 +125,11 @@ class Outcome:
 
     @property
     def known_changes(self) -> FileChanges | None:
-        """The difference of the turn's checkpoints; None where there are none."""
+        """The difference between the turn's checkpoints; None without checkpoints."""
         return self.changes if isinstance(self.changes, FileChanges) else None
 
     def broken_access(self, access: Access) -> str | None:
-        """What a person is told of a turn with read access after which files differ; None where all is well."""
+        """The warning for a read-only turn during which files changed; None if none did."""
         found = self.known_changes
         if access != "read" or not (found and found.count) or found.shared_with:
             return None

@@ -156,9 +156,9 @@ class SlashRule:
 
 @dataclass(frozen=True, slots=True)
 class SkillRule:
-    """How a prompt mentions a skill. `known` takes a turn's folder and environment.
+    """How a prompt mentions a skill.
 
-    The function that it returns tells whether a mention, as written, names a skill of the CLI.
+    `known(folder, env)` returns a test for whether a mention, as written, names a skill of the CLI.
     """
 
     known: Callable[[Path, Mapping[str, str]], Callable[[str], bool]]
@@ -212,8 +212,8 @@ class Sessions:
 
     `system_each_time`: it also takes the system text in every turn (Claude by a flag, opencode by a file); else
     only when a session starts. `open` are the arguments that open a session for a person at a terminal. `stays_in`
-    is the folder where the CLI keeps them. With `keeps_all` it also keeps those of fresh turns, because it has no
-    switch. `used` reports the total usage of a session, from a turn's environment, if the CLI counts over its
+    is the folder where the CLI keeps them. `keeps_all`: it has no switch to turn that off, so fresh turns leave
+    sessions, too. `used` reports the total usage of a session, from a turn's environment, if the CLI counts over its
     sessions and that can be known.
     """
 

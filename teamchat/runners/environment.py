@@ -1,4 +1,4 @@
-"""The environment of an agent: the user's own, minus other vendors' keys, plus what its command needs.
+"""The environment of an agent: the user's environment without other vendors' keys, plus what its command needs.
 
 Every tool command of an agent sees its whole environment, so a key in it is given away. Logins in the home folder are
 the user's and stay.
@@ -31,10 +31,10 @@ def environment(
 ) -> dict[str, str]:
     """The environment of an agent: without the keys of other vendors that `foreign` names, except those of `keep`.
 
-    `add` is the team file's. It overrides all but `CLAUDECODE` and what a command builds on it. `CLAUDECODE` is
-    always removed: with it an agent thinks that it runs inside another one. `homes` name where a CLI keeps what is
-    the user's own. An empty one is removed: with an empty CLAUDE_CONFIG_DIR, Claude (2.1.330) uses its working
-    folder as the user's, and runs the hooks of a repository's settings.json. Without `tmpdir` the user's own stays.
+    `add` is the team file's. It overrides everything except what a command builds on it. `CLAUDECODE` is always
+    removed: with it an agent thinks that it runs inside another one. `homes` are the variables that name a CLI's user
+    folder. Empty ones are removed, too: with an empty CLAUDE_CONFIG_DIR, Claude (2.1.330) uses its working folder as
+    the user's, and runs the hooks of a repository's settings.json. Without `tmpdir` TMPDIR stays as it is.
     """
     result = {name: value for name, value in inherited.items() if name not in foreign or name in keep}
     result |= {name: value for name, value in command_env.items() if name not in USERS_OWN_WINS or name not in result}

@@ -29,7 +29,7 @@ class FileChanges:
     `top` is the root of the work tree, `before` and `after` name the trees in its repository. `files` holds the first
     changes by path, and `more` is how many there are beyond these. `left_out` names the files that a checkpoint does
     not have (too large, unreadable, a repository of their own). `shared_with` holds the numbers of turns that may write
-    and ran in the same work tree meanwhile. `slow` says that a checkpoint took long, and on which files.
+    and ran in the same work tree at the same time. `slow` says that a checkpoint took long, and on which files.
     """
 
     top: str

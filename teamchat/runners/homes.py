@@ -1,4 +1,4 @@
-"""Where Claude and Gemini keep what is the user's own (observed at 2.1.330 and 0.61.0).
+"""Where Claude and Gemini keep the user's files (observed at 2.1.330 and 0.61.0).
 
 Codex: `codex.configuration.home`; opencode: `opencode.configuration.user_files`.
 """

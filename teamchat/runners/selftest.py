@@ -49,7 +49,7 @@ class SelfTest(ABC):
     def variables(self, url: str) -> Mapping[str, str]:
         """The environment that points the CLI to a model at `url`, with a key that opens nothing."""
 
-    def files(self, url: str) -> Mapping[str, str]:  # noqa: ARG002 (for whom variables are enough)
+    def files(self, url: str) -> Mapping[str, str]:  # noqa: ARG002 (the default needs variables alone)
         """The files of a home that do the same, by their paths in it."""
         return {}
 

@@ -88,7 +88,7 @@ class Transcript:
 
 
 def _passing(spoke: AgentSpoke) -> bool:
-    """True if the line only tells of time, or is repeated in full later."""
+    """True if the line only reports time, or is repeated in full later."""
     return isinstance(spoke.event, TextDelta) or (isinstance(spoke.event, Note) and spoke.event.text.startswith(SILENT))
 
 

@@ -134,7 +134,7 @@ def _facts(of: Setup | Outcome, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _silent(text: object) -> bool:
-    """True for a note on silence, which tells of time alone."""
+    """True for a note on silence, which only reports time."""
     return isinstance(text, str) and text.startswith((SILENT, UNSAID))
 
 

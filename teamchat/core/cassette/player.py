@@ -276,7 +276,7 @@ def _earlier(mine: RecordedTurn, turns: Iterable[RecordedTurn]) -> bool:
 
 
 def _in_time(turn: RecordedTurn) -> list[Chunk | CutShort]:
-    """The output of the turn with its cut in its place: after what had come by then."""
+    """The output of the turn, with the cut after the output that came before it."""
     if turn.cut is None:
         return list(turn.chunks)
     after = next((index for index, chunk in enumerate(turn.chunks) if chunk.at > turn.cut.at), len(turn.chunks))

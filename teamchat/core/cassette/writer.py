@@ -240,7 +240,7 @@ def _appending(path: Path) -> Iterator[TextIO]:
 def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
     """Values that may be secrets by their names: those of variables, and those in the commands of members.
 
-    The names in a team and the words of the format are none.
+    The names in a team and the words of the format are not secrets.
     """
     names = {name for member in team.members for name in (member.name, member.title, member.agent)}
     no_secrets = names | {team.name} | fixed_words()

@@ -18,8 +18,8 @@ def find_repository(folder: Path) -> GitRepository | NoRepository:
     """The repository whose work tree `folder` is in.
 
     git finds it, so that `safe.directory` and every way to place a repository are what the user knows; `rev-parse` runs
-    nothing that a configuration names. A work tree that is elsewhere than the `.git` in it (`core.worktree`) is none: a
-    strange repository could name the user's home folder.
+    nothing that a configuration names. A work tree outside the folder of its `.git` (`core.worktree`) does not count:
+    a strange repository could name the user's home folder.
     """
     if find_git() is None:
         return NoRepository("git is not installed")

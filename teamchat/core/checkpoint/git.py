@@ -12,7 +12,7 @@ from pathlib import Path
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.text.clean import printable
 
-PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # where the user's own list of ignored files is
+PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # where the user's list of ignored files is
 USERS_OWN = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 _MUTE = {
     "LC_ALL": "C",

@@ -1,7 +1,7 @@
-"""A further work tree of a repository, as `git worktree add` makes one, without a program of the repository's choice.
+"""A linked worktree of a repository, as `git worktree add` makes one, without a program of the repository's choice.
 
 `git worktree add` reads the repository's configuration, which can name hooks and filters. What it writes is documented
-(gitrepository-layout) and small, so it is written here. Every step can be done again, for whoever was killed.
+(gitrepository-layout) and small, so it is written here. Every step can be repeated after a process was killed.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _LONGEST_S = 60.0
 
 
 def linked_at(repository: GitRepository, folder: Path) -> GitRepository | None:
-    """The further work tree of the repository that is at `folder`; None where that is none, or no longer one."""
+    """The linked worktree of the repository at `folder`; None if the folder is not one, or no longer."""
     found = find_repository(folder)
     ours = isinstance(found, GitRepository) and found.top == folder and found.git_dir == _own(repository, folder)
     return found if ours and isinstance(found, GitRepository) else None
 
 
 def link(repository: GitRepository, state_folder: Path, folder: Path, branch: str) -> str | None:
-    """Make `folder` a further work tree on `branch`, which begins where the HEAD of `repository` is.
+    """Make `folder` a linked worktree on `branch`, which begins where the HEAD of `repository` is.
 
-    Returns that commit, None before the first one. The index is a copy of that of `repository`; no file is written but
-    `.git`. A branch that is there stays where it is. Raises `CheckpointFailed`.
+    Returns that commit, None before the first one. The index is a copy of that of `repository`. Only the file `.git` is
+    written. An existing branch stays where it is. Raises `CheckpointFailed`.
     """
     if (repository.common_dir / "reftable").exists():
         raise CheckpointFailed(f"{repository.common_dir} keeps its refs as reftables; no worktree can be made there")
@@ -97,7 +97,7 @@ def set_refs(repository: GitRepository, state_folder: Path, refs: dict[str, str 
         known = _all_refs(shadow)
         lines = [f"update {ref} {tree}\n" for ref, tree in refs.items() if tree]
         lines += [f"delete {ref}\n" for ref, tree in refs.items() if tree is None and ref in known]
-        for ref in refs:  # of a git that was killed
+        for ref in refs:  # a killed git may have left its locks
             repository.common_dir.joinpath(f"{ref}.lock").unlink(missing_ok=True)
         shadow.git("update-ref", "--no-deref", "--stdin", given="".join(lines).encode())
 
@@ -144,7 +144,7 @@ def _drop(shadow: Shadow, ref: str) -> None:
 
 
 def _copy_index(repository: GitRepository, own: Path) -> None:
-    """A split index has its other half in a file beside it."""
+    """Copy the index and, if it is split, the file with its shared part."""
     for shared in repository.git_dir.glob("sharedindex.*"):
         _copy(shared, own / shared.name)
     index = repository.git_dir / "index"

@@ -1,6 +1,6 @@
 """The refs that keep checkpoints from being collected as garbage: set, and removed by session or age.
 
-They are refs to trees, so that `git log --all` shows nothing of them. The times are in a file beside the index, since
+They are refs to trees, so that `git log --all` shows nothing of them. The times are in a file next to the index, since
 neither a tree nor a packed ref has one.
 """
 
@@ -31,7 +31,7 @@ def check_ref(ref: str) -> None:
 
 def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
     """Have `ref` name the tree. Raises `GitFailed`, also where the tree is no longer there."""
-    # of a git that was killed: nobody else writes a ref of this work tree now
+    # a killed git may have left its lock: nobody else writes a ref of this work tree now
     with contextlib.suppress(OSError):  # git says what is wrong there
         shadow.repository.common_dir.joinpath(f"{ref}.lock").unlink()
     shadow.git("update-ref", "--no-deref", ref, tree)

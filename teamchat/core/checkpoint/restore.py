@@ -1,8 +1,8 @@
 """Puts files back as checkpoints had them.
 
-Every file is written beside its place and renamed, so that a reader finds the old content or the new. Every step leads
-to the same end however often it is done: whoever was killed does all again. Folders are opened one below the other
-without following symbolic links, so that nothing outside the work tree is written.
+Every file is written next to its place and renamed, so that a reader finds the old content or the new. Every step can
+be repeated: after a kill all are done again. Folders are opened one below the other without following symbolic links,
+so that nothing outside the work tree is written.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Shadow:
         return known
 
     def users_index(self, *arguments: str) -> list[bytes]:
-        """What `ls-files` says of the user's own index; a split one has its other half in the repository's folder."""
+        """What `ls-files` prints for the user's index. The shared part of a split one is in the repository's folder."""
         own = {"GIT_DIR": str(self.repository.git_dir), "GIT_COMMON_DIR": str(self.folder)}
         git = replace(self.looking, env={**self.git.env, **own})
         return [entry for entry in git("ls-files", "-z", *arguments).split(b"\0") if entry]
@@ -119,7 +119,7 @@ class Shadow:
 
 @contextlib.contextmanager
 def open_shadow(repository: GitRepository, state_folder: Path, seconds: float) -> Iterator[Shadow]:
-    """The shadow of a work tree, made where there is none, until the end of the block.
+    """The shadow of a work tree, created if it is missing, until the end of the block.
 
     One process at a time has it. Raises `CheckpointFailed`.
     """
@@ -184,7 +184,7 @@ def _link(link: Path, to: Path) -> None:
 
 
 def _excluded(repository: GitRepository, state_folder: Path) -> bytes:
-    """What the repository ignores beside its `.gitignore` files, and our own folder where it lies in the work tree."""
+    """The ignore patterns that are not in `.gitignore` files, and our own folder if it lies in the work tree."""
     try:
         content = read_regular(repository.common_dir / "info" / "exclude") + b"\n"
     except (OSError, ValueError):

@@ -18,7 +18,7 @@ EXECUTABLE = "100755"
 
 @dataclass(frozen=True, slots=True)
 class GitRepository:
-    """A git repository with a work tree. `common_dir` is `git_dir` but in a further work tree of a repository."""
+    """A git repository with a work tree. `common_dir` is `git_dir`, except in a linked worktree."""
 
     top: Path
     git_dir: Path

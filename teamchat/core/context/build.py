@@ -27,9 +27,9 @@ from teamchat.core.text.commands import reading
 from teamchat.runners.base import Limit, Prepared, Runner, Slash
 
 Exists = Callable[[Member, Runner], Callable[[str], bool]]
-"""For a member and its runner: whether a mention in a prompt (`@path` without the `@`, or a skill) names something."""
+"""Makes the test for whether a mention (`@path` without the `@`, a skill) has a target, for a member and its runner."""
 FindSlash = Callable[[str], Slash | None]
-"""The custom command that a typed text begins with, by the files of the turn's CLI."""
+"""Finds the custom command at the beginning of a typed text, by the files of the turn's CLI."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ def _prepared(
 
 
 def _images(asked: _Asked, continued: ContinuedSession | str, images: ImagesOf) -> tuple[Image, ...]:
-    """The images of the message that a turn answers and of the one that it serves, but for what its session has had."""
+    """The images of the message that a turn answers and of the one that it serves, except those its session has had."""
     had = isinstance(continued, ContinuedSession) and _had(asked, continued)
     ids = [asked.answers.id] if had else dict.fromkeys((asked.request.id, asked.answers.id))
     return tuple(image for message in ids for image in images(message))

@@ -47,7 +47,7 @@ def to_json(messages: Iterable[ConversationMessage], team_task: str | None) -> d
 
 
 def from_json(snapshot: object) -> Conversation:
-    """The conversation in a snapshot. Raises `ValueError` when it is none of version 1.
+    """The conversation in a snapshot. Raises `ValueError` if it is not one of version 1.
 
     The first message of an id keeps it. A later one, and one without an id, gets the next free `msg-N`; a warning is
     logged. A message without a time has that of the snapshot, else the present. A time is a number of milliseconds or

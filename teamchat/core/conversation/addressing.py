@@ -1,4 +1,4 @@
-"""Addressing: whom a message calls by its markers and `--to`, and for a person's message who speaks."""
+"""Addressing: the members that a message calls by its markers and `--to`, and who speaks in a person's message."""
 
 from __future__ import annotations
 

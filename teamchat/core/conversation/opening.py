@@ -36,11 +36,8 @@ class Opening:
 def plan_opening(db: Database, session: Session, team: Team, name: str, inherited: Mapping[str, str]) -> Opening:
     """The command that opens the vendor session of the member called `name`: its CLI as a user runs it, in its folder.
 
-    That of a member with a worktree is in its worktree.
-
-    It gets the member's model and environment, but not what only turns get (access, args).
-
-    A session that remembers what was taken back is none.
+    The CLI of a member with a worktree runs in that worktree. It gets the member's model and environment, but not what
+    only turns get (access, args). A session that remembers what was taken back does not count.
 
     Raises `UnknownName` when there is no member or no session, `UsageError` (no such folder) and `AgentMissing`.
     """

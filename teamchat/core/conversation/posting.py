@@ -92,7 +92,7 @@ class Posting:
     def reply(self, parsed: Parsed, turn: Turn, route: Route, *, asked: bool = False) -> Posted[TurnEnded]:
         """Store a member's reply to the message of `route`.
 
-        If its agent `asked` its user something, the person whom the turn serves is called before all others.
+        If its agent `asked` its user something, the person that the turn serves is called before all others.
         """
         run, member = self.run, parsed.member
         asks = with_first_call(self._served(route), parsed.asks) if asked else parsed.asks

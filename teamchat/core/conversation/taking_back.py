@@ -101,7 +101,7 @@ def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> Undo:
 
 
 def propose_redo(run: Run, session: Session) -> RedoProposal:
-    """What a redo of the newest undo does. Raises `UsageError` where there is none, or where it has to stay."""
+    """What a redo of the newest undo does. Raises `UsageError` if there is no undo, or if it has to stay."""
     if begun := unfinished_undo(run.db, session.id):
         raise UsageError(f"the undo of turn {begun.turn} was interrupted", f"teamchat undo {begun.turn}")
     try:

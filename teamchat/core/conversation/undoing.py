@@ -163,8 +163,7 @@ def _kept_again(db: Database, plan: UndoPlan) -> Iterator[tuple[Turn, Packed]]:
 def undo_to_redo(db: Database, session: Session) -> Undo:
     """The newest undo of the session, which a redo takes back.
 
-    Raises `UsageError` where there is none, where one was killed before its end, and where something was said or run
-    since.
+    Raises `UsageError` if there is no undo, if one was interrupted, and if something was said or run since.
     """
     if begun := unfinished_undo(db, session.id):
         raise UsageError(f"the undo of turn {begun.turn} was interrupted; undo that turn again to complete it")

@@ -65,7 +65,7 @@ def _examine(file: Path) -> Iterator[Check]:
 
 
 def _backup(db: Database) -> Check:
-    """A copy by SQLite itself, which includes concurrent writes; of a file that SQLite cannot read, its bytes."""
+    """Back the store up with SQLite, which includes concurrent writes. A file that SQLite cannot read is copied."""
     to = unused(db.path.with_name(f"{db.path.stem}-{time.strftime('%Y%m%d-%H%M%S')}.backup"))
     try:
         write_private(to, b"")

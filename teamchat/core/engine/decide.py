@@ -1,8 +1,8 @@
 """The rules of a conversation, as one pure function: `decide(state, event) -> (state, actions)`.
 
-Who speaks next, what waits, what a failure holds and what pauses is decided here and in the modules beside this one,
-and nowhere else: replay and resume use the same function. The coordinator performs the actions and stores the state.
-Nothing of it reads a clock, a file or a store: events carry the time.
+Who speaks next, what waits, what a failure holds and what pauses is decided in this package and nowhere else: replay
+and resume use the same function. It reads no clock, file or store: events carry the time. The coordinator performs the
+actions and stores the state.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def state_path() -> Path:
-    """`TEAMCHAT_HOME`, or the user's own state folder; it need not exist.
+    """`TEAMCHAT_HOME`, or the user's state folder; it need not exist.
 
     Raises `StoreError` for a user without a home folder (in a container, say).
     """
@@ -55,7 +55,7 @@ def workspace_dir(root: Path) -> Path:
 
 
 def config_dir() -> Path:
-    """The folder of the user's own `teams/`, that of the state without a home folder; it need not exist."""
+    """The folder that holds the user's `teams/`; without a home folder the state folder. It need not exist."""
     from platformdirs import user_config_dir
 
     return _in_home(user_config_dir) or state_path()

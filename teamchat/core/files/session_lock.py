@@ -29,8 +29,8 @@ LONGEST_HOLDER = 300  # characters that are told of what a lock says
 def session_lock(path: Path, command: str, waits: Callable[[str], None] | None = None) -> Iterator[None]:
     """Hold the lock at `path` while `command` runs.
 
-    When it is taken, `waits` is told once by whom, and the lock is waited for; without it `SessionBusy` is raised.
-    The operating system lets go of the lock when its process ends, however it ends.
+    If another process holds it, `waits` is called once with that process's description, and the call waits. Without
+    `waits` it raises `SessionBusy`. The operating system releases the lock when its process ends, however it ends.
     """
     file = _open(path)
     try:

@@ -1,7 +1,7 @@
 """Finds the files below the paths that a team file names. It lists folders and reads no file.
 
-In a folder it skips links (they may lead anywhere), hidden and generated folders, anything that is no regular file, and
-files that are too large or too many. A path that the team file itself names is taken even if it is hidden.
+In a folder it skips links (they may lead anywhere), hidden and generated folders, anything that is not a regular file,
+and files that are too large or too many. A path that the team file itself names is taken even if it is hidden.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Edit(NamedTuple):
 def without_edits(text: str, edits: Sequence[Edit]) -> str:
     """The text without the edits (in order, not overlapping), and without blank lines at its beginning and end.
 
-    In a tidied line runs of spaces become one and the ends are trimmed, but for the indentation of a line that begins
+    In a tidied line runs of spaces become one and the ends are trimmed, except the indentation of a line that begins
     with text; when nothing is left the line goes. Lines that an edit joins are one line.
     """
     kept: list[str] = []
@@ -255,7 +255,7 @@ class MarkedText:
 
     @cached_property
     def quoted(self) -> str:
-        """What a prompt quotes of the text: no markers and, of an agent's, nothing that nobody sees."""
+        """The text as a prompt quotes it: without markers and, if an agent wrote it, without invisible characters."""
         return self.stripped if self.author == "human" else told(self.stripped)
 
 
@@ -364,7 +364,7 @@ def _up_to(block: Marker, text: str, limit: int, backslashes: list[int]) -> Mark
 
 
 def _says(kind: MarkerKind, body: str) -> _Said:
-    """What a marker says that counts; of a task block nothing yet."""
+    """The content of a marker that counts; empty for a task block, whose text comes later."""
     match kind:
         case MarkerKind.NEXT:
             return parse_targets(body), (), None, None

@@ -99,7 +99,7 @@ class Directory(Generic[M]):
         self._letters = {letter for name in (*self._names, *self._titles) for letter in name}
 
     def match(self, name: str, *, guess: bool = True) -> Found[M] | Ambiguous[M] | Unknown:
-        """Which member is meant by `name`; who was perhaps meant is looked for with `guess` alone, which costs much."""
+        """The member that `name` means. With `guess`, also the closest name (expensive)."""
         folded = fold(name)
         matches = self._names.get(folded) or self._titles.get(folded)
         if not matches:

@@ -41,7 +41,7 @@ _MENTION = re.compile(
     re.IGNORECASE,
 )
 _MOST_GUESSED = 20  # names for which somebody is looked for who was perhaps meant: comparing costs much
-PIECE = 64 * 1024  # characters searched at once: no other thread runs meanwhile, and most pieces have no near miss
+PIECE = 64 * 1024  # characters searched at once: other threads wait for it, and most pieces have no near miss
 _UNCLOSED_BODY = re.compile(rf"{SPACE}*+{_NAMES}")
 
 
@@ -125,7 +125,7 @@ class _Names:
         self.known = cache(self._known)
 
     def _known(self, written: str) -> str:
-        """What `written` has before the first name that is no member's, without `@`; empty when there is none.
+        """The members' names in `written` before the first unknown name, without `@`; empty if there are none.
 
         The member's name replaces a misspelt one, which in a mention needs an `@` of its own.
         """

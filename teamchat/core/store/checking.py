@@ -86,7 +86,7 @@ KINDS = (
     Kind("image", "images", "session, message, number", an_image),
     Kind("lesson", "lessons", "id", a_lesson),
 )
-"""In an order in which rows refer to earlier ones, but for messages of turns."""
+"""In an order in which rows refer to earlier ones, except the messages of turns."""
 REFERENCES = (
     "SELECT integrity_check AS problem FROM pragma_integrity_check(5) WHERE integrity_check <> 'ok'",
     """SELECT 'a row of ' || "table" || ' refers to one of ' || parent || ' that is missing' AS problem

@@ -51,7 +51,7 @@ class Database:
                 raise
 
     def _create(self) -> None:
-        """Put a new store in place whole: one without its tables is a damaged one, whatever killed its process."""
+        """Create the store atomically, so that a crash never leaves one without tables."""
         if was_there(self.path):
             raise self.damaged(GONE)
         with locked_beside(self.path) as new:
@@ -187,7 +187,7 @@ class Database:
 
     @contextlib.contextmanager
     def taken_back(self) -> Iterator[None]:
-        """A transaction of which nothing stays: to look at what would happen."""
+        """A transaction that is always rolled back, for dry runs."""
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -214,7 +214,7 @@ def _version(row: Row) -> int:
 GONE = "the file is gone, and there were conversations in it"
 EMPTY = "it is empty"
 LOCKS = "session-*.lock"
-"""What is left beside the store of every conversation that was run."""
+"""The lock files next to the store: one for every conversation that was run."""
 
 ADVICE = {
     sqlite3.SQLITE_BUSY: "wait until the other teamchat that writes to it is done",

@@ -70,7 +70,7 @@ def add_lesson(db: Database, text: str, session: str | None) -> tuple[Lesson, bo
 
 
 def delete_lesson(db: Database, number: int) -> Lesson | None:
-    """Forget a lesson; None where there is none of that number."""
+    """Delete a lesson; None if there is none of that number."""
     with db.transaction():
         lesson = db.value(a_lesson, "DELETE FROM lessons WHERE id = ? RETURNING *", min(number, LARGEST))
         if lesson:

@@ -1,4 +1,4 @@
-"""The messages of a session: its own, and of a branch those that it shares with the sessions before it.
+"""The messages of a session: its own and, for a branch, those that it shares with the sessions before it.
 
 A session has a row for itself, and a branch one for each session whose messages it shares, up to the message `through`.
 Shared messages are not copied. What is hidden in one session is not hidden in another one.
@@ -23,7 +23,8 @@ OF_ID = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ?1 AND mess
 def share_messages(db: Database, session: int, branch: int, through: int) -> None:
     """Let the empty session `branch` begin with the messages of `session` up to the one of the store's id `through`.
 
-    It has its todo list, its summaries and what is hidden as of there. Part of the caller's transaction.
+    The branch also gets the todo list, the summaries and the hidden messages as of that message. Part of the caller's
+    transaction.
     """
     for sql in SHARE:
         db.execute(sql, session, branch, through)
@@ -54,7 +55,7 @@ SHARE = (
 
 
 def place_of(db: Database, session: int, message: str) -> int | None:
-    """The id in the store of a message of the session, hidden or not; None where there is none."""
+    """The id in the store of a message of the session, hidden or not; None if there is no such message."""
     return db.value(lambda row: row.integer("id"), OF_ID, session, message)
 
 
@@ -85,7 +86,7 @@ def owner_of(db: Database, place: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a session has of the messages of one session: those up to the id `through` in the store."""
+    """The messages that a session has from one session: those up to the id `through` in the store."""
 
     session: int
     name: str

@@ -57,11 +57,11 @@ MENDING = (
 
 
 def rescue(damaged: Database, to: Path) -> dict[str, int]:
-    """Copy every row that is a value into a new store, but for those that need lost ones; how many there are by kind.
+    """Copy every readable row into a new store, except those that need lost ones. Returns the number of rows by kind.
 
-    Raises `StoreError` where the new store cannot be written.
+    Raises `StoreError` if the new store cannot be written.
     """
-    # with it SQLite reads a file that is shorter than its header says, but for the pages that are cut off
+    # with it SQLite reads a file that is shorter than its header says, except the pages that are cut off
     damaged.execute("PRAGMA writable_schema = ON")
     new = Database(to)
     try:

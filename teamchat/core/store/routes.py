@@ -54,7 +54,7 @@ def a_route(row: Row) -> Route:
 
 
 def save_state(db: Database, session: int, old: State, new: State, dropped: Collection[Route] = ()) -> None:
-    """Write what changed. Of the routes that left the queue those in `dropped` were taken out, the others are done."""
+    """Write what changed. A route that left the queue was taken out if it is in `dropped`; otherwise it is done."""
     db.execute(
         "UPDATE sessions SET next_route = ?, turns = ?, since = ?, last_ai = ?, tokens = ?, cost_usd = ?, stale = ?"
         " WHERE id = ?",

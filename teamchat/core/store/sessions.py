@@ -96,7 +96,7 @@ def current_session(db: Database, name: str | None) -> Session | None:
 
 
 def need_session(db: Database, name: str | None) -> Session:
-    """The session of that name, or the last one. Raises `UnknownName` where there is none."""
+    """The session of that name, or the last one. Raises `UnknownName` if there is none."""
     found = current_session(db, name)
     if found is None and name:
         begin = saying("--new", "--session", name)
@@ -107,7 +107,7 @@ def need_session(db: Database, name: str | None) -> Session:
 
 
 def no_session(db: Database, name: str) -> str:
-    """That there is none of that name, and which are: those that it may have been meant for, else the newest."""
+    """The error for an unknown session: it suggests the closest names, else it lists the newest sessions."""
     names = [session.name for session in all_sessions(db)]
     if close := get_close_matches(name, names, n=3):
         return f"there is no session {name!r}: did you mean {' or '.join(close)}?"
@@ -161,7 +161,7 @@ DELETE_TEXT = """DELETE FROM texts WHERE hash = ?1
 def remove_session(db: Database, session: int) -> None:
     """Take the session out with all that belongs to it, and the texts that no other one refers to.
 
-    A large one goes piece by piece, so that others can write meanwhile; killed over it, what is left can be removed.
+    A large one goes piece by piece, so that others can write between pieces. After a kill the rest can be removed.
     Raises `UsageError` if a branch shares its messages.
     """
     while not _removed(db, session):

@@ -19,7 +19,7 @@ from teamchat.core.store.turns import Turn
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What `member` said of every message up to the one of the id `through`; those `kept` are quoted beside it."""
+    """The summary by `member` of all messages up to the id `through`; the messages in `kept` are also quoted."""
 
     member: str
     through: str

@@ -177,7 +177,7 @@ def state_now(db: Database, session: int, state: State, first: int) -> Before:
 
 
 def before_turn(db: Database, turn: Turn) -> Before | None:
-    """What was before a turn; None of a side turn, and of a turn of a teamchat that kept nothing to undo it by."""
+    """The state before a turn; None for a side turn, and for a turn of a version that stored no such state."""
     return db.the(a_before, "SELECT before_state FROM turns WHERE id = ?", turn.id)
 
 

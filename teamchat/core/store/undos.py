@@ -20,7 +20,7 @@ Scope = Literal["both", "conversation", "files"]
 Status = Literal["begun", "files", "done", "redoing", "redone"]
 """`files`: the files are restored, the conversation is not. `redoing`: a redo began to bring back the files."""
 Trees = Mapping[str, tuple[str | None, str | None]]
-"""Of each work tree, by its path, the checkpoints before and after the undo; None where there is none."""
+"""The checkpoints before and after the undo, by the path of the work tree; None for a missing one."""
 
 
 @dataclass(frozen=True, slots=True)

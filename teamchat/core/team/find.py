@@ -98,7 +98,7 @@ def resolve_team(option: str | None, cwd: Path, config_dir: Path, *, which: Whic
 
 
 def installed_team(root: Path, which: Which = shutil.which, login: str | None = None) -> Team:
-    """The installed agent CLIs under their own names, read-only. Raises `AgentMissing` when there is none."""
+    """The installed agent CLIs under their own names, read-only. Raises `AgentMissing` if there is none."""
     specs = [spec for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
     if not specs:
         commands = "\n".join((*INSTALL.values(), "teamchat init --template offline"))

@@ -92,7 +92,7 @@ def team_text(
 
 
 def _team(folder: str, seats: Sequence[Seat], *, compactor: bool) -> str:
-    """A script of a template cannot summarise. Of the others, a member that only reads does."""
+    """The `[team]` table. With `compactor` a read-only member summarises; the scripts of a template cannot."""
     reader = next((seat.name for seat in seats if seat.access == "read"), None) if compactor else None
     return _lines(
         ("[team]", None),

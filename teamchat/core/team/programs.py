@@ -18,8 +18,8 @@ LONGEST_FIRST_LINE = 256  # bytes that Linux reads of it
 ELF = b"\x7fELF"
 BINARY = (ELF, b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF and Mach-O
 SMALLER = {b"\x3e\0": b"\x03\0", b"\xb7\0": b"\x28\0"}  # x86-64 also runs programs for i386, AArch64 programs for Arm
-FORMATS = Path("/proc/sys/fs/binfmt_misc")  # where Linux lists its additional kinds of program
-NO_FORMAT = {"register", "status"}  # the files there that are no kind
+FORMATS = Path("/proc/sys/fs/binfmt_misc")  # where Linux lists its binfmt handlers
+NO_FORMAT = {"register", "status"}  # the files there that are not handlers
 OTHERWISE = "install it, or change its command in the team file"
 
 
@@ -75,7 +75,7 @@ def _wrong_beginning(program: str, search: str) -> str | None:
 
 
 def _is_foreign(beginning: bytes) -> bool:
-    """True if no program of this kind can run. That is certain only on a Linux without additional kinds of program."""
+    """True if no program of this kind can run. That is certain only on Linux without other binfmt handlers."""
     if sys.platform != "linux" or _was_taught():
         return False
     with Path(sys.executable).open("rb") as file:

@@ -52,7 +52,7 @@ BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
 """The agents that a team file may use without an `[agents]` table, by their full names."""
 
 TOKENS = 2_000_000  # of a session, which then pauses; the team file may say otherwise
-KEPT_TOKENS = 20_000  # of people's newest messages, quoted verbatim beside a summary
+KEPT_TOKENS = 20_000  # of people's newest messages, quoted verbatim with a summary
 MOST = 10**12
 """The largest number in a team file. The machine's own integers end somewhere above."""
 
@@ -175,7 +175,7 @@ class Team:
 
     @property
     def message_bytes(self) -> int:
-        """The maximum size of an old message or a summary in a prompt: half of it, so that others have room."""
+        """The maximum size of an old message or a summary in a prompt: half of it at most, so that others fit."""
         return min(self.max_message_tokens * BYTES_PER_TOKEN, self.prompt_bytes // 2)
 
     @property
@@ -185,7 +185,7 @@ class Team:
 
     @property
     def kept_tokens(self) -> int:
-        """How much of people's newest messages is quoted beside a summary. A small prompt keeps room for the rest."""
+        """How much of people's newest messages is quoted with a summary. A small prompt keeps room for the rest."""
         return min(KEPT_TOKENS, self.prompt_bytes // BYTES_PER_TOKEN * 2 // 5)
 
     @property

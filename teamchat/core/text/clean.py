@@ -35,7 +35,7 @@ _OPEN = re.compile(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CS
 _BEGINS_SEQUENCE = re.compile(r"[\x1b\x80-\x9f]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 _BYTES = bytes(code for code in range(128) if _CONTROL.match(chr(code)))
-_PIECE = 64 * 1024  # characters that one call looks at: meanwhile Ctrl-C waits
+_PIECE = 64 * 1024  # characters that one call searches: Ctrl-C waits for it
 _ASCII_PIECE = 1024 * 1024  # of what is looked at much faster
 
 

@@ -2,8 +2,8 @@
 
 The places: a variation selector behind a symbol, in a keycap or behind a Han ideograph; a joiner between emoji; a
 joiner or non-joiner between letters of a script that joins them; a space of no width between letters of a script
-without spaces; a selector behind a Mongolian letter; the tags of a flag. One character stands in each place, but for
-U+FE0F U+200D between emoji and for flags. Everything else could carry words that agents read and people do not.
+without spaces; a selector behind a Mongolian letter; the tags of a flag. Each place has one character, except
+for U+FE0F U+200D between emoji and for flags. Everything else could carry words that agents read and people do not.
 """
 
 from __future__ import annotations

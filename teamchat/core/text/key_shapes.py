@@ -103,7 +103,7 @@ OPEN_PRIVATE_KEYS = (  # without its end: what looks like more of it
     "-----BEGIN ",
     rf"{PRIVATE_KEY}(?:{SPACE}*+{BASE64}{{20,}}+)*+(?:{SPACE}*+{BASE64}++\Z)?",
 )
-ADDRESSES = (  # user:password or :password in an address, but for a template's placeholders
+ADDRESSES = (  # user:password or :password in an address, except a template's placeholders
     "://",
     r"(?P<value>(?!\$?[{(<])[^/\s:@\"'\\]*+:(?!\$?[{(<]|\$\w+@)[^/\s@\"'\\]++)(?=@)",
 )

@@ -32,7 +32,7 @@ def _word(start: str, rest: str) -> re.Pattern[str]:
 _compiled = cache(re.compile)
 _RUN = re.compile(rf"{RUN}{{{SHORTEST_RUN},}}+")
 _NOT_LINE_ENDS = re.compile(r"(\\++[nr])|[^\r\n\\]++|\\++")
-_PIECE = 64 * 1024  # characters that one call looks at: meanwhile Ctrl-C waits
+_PIECE = 64 * 1024  # characters that one call searches: Ctrl-C waits for it
 _LONGEST = 16 * 1024  # characters of a key
 _BREAK = re.compile(r"\s(?:(?<! )|(?<=\w )(?=\w))")  # no key but a private one goes on behind it
 _STARS = re.compile(r"\**+")

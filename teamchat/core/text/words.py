@@ -1,7 +1,7 @@
 """The words that a text is searched by, and the search as FTS5 understands it.
 
 FTS5's `unicode61` takes a run of Chinese, Japanese or Korean for one word. So those characters are set apart where a
-text is indexed (`spaced`), and searched in pairs that stand beside each other.
+text is indexed (`spaced`), and searched in adjacent pairs.
 """
 
 from __future__ import annotations

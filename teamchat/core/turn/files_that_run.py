@@ -124,7 +124,7 @@ def _state(file: Path) -> str | None:
         about = file.stat()
         opened = about.st_size <= MOST_READ and file.name not in UNOPENED
         content = hashlib.sha256(read_regular(file, MOST_READ)).hexdigest() if opened else _times(about)
-    except ValueError:  # it has grown meanwhile
+    except ValueError:  # it has grown since
         content = _times(about)
     except OSError:
         return None

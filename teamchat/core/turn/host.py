@@ -120,7 +120,7 @@ REAL = Host(watching(launch), check_runnable, moment=take_moment)
 async def wait_to_start(turn: ReadyTurn, host: Host, stopper: Stopper) -> None:
     """Wait while others start CLIs of the same vendor, then check the turn once more right before its start.
 
-    Raises `Interrupted` when a stop is requested meanwhile, and what the check raises.
+    Raises `Interrupted` when a stop is requested while it waits, and what the check raises.
     """
     await host.comes(turn.member.name)
     if not host.live:

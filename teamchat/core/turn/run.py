@@ -113,15 +113,15 @@ class Run:
         return self.host.live and (member.workspace == "worktree" or member.name in self.apart)
 
     def _began_apart(self, member: Member, route: Route) -> bool:
-        """Whether the last turn for the route was in the member's worktree: its group may be over by now."""
+        """True if the last turn for the route was in the member's worktree: its group may be over by now."""
         tree = find(self.trees.folder, self.session, member.name) if member.workspace is None else None
         last = last_turn_of(self.db, self.session, member.name) if tree and route.attempt else None
         return bool(tree and last and last.route == route.number and Path(last.setup.cwd).is_relative_to(tree.folder))
 
     async def placed(self, member: Member, route: Route) -> Member:
-        """The member in the folder in which its next turn works: one of its worktree, which is made where it has one.
+        """The member with the folder of its next turn: if it has a worktree, in that one, which is made if missing.
 
-        Raises `UsageError` where there can be none, `NotTrusted` and `CheckpointFailed`.
+        Raises `UsageError` if no worktree can be made, `NotTrusted` and `CheckpointFailed`.
         """
         if not (self.has_worktree(member) or (self.host.live and self._began_apart(member, route))):
             return member

@@ -64,7 +64,7 @@ class _Watched:
             async with aclosing(self._process.chunks()) as chunks:
                 async for chunk in chunks:
                     yield chunk
-            if self._exit is None and (ended := self._process.exit):  # other members continue meanwhile
+            if self._exit is None and (ended := self._process.exit):  # other members continue
                 self._exit = await asyncio.to_thread(self._compare, ended)
         finally:
             self._read = False

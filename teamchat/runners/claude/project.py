@@ -4,8 +4,8 @@ Claude reads a project's settings, servers, commands, subagents and skills from 
 names, and CLAUDE.md and CLAUDE.local.md from where it works. So it is given a folder of the turn with copies of the
 project's commands, subagents and skills, without hooks, servers and permissions, and with no settings.
 
-The user's own hooks and plugins run in that folder, too, and would not find the project there. Who has any keeps what
-a project shows that is not trusted: CLAUDE.md of the folder.
+The user's hooks and plugins run in that folder, too, and would not find the project there. Users who have hooks or
+plugins get only what an untrusted project shows: CLAUDE.md of the folder.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from teamchat.runners.untrusted_json import decode
 SINCE = (2, 1, 330)  # the oldest version that was seen to know the option
 SOURCES = ("--setting-sources", "user,project,local")
 LARGEST = 1 << 20  # bytes of a file
-MOST_BYTES, MOST_FILES = 8 << 20, 1000  # of all that is copied
+MOST_BYTES, MOST_FILES = 8 << 20, 1000  # limits of all copies together
 
 
 def of_trusted(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]] | None:
     """The arguments and files that show a trusted project's instructions; None where it is not shown them.
 
-    A folder with `.git` in it ends Claude's way up, which would find commands of whoever may write above.
+    The folder contains `.git`, so Claude does not search its parents, where others may have put commands.
     """
     if not shows(job):
         return None
@@ -88,7 +88,7 @@ def _decoded(file: Path) -> dict[str, object] | None:
 def _copied(job: Job) -> dict[str, bytes]:
     """The files by their place below `.claude`; one of a nearer folder comes before others of the same place.
 
-    The user's own, which may lie above, are none of the project's.
+    The user's files, whose folder may lie above, are not the project's.
     """
     found: dict[str, bytes] = {}
     size = 0
@@ -119,7 +119,7 @@ def _files(settings: Path) -> Iterator[Path]:
 
 
 def _content(path: Path, name: str, root: Path) -> bytes | None:
-    """The content of a copy; None if it is no regular file below `root`, or its effect cannot be determined."""
+    """The content of a copy; None if it is not a regular file below `root`, or if what it would run is unknown."""
     real = Path(os.path.realpath(path))
     try:
         if not (real.is_relative_to(root) and real.is_file() and real.stat().st_size <= LARGEST):
@@ -134,6 +134,6 @@ def _content(path: Path, name: str, root: Path) -> bytes | None:
 
 
 def _is_read(name: str) -> bool:
-    """True if Claude reads the head of that file; only its model reads what is beside a skill."""
+    """True if Claude reads the head of that file; only its model reads the other files of a skill."""
     lower = name.lower()
     return lower.endswith("/skill.md" if lower.startswith("skills/") else ".md")

@@ -1,4 +1,4 @@
-"""The folders that Claude goes by for a project: those up to its root, and the one it notes things of (2.1.330)."""
+"""The folders of a project in Claude's view: those up to its root, and the one that its notes are about (2.1.330)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST = 1 << 16  # bytes of a file of git that only says where something is
 
 
 def folders(cwd: Path) -> list[Path]:
-    """The folder and those above it up to the root of its repository; all of them where there is none."""
+    """The folder and its parents up to the root of its repository; all parents outside a repository."""
     upwards = [real := Path(os.path.realpath(cwd)), *real.parents]
     root = next((number for number, folder in enumerate(upwards) if os.path.lexists(folder / ".git")), len(upwards))
     return upwards[: root + 1]
@@ -20,7 +20,7 @@ def folders(cwd: Path) -> list[Path]:
 def noted_at(cwd: Path) -> Path:
     """The folder under whose path Claude notes what belongs to a project, such as its local MCP servers.
 
-    That is the root of the repository, for a further work tree that of the main one, and `cwd` where there is none.
+    That is the root of the repository's main work tree, also for a linked worktree. Outside a repository it is `cwd`.
     """
     upwards = folders(cwd)
     root = upwards[-1]
@@ -33,7 +33,7 @@ def noted_at(cwd: Path) -> Path:
 
 
 def _main_of(root: Path) -> Path:
-    """The main work tree, or the bare repository. Raises `OSError` and `ValueError` where `root` is no further one.
+    """The main work tree, or the bare repository. Raises `OSError` and `ValueError` if `root` is not a linked one.
 
     A folder's own word does not count: the repository has to name the folder, too.
     """

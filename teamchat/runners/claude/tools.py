@@ -1,4 +1,4 @@
-"""What Claude may use beside the tools of its access: the web, MCP servers and git (observed at 2.1.330).
+"""What Claude may use besides the tools of its access: the web, MCP servers and git (observed at 2.1.330).
 
 A member that reads has only the tools that `--tools` names; MCP tools come on top of these. In `edit` the web is taken
 away, since a rule of the user's may allow it. `full` has everything.
@@ -23,7 +23,7 @@ WEB = ("WebFetch", "WebSearch")
 # has none of them.
 ACTS_LATER = ("CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "Monitor", "Workflow")
 LOOKING = ("Read", "Grep", "Glob")
-_ODD = re.compile(r"[^A-Za-z0-9_-]")  # in a server's name: it becomes `_` in the names of its tools
+_ODD = re.compile(r"[^A-Za-z0-9_-]")  # these characters of a server's name become `_` in the names of its tools
 
 
 def servers(cwd: Path, env: Mapping[str, str]) -> dict[str, object]:

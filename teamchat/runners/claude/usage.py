@@ -42,7 +42,7 @@ class Requests:
 
 
 def usage_of(result: dict[str, object], requests: Requests, *, failed: bool) -> Usage:
-    """What a `result` and the requests before it tell of the whole turn; unknown where that is nothing."""
+    """The usage of the whole turn, as a `result` and the requests before it report it; unknown if they report none."""
     cost = amount(result.get("total_cost_usd"))
     own, asked = _sum([result.get("usage")], _NAMES), requests.usage() or Usage()
     models = _models(result, "model_usage_since_last_result")  # from 2.1.260 on

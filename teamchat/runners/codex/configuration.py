@@ -52,7 +52,7 @@ def _said_of_servers(job: Job) -> dict[str, str]:
 
 
 def misunderstood(env: Mapping[str, str]) -> str | None:
-    """The file that cannot be understood, and why; None if all can be."""
+    """The file that cannot be parsed, and why; None if all parse."""
     for file in user_files(env):
         try:
             loaded(file)
@@ -62,7 +62,7 @@ def misunderstood(env: Mapping[str, str]) -> str | None:
 
 
 def users_settings(env: Mapping[str, str]) -> dict[str, object]:
-    """The user's own configuration; empty if it is missing or cannot be read."""
+    """The user's configuration; empty if it is missing or cannot be read."""
     return _settings(home(env) / "config.toml")
 
 

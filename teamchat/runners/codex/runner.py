@@ -92,9 +92,9 @@ class CodexRunner:
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
-        """Codex puts the whole of a skill behind a prompt that has its `$name`, be it in code or in a quote.
+        """Codex appends the whole skill to a prompt that contains its `$name`, even in code or in a quote.
 
-        Of a link `[$any](path)` it goes by the path.
+        In a link `[$any](path)` the path decides.
         """
         there = Existing(exists)
         return inert(

@@ -57,7 +57,7 @@ def _trusted(settings: Mapping[str, object]) -> Iterator[str]:
 
 
 def _instructions(cwd: Path, settings: list[Mapping[str, object]]) -> str:
-    """AGENTS.md of the repository's root, of `cwd` and of the folders between, after the user's own instructions."""
+    """AGENTS.md of the repository's root, of `cwd` and of the folders between, after the user's instructions."""
     root = root_of(cwd)
     folders = [folder for folder in (*reversed(cwd.parents), cwd) if folder == root or root in folder.parents]
     texts = [text for folder in folders if (text := _agents(folder, settings))]
@@ -69,7 +69,7 @@ def _instructions(cwd: Path, settings: list[Mapping[str, object]]) -> str:
 
 
 def _told(own: str, agents: str, cwd: Path) -> str:
-    """Both texts within the size of an argument. The user's own comes first, and is cut last."""
+    """Both texts within the size of an argument. The user's text comes first, and is cut last."""
     head, end = f"# AGENTS.md instructions for {cwd}\n\n<INSTRUCTIONS>\n", "\n</INSTRUCTIONS>"
     around = _size(f"\n\n{head}{CUT}{end}")
     own = _held(own, LARGEST - around)

@@ -141,4 +141,4 @@ def _usage(stats: object) -> Usage:
     if whole is not None and given is not None and output is not None:
         output = max(output, whole - given)
     found = Usage(given, cached, output)
-    return Usage() if found.is_nothing else found  # zeros are what it tells of a turn that failed
+    return Usage() if found.is_nothing else found  # it reports zeros for a turn that failed

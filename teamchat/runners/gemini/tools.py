@@ -1,6 +1,7 @@
-"""What Gemini may use beside the tools of its access: the web, MCP servers and git (observed at 0.55.1 and 0.61.0).
+"""What Gemini may use besides the tools of its access: the web, MCP servers and git (observed at 0.55.1 and 0.61.0).
 
-An admin policy rules over the user's own, and adds to it where `--policy` and `--allowed-tools` would replace it.
+An admin policy overrides the user's policies and adds to them, while `--policy` and `--allowed-tools` would replace
+them.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ def _rule(key: str, value: str | Sequence[str], rest: str) -> str:
 
 
 def system_defaults(job: Job) -> str | None:
-    """The settings below the user's own that bring teamchat's server, with those that the machine has; None for none.
+    """The machine's default settings with teamchat's server added; None if the member has no git.
 
-    They are all that Gemini takes a server from beside files of the user's and the project's.
+    Gemini takes servers from these defaults and from the user's and the project's files, and from nowhere else.
     """
     if job.git is None:
         return None

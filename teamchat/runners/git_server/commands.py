@@ -1,7 +1,7 @@
 """The five tools: what a model may ask of git, and the git command that answers it.
 
 What the model says becomes a revision that was looked up and goes on by its full name, a path behind `--`, or a number.
-None of it can be an option. The docstring of a tool is what the model is told of it.
+None of it can be an option. The docstring of a tool is its description for the model.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ What makes git run a program of the repository's choice stands in its configurat
 external diffs, text conversions, filters, pagers, signature checks, remotes that missing objects are fetched from. git
 is not given that configuration at all. What `GIT_COMMON_DIR` names is a folder of teamchat's own: its `config` has a
 few plain settings of the repository, and its other entries are links to the repository's. So nothing depends on a list
-of dangerous settings, and one that is written meanwhile does not act (observed with git 2.39).
+of dangerous settings, and one that is written later has no effect (observed with git 2.39).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SETTINGS = frozenset(
 """What is taken over of the user's and the repository's configuration: how files and objects are to be read."""
 _PLAIN = re.compile(r"[A-Za-z0-9]{1,20}")
 _FIXED = "[core]\n\tfsmonitor = false\n\thooksPath = /dev/null\n\tbigFileThreshold = 16m\n"
-_PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # of the environment: where the user's own list of ignored files is
+_PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # the variables by which git finds the user's list of ignored files
 _QUIET = ("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects")
 
 
@@ -53,12 +53,12 @@ class Repository:
 
     @classmethod
     def around(cls, folder: Path) -> Repository:
-        """The repository that `folder` is in. Raises `GitError` and what `serve.answer` makes one of."""
+        """The repository that `folder` is in. Raises `GitError`, and errors that `serve.answer` turns into one."""
         for top in (folder, *folder.parents):
             marked = top / ".git"
             if marked.is_dir():
                 return cls(top, marked.resolve(), marked.resolve())
-            if marked.is_file():  # a further working tree of a repository, or a submodule
+            if marked.is_file():  # a linked worktree, or a submodule
                 own = (top / _pointed(marked).removeprefix("gitdir:").strip()).resolve()
                 common = own / "commondir"
                 return cls(top, own, (own / _pointed(common)).resolve() if common.is_file() else own)

@@ -28,7 +28,7 @@ from teamchat.runners.git_server.repository import Git
 from teamchat.runners.process.running import start_error
 
 REFUSALS = (OSError, ValueError, RuntimeError)
-"""Of the system, for a path: `ValueError` where it has a null byte, `RuntimeError` where links go in a circle."""
+"""What the system raises for a path: `ValueError` for a null byte, `RuntimeError` for links that form a loop."""
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -1,8 +1,8 @@
-"""The configuration of one turn of opencode, and what the user's own says that bears on it (observed at 1.18.33).
+"""The configuration of one turn of opencode, and the user's settings that affect it (observed at 1.18.33).
 
-It goes by OPENCODE_CONFIG_CONTENT, which rules over every file but those of the machine's administrator. Of rules for
-a permission the last one that fits counts, and those of the agent come after the user's. So a member's agent begins
-with a rule that denies everything, and what the user's own rules deny is said once more at the end.
+It is passed in OPENCODE_CONFIG_CONTENT, which overrides every file except those of the machine's administrator. The
+last matching rule for a permission counts, and the agent's rules come after the user's. So a member's agent begins
+with a rule that denies everything, and ends with a copy of what the user's rules deny.
 
 MCP servers are switched off by name, so every file of the user's that may name one has to be understood.
 """
@@ -55,7 +55,7 @@ def _instructions(job: Job) -> list[str]:
 
 
 def _in_repository(cwd: Path) -> list[Path]:
-    """The folder and those above it in its repository, whose top comes last; it alone where there is none."""
+    """The folder and its parents up to the root of its repository; outside a repository the folder alone."""
     folders = [cwd, *cwd.parents]
     top = next((at for at, folder in enumerate(folders) if os.path.lexists(folder / ".git")), 0)
     return folders[: top + 1]
@@ -91,7 +91,7 @@ def _edited(cwd: Path) -> dict[str, str]:
 
 
 def _denied(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """What the user's own rules deny, by the permission."""
+    """What the user's rules deny, by permission."""
     for file in user_files(env):
         for name, rule in table_of(table_in(file), "permission").items():
             patterns = rule if isinstance(rule, dict) else {"*": rule}
@@ -100,7 +100,7 @@ def _denied(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _servers_of(job: Job) -> dict[str, object]:
-    """What is said of MCP servers: those of the user that are not for the member are off, teamchat's own is on."""
+    """The MCP settings: servers not granted to the member are off, teamchat's own is on."""
     off = set() if job.servers is None else set(servers(job.env)) - set(job.servers)
     said: dict[str, object] = {name: {"enabled": False} for name in sorted(off)}
     if job.git:
@@ -120,7 +120,7 @@ def servers(env: Mapping[str, str]) -> set[str]:
 
 
 def misunderstood(env: Mapping[str, str]) -> str | None:
-    """Which of the files is beyond understanding, and why; None where all are understood."""
+    """The file that cannot be parsed, and why; None if all parse."""
     found = ((file, broken(file)) for file in user_files(env))
     return next((f"{file} cannot be read: {why}" for file, why in found if why), None)
 

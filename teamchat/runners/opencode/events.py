@@ -111,7 +111,7 @@ class OpencodeEvents(JsonEvents):
             told = _CLASS.sub("", _unquoted(found["told"]))
             if found["what"] == "failed":
                 self._cause = told
-            elif (retry := self.retry(told)).kind in _TRIED_AGAIN:  # the log tells of every error in the same words
+            elif (retry := self.retry(told)).kind in _TRIED_AGAIN:  # the log reports every error in the same words
                 yield retry
 
     def used(self) -> Usage | None:
@@ -160,13 +160,13 @@ def _paths(given: object) -> Iterator[str]:
 
 
 def _usage(part: Mapping[str, object]) -> Usage:
-    """One step's; `input` has none of the cached tokens, and `output` none of the reasoning."""
+    """The usage of one step. opencode's `input` excludes cached tokens, and its `output` excludes reasoning."""
     match part.get("tokens"):
         case {"cache": dict(cache), **tokens}:
             read, written = count(cache.get("read")), count(cache.get("write"))
             given = total(count(tokens.get("input")), read, written)
             output = total(count(tokens.get("output")), count(tokens.get("reasoning")))
-            return Usage(given, read, output, amount(part.get("cost")) or None)  # of a model without a price it says 0
+            return Usage(given, read, output, amount(part.get("cost")) or None)  # 0 without a known price
     return Usage()
 
 

@@ -26,7 +26,7 @@ NAMES = (
 def config_of_project(env: Mapping[str, str]) -> Path | None:
     """What may name plugins, in a turn of this environment that is to obey nothing of its project; None for nothing.
 
-    PWD is the folder of the turn. What opencode finds in the home folder is the user's own.
+    PWD is the folder of the turn. What opencode finds in the home folder is the user's.
     """
     if not env.get(_SWITCH) or not env.get("PWD"):
         return None

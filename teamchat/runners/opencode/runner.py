@@ -1,7 +1,7 @@
 """opencode (observed at 1.18.33): the prompt on stdin, the system text in an instruction file; whole blocks, no deltas.
 
 opencode has no sandbox. What a member may do is a list of permissions of an agent that teamchat defines for the turn,
-in a configuration that goes by a variable and rules over every file. `--auto` stands for full access.
+in a configuration that is passed in a variable and overrides every file. `--auto` stands for full access.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class OpencodeRunner:
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "run", "--format", "json", "--thinking", *ACCESS[job.access]]
-        # a title of its own keeps it from asking a model for one; its log is the only place that tells of retries
+        # a title of its own keeps it from asking a model for one; only its log reports retries
         argv += ("--title", "teamchat", "--print-logs", "--log-level", "ERROR")
         if job.model:
             argv += ("--model", job.model)

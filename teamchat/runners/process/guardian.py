@@ -1,4 +1,4 @@
-"""The guardian: one small process per agent that is its parent, its subreaper and, when need be, its end.
+"""The guardian: one small process per agent that is its parent and subreaper, and kills it when necessary.
 
 It runs in an interpreter of its own (`command`) and imports built-in modules alone, so it starts in milliseconds:
 `json` and what `signal`, `socket` and `ctypes` add to them would take twice as long, and a script would be compiled at

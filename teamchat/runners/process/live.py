@@ -56,7 +56,7 @@ class LiveAgent:
         return not self._ended and (self.process is None or self.process.exit is None)
 
     def turn(self, what: Launch) -> LiveTurn:
-        """A turn in this process, which is started if there is none. Raises `SpawnFailed`, also when it has ended."""
+        """A turn in this process, which is started if necessary. Raises `SpawnFailed`, also when it has ended."""
         if not self.runs():
             raise HasEnded("the process that was kept running has ended")
         if self.process is None:
@@ -89,7 +89,7 @@ class LiveAgent:
         return chunk
 
     def feed(self, data: bytes) -> None:
-        """Write to its standard input as fast as it reads. Nobody waits for that, nor for a process that has ended."""
+        """Write to its standard input without blocking. Input for a process that has exited is dropped."""
         self._pending.append(memoryview(data))
         self._pump()
 

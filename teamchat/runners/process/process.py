@@ -139,7 +139,7 @@ class Process:
         self._signal("kill" if hard else "stop")
 
     def over(self) -> None:
-        """Do nothing: its end is its exit."""
+        """Nothing to do: the turn ends when the process exits."""
 
     def end_input(self) -> bool:
         return False
@@ -152,7 +152,7 @@ class Process:
         self._deaf_at = min(self._deaf_at, time.monotonic() + grace + guardian.END_S + DEAF_S)
 
     def _wake(self) -> None:
-        """A guardian that somebody has stopped (SIGSTOP) would hear nothing of its orders, or of their end."""
+        """Wake a guardian stopped by SIGSTOP, so that it reads its orders."""
         if self._guardian:
             self._guardian.send_signal(signal.SIGCONT)
 
@@ -207,9 +207,9 @@ class Process:
             self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)
 
     def begin_turn(self) -> int:
-        """Of a process that stays each turn may write `max_output`, whatever was read before.
+        """Give this turn of a kept process its own output limit. Output written between turns is ignored.
 
-        What it has written since the turn before is part of none. Returns the byte of its stdout the turn begins at.
+        Returns the offset in its stdout at which the turn begins.
         """
         for reader in self._readers.values():
             reader.seek(0, os.SEEK_END)
@@ -218,7 +218,7 @@ class Process:
         return self._readers["out"].tell()
 
     def _replace_guardian(self) -> None:
-        """Do the work of a guardian that does not answer, such as one that the agent traces."""
+        """Kill an unresponsive guardian (for instance, one traced by the agent) and clean up in its place."""
         if self._guardian:
             self._guardian.kill()
         if self.exit is None and self.pid:
@@ -342,7 +342,7 @@ def open_output(folder: Path, name: str = "stdout") -> BinaryIO:
 def settle(folder: Path) -> None:
     """Wait until the processes of the turn whose output is in `folder` have ended, after teamchat was killed.
 
-    Their guardian ends them. What they write and do in its grace period must not meet a second try. Blocks.
+    Their guardian ends them. The wait keeps a retry from overlapping with their last writes. Blocks.
     """
     until = time.monotonic() + SETTLE_S
     with open_output(folder) as file:
@@ -356,7 +356,7 @@ def settle(folder: Path) -> None:
 def sweep(scratch: Path) -> None:
     """Kill what remains of the turn with this private folder, if its guardian was killed as well.
 
-    A daemon then has no known parent, but it has inherited the turn's mark. Blocks for a moment.
+    A daemon has no parent left; it is recognised by the mark that it inherited. Blocks for a moment.
     """
     until = time.monotonic() + guardian.END_S
     while (left := guardian.marked(os.fsencode(scratch))) and time.monotonic() < until:

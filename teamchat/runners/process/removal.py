@@ -1,7 +1,7 @@
 """Removing a folder that an agent could write to: whatever is in it, and without ever leaving it.
 
 The agent may have left paths of any length, millions of files, folders without permissions, links and mounts, and a
-process of it may still change the folder meanwhile. So nothing here recurses, follows a link or builds a path: each
+process of it may still be changing the folder. So nothing here recurses, follows a link or builds a path: each
 step is relative to an open folder. Folders further down are moved up to the top one and emptied there, which needs two
 open folders for a tree of any depth. A mount point cannot be moved, so what is mounted is not touched.
 

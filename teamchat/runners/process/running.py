@@ -57,8 +57,8 @@ def framer_of(parser: EventParser) -> Framer:
     return LineFramer() if parser.by_lines else Unframed()
 
 
-LIVE = ".live"  # the folder of a process that stays is named as that of its first turn, with this behind it
-BEGINS = "begins"  # in the folder of a turn whose process stays: the byte of its output this turn begins at
+LIVE = ".live"  # the folder of a kept process is named after its first turn, with this suffix
+BEGINS = "begins"  # this file in the folder of a kept process's turn has the offset at which the turn's output begins
 # An agent that writes without end is killed before it fills the disk. Bytes that are no UTF-8 take three times the room
 # in the store, and a value of SQLite's has at most 1,000,000,000.
 MAX_OUTPUT_BYTES = 256 * 1024**2

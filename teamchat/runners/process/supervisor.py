@@ -86,7 +86,7 @@ class Stopper:
 class TurnEnd:
     """Everything known about a finished turn. `text` is the reply, or the partial text when it failed.
 
-    `cwd` is where it ran, if that was elsewhere: of a recording. `version` is that of the CLI, as its output or its
+    `cwd` is the folder of a recorded turn that ran elsewhere. `version` is that of the CLI, as its output or its
     recording tells it ("" where a recording has none). `login` names the variables that a recorded one had its login
     from, as `Login` does. `interrupted`: a person has ended it. `untold`: its process ended by itself, and the CLI told
     neither an end of the turn nor an error. `changed`, `not_all_looked_at` and `files` are those of `Exit`.
@@ -203,7 +203,7 @@ class _Turn:
         return end
 
     def _was_cut(self, why: Failure) -> None:
-        """Remember why the turn is ended here; for a recorded turn, why it was."""
+        """Remember why the turn was cut short, now or in the recording."""
         if self.cut is None:
             self.cut, self.failed_before_cut = why, self.facts.done is False
 
@@ -335,10 +335,9 @@ class _Turn:
         )
 
     def _failure(self, verdict: Verdict) -> Failure | None:
-        """Why teamchat ended it takes precedence over the agent's last words.
+        """The reason why teamchat ended the turn takes precedence over the agent's last output.
 
-        But a complete answer by the CLI's own report counts, and so does the CLI's earlier report of its own
-        failure.
+        There are two exceptions: an answer that the CLI reported as complete, and a failure that it reported earlier.
         """
         if self.cut is None:
             return verdict.failure

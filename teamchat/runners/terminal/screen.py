@@ -1,4 +1,4 @@
-"""What a program shows on a terminal without edges: escape sequences are carried out, and no text is lost.
+"""Renders terminal output into lines without a scrollback limit.
 
 It is a terminal for programs that print lines, and repaint at most the last few of them. Lines never wrap and never
 scroll away. Colours, titles and similar sequences are ignored. One character is one column, and a tab stays a tab.
@@ -10,7 +10,7 @@ import codecs
 import re
 
 ROWS, COLUMNS = 100, 10_000  # the size that programs see: too wide to wrap; prompt_toolkit draws every row
-LONGEST_SEQUENCE = 4096  # a longer escape sequence is none
+LONGEST_SEQUENCE = 4096  # a longer one is not an escape sequence
 
 _TOKEN = re.compile(
     r"\x1b\[([0-?]*)[ -/]*([@-~])"  # CSI: movements, erasures, modes

@@ -51,7 +51,7 @@ def _listed(others: list[Member], room: int) -> str:
 def turn_note(
     route: Route, member: Member, request: ConversationMessage, current: ConversationMessage, wording: Wording
 ) -> str:
-    """Which message the member answers, from whom, for which request of a person, and for whom it is the fallback."""
+    """The note on the message to answer: its id and speaker, the request behind it, and whose turn a fallback takes."""
     note = wording.request if current.id == request.id else wording.part
     fallback = "" if member.name == route.target else wording.fallback
     return f"{note}{fallback}".format(

@@ -1,4 +1,4 @@
-"""Asks each AI member one harmless question on the user's own login, which may cost money."""
+"""Asks each AI member one harmless question with the user's login, which may cost money."""
 
 from __future__ import annotations
 
