@@ -35,7 +35,8 @@ def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
 
     Blocks while git compares.
     """
-    names = [route.target for route in routes if run.has_worktree(run.team.member(route.target))]
+    there = {member.name: member for member in run.team.members}  # a member that left fails alone
+    names = [route.target for route in routes if route.target in there and run.has_worktree(there[route.target])]
     try:
         found = list(_differences(run, names)) if len(names) > 1 else []
         if len(found) < 2:
