@@ -30,6 +30,7 @@ PROGRAMS = {
     "claude",
     "codex",
     "gemini",
+    "git",
     "opencode",
     "printenv",
     "cd",
@@ -167,7 +168,7 @@ def _parses(words: list[str]) -> None:
     if words[0] == "show":  # a turn is called by its number
         words = [word.replace(SOMEBODY, "1") for word in words]
     command = LazyGroup(name="teamchat").get_command(None, words[0])
-    context = command.make_context(words[0], words[1:])
+    context = command.make_context(words[0], words[1:], help_option_names=["-h", "--help"])  # which it remembers
     if subcommands := getattr(command, "commands", None):
         for name in words[1:2]:
             subcommands[name].make_context(name, words[2:], parent=context)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from teamchat.cli.shared.workspace import store_file
 from tests.cli.helpers import FILE, actors, queue, refused, rows
-from tests.program import TIMEOUT_S, Result, ended, run_here, start
+from tests.program import TIMEOUT_S, Result, ended, fake, run_here, start
 from tests.runners.processes import eventually
 from tests.scripted_team import SCRIPTED, Crew, crew
 
@@ -33,7 +32,7 @@ def test_it_shows_the_routing_the_command_and_the_prompt(world: Path, made: Crew
         "guards: 12 turns and 60 minutes for this message\n"
         "guards: 2,000,000 of 2,000,000 tokens are left in this session\n"
         "\n"
-        f"max would run: {sys.executable} -I -S {SCRIPTED} {world}/scripts max plain\n"
+        f"max would run: {' '.join(fake(SCRIPTED))} {world}/scripts max\n"
         f"in {world}/work, access read: not enforced: teamchat cannot bound what another program does\n"
         f"with PWD={world}/work\n"
         "with TMPDIR=$TMPDIR\n"

@@ -66,7 +66,7 @@ def test_the_documentation_has_a_row_for_every_type() -> None:
     assert set(FIELDS) == {
         "message", "queued", "dropped", "refused", "turn_started", "text_delta", "text", "thinking", "tool_call",
         "tool_result", "denied", "question", "retry", "note", "compacted", "lessons", "lesson", "turn_finished",
-        "todo_added", "todo_done", "warning", "result",
+        "todo_added", "todo_done", "group_compared", "warning", "result",
     }  # fmt: skip
 
 
