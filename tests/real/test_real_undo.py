@@ -22,7 +22,8 @@ SAID = ("quagga-asked", "quagga-replied")
 def team(user: World, memory: str) -> None:
     members = ['[[members]]\nname = "kailai"\ntype = "human"\n']
     for vendor, name in MEMBERS.items():
-        keys = f'access = "edit"\nmemory = "{memory}"\nallow = {[] if vendor == "codex" else list(ALLOW)}\n'
+        allow = [] if vendor == "codex" else list(ALLOW)
+        keys = f'access = "edit"\nworkspace = "shared"\nmemory = "{memory}"\nallow = {allow}\n'
         members.append(f'[[members]]\nname = "{name}"\nagent = "{vendor}"\nmodel = "{MODELS[vendor]}"\n{keys}')
     user.team("".join(members))
 
