@@ -124,7 +124,7 @@ def print_receipt(db: Database, turn: Turn, *, abandoned: bool) -> None:
 
 
 def left_text(db: Database, turn: Turn, key: str) -> Iterator[str]:
-    """The text of that key as a person is shown it, in pieces; of one without a visible character, that it is one."""
+    """The text of that key as shown to a person, in pieces; a note instead if it has no visible character."""
     from functools import partial
 
     from teamchat.cli.output.long import as_shown

@@ -136,7 +136,7 @@ def output_lines(chunks: Iterable[Chunk]) -> list[OutputLine]:
 
 
 def redact_lines(lines: list[OutputLine], redact: Callable[[str], str]) -> list[OutputLine]:
-    """Without the secrets that are in the output itself, also over several lines, or streamed in pieces."""
+    """Remove secrets from the output itself, even if they span lines or were streamed in pieces."""
     result = list(lines)
     for stream in ("out", "err"):
         places = [index for index, line in enumerate(lines) if line.stream == stream]

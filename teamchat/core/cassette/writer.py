@@ -97,7 +97,7 @@ class CassetteWriter:
         images: Sequence[Image] = (),
         typed: int = 0,
     ) -> None:
-        """What a person says; of images the name and the kind. The first `typed` characters were typed."""
+        """What a person says. Images are recorded by name and kind. The first `typed` characters were typed."""
         named = [{"name": image.name, "kind": image.kind} for image in images]
         self._input("human", {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}, cooling)
 

@@ -88,7 +88,7 @@ class GitProgram:
         return done
 
     def argv(self, *arguments: str) -> list[str]:
-        """The command line. Raises `CheckpointFailed` where there is no git."""
+        """The command line. Raises `CheckpointFailed` if git is missing."""
         if (path := find_git()) is None:
             raise CheckpointFailed("git is not installed")
         return [path, *arguments]

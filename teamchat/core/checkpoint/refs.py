@@ -38,7 +38,7 @@ def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
 
 
 def tree_of(repository: GitRepository, state_folder: Path, ref: str) -> str | None:
-    """The tree that `ref` names; None where there is no such ref. Raises `CheckpointFailed`."""
+    """The tree that `ref` names; None if there is no such ref. Raises `CheckpointFailed`."""
     check_ref(ref)
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
         return shadow.git("for-each-ref", "--format=%(objectname)", ref).decode().strip() or None

@@ -156,7 +156,7 @@ def _ready(repository: GitRepository, folder: Path, seconds: float, lock: int, s
         (folder / part).mkdir(exist_ok=True)
     for name in _LINKS:
         _link(folder / name, repository.common_dir / name)
-    for left in ("index.lock", "HEAD.lock"):  # of a process that was killed: whoever is alive has the lock
+    for left in ("index.lock", "HEAD.lock"):  # left by a killed process: we hold the lock
         (folder / left).unlink(missing_ok=True)
     if not (folder / "HEAD").exists():
         _replace(folder / "HEAD", _UNBORN.encode())

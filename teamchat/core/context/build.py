@@ -151,7 +151,7 @@ def build_prompt(
 
 
 def _ask(team: Team, member: Member, route: Route, manager: ContextManager, collector: ContextCollector) -> _Asked:
-    """Raises `UsageError` where there is no message to answer."""
+    """Raises `UsageError` if there is no message to answer."""
     answers = manager.get_current_message(up_to=route.as_of)
     if answers is None:
         raise UsageError("no message has text that a member could answer", reading(route.target))

@@ -95,7 +95,7 @@ def keep_lessons(db: Database, texts: Iterable[str], session: str) -> tuple[Less
 
 
 def _question(run: Run, member: Member, said: Sequence[Said]) -> str:
-    """The question about the messages `said`, below the known lessons; of many, the closest ones."""
+    """The question about the messages `said`, below the known lessons. If there are many, only the closest ones."""
     context = LayerContext(member, said[-1].message, "\n".join(one.text for one in said), run.manager.get_team_task())
     known = LessonsLayer(run.db, min(KNOWN_TOKENS, approx_tokens(run.team.prompt_bytes) // 4))(context)
     wording = run.team.wording

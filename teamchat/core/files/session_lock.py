@@ -79,7 +79,7 @@ def holder_of(path: Path) -> tuple[int, str] | None:
 
 
 def _has_ended(file: int) -> bool:
-    """Whether the process that says it holds the lock is no more."""
+    """True if the process that claims to hold the lock has ended."""
     process = _process(_written(file))
     if process is None:
         return False
@@ -121,7 +121,7 @@ def _take(file: int, path: Path) -> bool:
 
 
 def _inside(holder: int | None) -> bool:
-    """Whether the process that holds the lock has started this one: through the agent of a turn, then."""
+    """True if this process descends from the one that holds the lock, so it runs inside an agent of a turn."""
     parents = {pid: parent for pid, (parent, _) in processes().items()} if holder else {}
     ancestor = os.getppid()
     while ancestor in parents and ancestor != holder:

@@ -302,7 +302,7 @@ def _code_spans(text: str, start: int, end: int) -> _Spans:
 
 
 def is_escaped(text: str, position: int) -> bool:
-    """Whether an odd number of backslashes stands right before `position`."""
+    """True if an odd number of backslashes is right before `position`."""
     if not position or text[position - 1] != "\\":
         return False
     count, window = 0, 1

@@ -206,12 +206,12 @@ class Marker(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether it is obeyed, and so removed from prompts."""
+        """True if it is obeyed, and so removed from prompts."""
         return self.why_not is None
 
 
 _Said = tuple[tuple[Target, ...], tuple[str, ...], str | None, str | None]
-"""The last four of a marker: `targets`, `names`, `task` and `todo`."""
+"""The last four fields of a marker: `targets`, `names`, `task` and `todo`."""
 _NOTHING: _Said = ((), (), None, None)
 
 

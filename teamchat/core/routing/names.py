@@ -118,5 +118,5 @@ class Directory(Generic[M]):
 
 
 def match_member(name: str, members: Iterable[M]) -> Found[M] | Ambiguous[M] | Unknown:
-    """Which of the members is meant by `name`; for many names, make one `Directory`."""
+    """The member that `name` means. For many names, make one `Directory`."""
     return Directory(members).match(name)

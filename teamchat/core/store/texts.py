@@ -71,7 +71,7 @@ def get_text(db: Database, key: str) -> bytes:
 
 
 def stored_text(db: Database, key: str) -> str:
-    """The text of a key. Raises `DamagedStore`, also where it is no text."""
+    """The text of a key. Raises `DamagedStore`, also if the value is not text."""
     return joined(stored_pieces(db, key))
 
 

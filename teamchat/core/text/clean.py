@@ -83,7 +83,7 @@ def visible(text: str) -> str:
 
 
 def sequences(text: str) -> Iterator[tuple[int, int]]:
-    """Where runs of escape sequences begin and end, which nobody is shown; in order."""
+    """The start and end of every run of escape sequences, in order. Nobody is shown these."""
     for begin, end in _pieces(text):
         if _BEGINS_SEQUENCE.search(text, begin, end):
             yield from (found.span() for found in _SEQUENCES.finditer(text, begin, end))

@@ -31,7 +31,7 @@ def secrets_in(words: Iterable[str]) -> Iterator[str]:
 
 
 def _is_no_secret(value: str) -> bool:
-    """Whether it says where the secret is (a variable), or is a number or a switch."""
+    """True if it names the place of the secret (a variable), or is a number or a switch."""
     return value.startswith("$") or bool(_VARIABLE.fullmatch(value)) or not re.search(r"[^0-9.,]", value)
 
 

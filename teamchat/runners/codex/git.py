@@ -22,7 +22,7 @@ exec {git} "$@"
 
 
 def without_filters(scratch: Path, env: Mapping[str, str]) -> tuple[dict[str, str], dict[Path, bytes]]:
-    """The PATH with the script's folder before all others, and the script; nothing where there is no git."""
+    """The PATH with the script's folder before all others, and the script; nothing if git is missing."""
     search = env.get("PATH", os.defpath)
     git = shutil.which("git", path=search)
     if git is None:

@@ -1,4 +1,4 @@
-"""Whether the user trusts a folder in Gemini itself, as its own record has it (observed at 0.61.0)."""
+"""Whether the user trusts a folder in Gemini, by Gemini's own record (observed at 0.61.0)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from teamchat.runners.untrusted_json import decode
 
 
 def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
-    """Whether the longest rule that holds for the folder trusts it; a record that cannot be read trusts nothing."""
+    """True if the longest matching rule trusts the folder. A record that cannot be read trusts nothing."""
     file = Path(env.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") or gemini_folder(env) / "trustedFolders.json")
     try:
         rules = decode(read_regular(file)) or {}

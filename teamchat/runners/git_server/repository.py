@@ -36,7 +36,7 @@ _SETTINGS = frozenset(
         "extensions.refstorage",
     }
 )
-"""What is taken over of the user's and the repository's configuration: how files and objects are to be read."""
+"""The settings copied from the user's and the repository's configuration: how files and objects are read."""
 _PLAIN = re.compile(r"[A-Za-z0-9]{1,20}")
 _FIXED = "[core]\n\tfsmonitor = false\n\thooksPath = /dev/null\n\tbigFileThreshold = 16m\n"
 _PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # the variables by which git finds the user's list of ignored files

@@ -77,7 +77,7 @@ def _permission(job: Job) -> dict[str, object]:
 
 
 def _edited(cwd: Path) -> dict[str, str]:
-    """Which files its editor may write: those of the folder, where opencode would let it have a whole repository.
+    """The files that its editor may write: those of the folder. opencode itself would allow the whole repository.
 
     A pattern is compared with the real path from the repository's top, or from `/` where opencode finds no repository,
     and its `*` and `?` stand for any text.

@@ -1,4 +1,4 @@
-"""What of a project opencode obeys (observed at 1.18.33), and the variables that keep it from that.
+"""The parts of a project that opencode obeys (observed at 1.18.33), and the variables that prevent it.
 
 OPENCODE_DISABLE_PROJECT_CONFIG keeps the project's `opencode.json`, its agents, commands, tools and MCP servers from a
 turn. Plugins are loaded a second time by code that looks at no variable: neither that one nor OPENCODE_PURE keeps a

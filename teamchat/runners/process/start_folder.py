@@ -15,7 +15,7 @@ _HOW = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # Lin
 def open_folder(path: Path, real: Path | None = None) -> int:
     """A descriptor of the folder at `path`, which must be the one at `real` if that is given.
 
-    Raises `FolderReplaced`, and `OSError` where there is no such folder.
+    Raises `FolderReplaced`, and `OSError` if there is no such folder.
     """
     folder = os.open(path, _HOW)
     if real is not None and (now := _path_of(folder, path)) != real:
