@@ -69,6 +69,23 @@ def test_git_sees_nothing_of_it(tree: WorkTree) -> None:
     tree.git("fsck", "--strict")
 
 
+def test_a_file_that_became_a_folder_and_a_folder_that_became_a_file_go_back(tree: WorkTree) -> None:
+    shell(max="rm app.py; mkdir app.py; echo x > app.py/y; rm -r tests; echo x > tests")
+    before = tree.files()
+    assert run_here("send", "Go").code == 0
+    assert run_here("undo", "--yes").code == 0
+    assert tree.files() == before
+
+
+def test_what_somebody_put_into_a_new_folder_is_in_the_way(tree: WorkTree) -> None:
+    shell(max="rm app.py; mkdir app.py; echo x > app.py/y")
+    assert run_here("send", "Go").code == 0
+    (tree.top / "app.py" / "mine").write_text("mine")
+    after = tree.files()
+    assert run_here("undo", "--yes").code == 1
+    assert tree.files() == after
+
+
 def test_several_turns_go_back_to_before_the_first(tree: WorkTree) -> None:
     shell(max="echo 1 >> app.py; echo x > new", eva="echo 2 >> app.py; rm new; rm run.sh")
     before = tree.files()

@@ -49,14 +49,16 @@ def _change(entry: str, path: str) -> PathChange:
     old_mode, new_mode, old_blob, new_blob, letter = entry.removeprefix(":").split(" ")
     old = None if letter == "A" else TreeEntry(old_mode, old_blob)
     new = None if letter == "D" else TreeEntry(new_mode, new_blob)
-    return PathChange(path, _what(letter, same=old_blob == new_blob), old, new)
+    return PathChange(path, kind_of(old, new), old, new)
 
 
-def _what(letter: str, *, same: bool) -> What:
-    if letter == "M" and same:
-        return "mode"
-    words: dict[str, What] = {"A": "added", "D": "deleted", "M": "changed", "T": "type"}
-    return words[letter]
+def kind_of(old: TreeEntry | None, new: TreeEntry | None) -> What:
+    """What happened to a path that was `old` and is `new`."""
+    if old is None or new is None:
+        return "added" if old is None else "deleted"
+    if old.mode[:3] != new.mode[:3]:
+        return "type"
+    return "mode" if old.blob == new.blob else "changed"
 
 
 def entries(repository: GitRepository, tree: str) -> dict[str, TreeEntry]:

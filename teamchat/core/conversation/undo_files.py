@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from teamchat.core.checkpoint.compare import changes, entries, stat
+from teamchat.core.checkpoint.compare import changes, kind_of, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import trees_of
@@ -21,6 +21,8 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.store.undos import Undo
 from teamchat.core.turn.work_trees import WorkTrees, readable
 from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
+
+MOST_COUNTED = 200  # paths of which the lines are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,9 @@ def plan_undo_of_files(trees: WorkTrees, turns: Sequence[Turn], name: str) -> Fi
         repository = find_repository(Path(top))
         if isinstance(repository, NoRepository):
             not_undone.append(f"the files in {top} stay as they are: {repository.reason}")
-        elif steps := _steps(trees, repository, [turn for turn, _ in done]):
+        elif spans := _spans(trees, repository, [turn for turn, _ in done]):
             left_out = {path for _, found in done for path in found.left_out}
-            plans.append(_plan(trees, repository, steps, refs[top], left_out))
+            plans.append(_plan(trees, repository, spans, refs[top], left_out))
         else:
             not_undone.append(
                 f"the files in {top} stay as they are: checkpoints are no longer there (keep_checkpoints)"
@@ -116,7 +118,7 @@ def plan_redo_of_files(trees: WorkTrees, undo: Undo, name: str) -> FilesPlan:
         if isinstance(repository, NoRepository):
             not_undone.append(f"the files in {top} stay as they are: {repository.reason}")
         elif before and after and {before, after} <= set(_taken(trees, repository).values()):
-            plans.append(_plan(trees, repository, [(before, after)], refs[top], ()))
+            plans.append(_plan(trees, repository, [_Span(before, after, ours=True)], refs[top], ()))
         else:
             not_undone.append(
                 f"the files in {top} stay as they are: checkpoints are no longer there (keep_checkpoints)"
@@ -150,63 +152,81 @@ def _unknown(turns: Iterable[Turn]) -> Iterator[str]:
         yield f"files of turn {numbers} stay as they are: {reason}{reported}"
 
 
-def _steps(trees: WorkTrees, repository: GitRepository, turns: Sequence[Turn]) -> list[tuple[str, str]]:
-    """What the turns did to the files, from tree to tree; empty where a checkpoint is no longer there.
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The time between two checkpoints, by their trees; `ours` while one of the turns was at work."""
 
-    Turns that overlap saw each other's changes. So time is cut at every checkpoint, and a part belongs to the turns
-    while any of them was at work.
+    old: str
+    new: str
+    ours: bool = False
+
+
+def _spans(trees: WorkTrees, repository: GitRepository, turns: Sequence[Turn]) -> list[_Span]:
+    """The time of the turns, cut at every checkpoint; empty if a checkpoint is no longer there.
+
+    Turns that overlap saw each other's changes, so a span belongs to all of them.
     """
     taken = _taken(trees, repository)
     numbers = {f"{trees.refs}/{turn.number}/{when}": turn.number for turn in turns for when in ("before", "after")}
     if not numbers.keys() <= taken.keys():
         return []
     at_work: set[int] = set()
-    steps = []
+    spans = []
     for ref, following in pairwise(ref for ref in taken if ref in numbers):
         at_work ^= {numbers[ref]}
-        if at_work:
-            steps.append((taken[ref], taken[following]))
-    return steps
+        spans.append(_Span(taken[ref], taken[following], bool(at_work)))
+    return spans
 
 
 def _plan(
-    trees: WorkTrees, repository: GitRepository, steps: Sequence[tuple[str, str]], ref: str, left_out: Iterable[str]
+    trees: WorkTrees, repository: GitRepository, spans: Sequence[_Span], ref: str, left_out: Iterable[str]
 ) -> TreePlan:
+    """How to undo what changed in the spans that are ours.
+
+    A path that changed in no span is the same at every checkpoint, so it can be in nobody's way.
+    """
     now = take(repository, trees.folder, ref)
-    done = [Step(changes(repository, old, new)) for old, new in steps if old != new]
-    current = entries(repository, now.tree)
-    plan = _without_unseen(repository, plan_restore(done, current), current)
+    all_spans = (*spans, _Span(spans[-1].new, now.tree))
+    changed = [(span, changes(repository, span.old, span.new)) for span in all_spans if span.old != span.new]
+    current = {change.path: change.new for _, made in changed for change in made}
+    first = {change.path: change.old for _, made in reversed(changed) for change in made}
+    plan = plan_restore([Step(made) for span, made in changed if span.ours], current)
+    plan = _without_unseen(repository, plan, current)
     unseen = {readable(one.path) for one in now.left_out}
-    files = tuple(_files(repository, steps[0][0], now.tree, plan))
+    lines = stat(repository, spans[0].old, now.tree) if len(plan.restore) <= MOST_COUNTED else {}
+    counted = {path: count for path, count in lines.items() if plan.restore.get(path) == first[path]}
+    files = tuple(_file(path, target, current.get(path), counted.get(path)) for path, target in plan.restore.items())
     return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen.union(left_out))))
 
 
-def _without_unseen(repository: GitRepository, plan: RestorePlan, current: Mapping[str, TreeEntry]) -> RestorePlan:
+def _without_unseen(
+    repository: GitRepository, plan: RestorePlan, current: Mapping[str, TreeEntry | None]
+) -> RestorePlan:
     """Make conflicts of the paths at which something is that checkpoints leave out: nothing else has it."""
-    unseen = {path for path in plan.restore if path not in current and _holds(f"{repository.top}/{path}")}
+    known = {f"{repository.top}/{path}" for path, entry in current.items() if entry is not None}
+    unseen = {
+        path for path in plan.restore if current.get(path) is None and _holds_more(f"{repository.top}/{path}", known)
+    }
     found = tuple(Conflict(path, None, None, plan.restore[path]) for path in sorted(unseen))
     kept = {path: entry for path, entry in plan.restore.items() if path not in unseen}
     return replace(plan, restore=kept, conflicts=(*plan.conflicts, *found))
 
 
-def _holds(place: str) -> bool:
-    """Whether anything but empty folders is at a place."""
-    if os.path.isdir(place) and not os.path.islink(place):  # noqa: PTH112, PTH114 (paths of any bytes)
-        return any(names for _, _, names in os.walk(place))
-    return os.path.lexists(place)
+def _holds_more(place: str, known: Collection[str]) -> bool:
+    """Whether anything but folders and `known` files is at a place."""
+    if not os.path.isdir(place) or os.path.islink(place):  # noqa: PTH112, PTH114 (paths of any bytes)
+        return os.path.lexists(place)
+    return any(
+        path not in known and not (os.path.isdir(path) and not os.path.islink(path))  # noqa: PTH112, PTH114
+        for folder, folders, names in os.walk(place)
+        for path in (f"{folder}/{name}" for name in (*folders, *names))
+    )
 
 
-def _files(repository: GitRepository, old: str, now: str, plan: RestorePlan) -> Iterator[FileChange]:
-    """The paths that go back. Lines are counted where a path goes back to what the tree `old` has."""
-    differ = {change.path: change for change in changes(repository, old, now)}
-    lines = stat(repository, old, now)
-    for path, target in plan.restore.items():
-        change = differ.get(path)
-        if change and change.old == target:
-            count = lines.get(path, Lines(None, None))
-            yield FileChange(readable(path), change.what, count.added, count.removed)
-        else:
-            yield FileChange(readable(path), "changed")
+def _file(path: str, target: TreeEntry | None, now: TreeEntry | None, lines: Lines | None) -> FileChange:
+    """A path that goes back, as the turns changed it."""
+    added, removed = (lines.added, lines.removed) if lines else (None, None)
+    return FileChange(readable(path), kind_of(target, now), added, removed)
 
 
 def refuse_conflicts(plan: FilesPlan, *commands: str, force: bool) -> None:
