@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import nlargest
 from itertools import chain
@@ -17,7 +17,7 @@ from teamchat.core.checkpoint.git import GitFailed
 from teamchat.core.checkpoint.paths import is_safe
 from teamchat.core.checkpoint.refs import check_ref, record, set_ref
 from teamchat.core.checkpoint.shadow import Shadow, open_shadow, stamp_of_index
-from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, LeftOut
+from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, LeftOut, TreeEntry
 
 _STATUS = (
     "status",
@@ -57,6 +57,36 @@ def take(repository: GitRepository, state_folder: Path, ref: str, limits: Checkp
     largest = nlargest(_MOST_NAMED, ((size, path) for path, size in found.read.items()))
     left_out = tuple(sorted(found.left_out.values(), key=lambda one: one.path))
     return Checkpoint(tree, left_out, time.monotonic() - began, tuple((path, size) for size, path in largest))
+
+
+def take_restored(
+    repository: GitRepository, state_folder: Path, ref: str, base: str, paths: Mapping[str, TreeEntry | None]
+) -> str:
+    """The tree of the checkpoint `base` with `paths` as `restore` has just made them; `ref` keeps it.
+
+    No file is read, so what somebody else changes at the same time is their change, and no part of it. Raises
+    `CheckpointFailed`.
+    """
+    check_ref(ref)
+    with open_shadow(repository, state_folder, CheckpointLimits().seconds) as shadow:
+        if shadow.head == base:  # and so is the index
+            with contextlib.suppress(GitFailed):
+                tree = _with_entries(shadow, paths)
+                set_ref(shadow, ref, tree)
+                record(shadow.folder, ref)
+                return tree
+            shadow.forget()
+    return take(repository, state_folder, ref).tree
+
+
+def _with_entries(shadow: Shadow, paths: Mapping[str, TreeEntry | None]) -> str:
+    nothing = "0" * (64 if shadow.repository.object_format == "sha256" else 40)
+    gone = (f"0 {nothing}\t{path}" for path, entry in paths.items() if entry is None)
+    there = (f"{entry.mode} {entry.blob}\t{path}" for path, entry in paths.items() if entry)
+    shadow.git("update-index", "--add", "--replace", "-z", "--index-info", given=_listed((*gone, *there)))
+    tree = shadow.git("write-tree").decode().strip()
+    shadow.set_head(tree)
+    return tree
 
 
 @dataclass(slots=True)

@@ -93,7 +93,7 @@ def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> Undo:
     before: dict[str, tuple[str | None, str | None]] = {one.top: (one.now, None) for one in files.trees}
     undo = proposal.begun or start_undo(run, plan, scope, before)
     files.apply(run.trees, force=force)
-    after = files.take(run.trees, f"undo-{proposal.number}/after")
+    after = files.take(run.trees, f"undo-{proposal.number}/after", force=force)
     done = {top: (undo.trees.get(top, (tree, None))[0], tree) for top, tree in after.items()}
     with run.transaction():
         undo = mark_undo(run.db, undo, "done" if scope == "files" else "files", {**undo.trees, **done})

@@ -13,7 +13,7 @@ from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import trees_of
 from teamchat.core.checkpoint.restore import restore
-from teamchat.core.checkpoint.take import take
+from teamchat.core.checkpoint.take import take, take_restored
 from teamchat.core.checkpoint.values import Conflict, GitRepository, Lines, NoRepository, RestorePlan, Step, TreeEntry
 from teamchat.core.conversation.differences import known_changes
 from teamchat.core.errors import CheckpointFailed
@@ -76,10 +76,13 @@ class FilesPlan:
         for one in self.trees:
             restore(one.repository, trees.folder, one.targets(force=force))
 
-    def take(self, trees: WorkTrees, name: str) -> dict[str, str]:
-        """Checkpoints of all the work trees, by their folders. Raises `CheckpointFailed`."""
+    def take(self, trees: WorkTrees, name: str, *, force: bool) -> dict[str, str]:
+        """Checkpoints of the work trees after `apply`, by their folders. Raises `CheckpointFailed`."""
         refs = _names(trees, name, [one.top for one in self.trees])
-        return {one.top: take(one.repository, trees.folder, refs[one.top]).tree for one in self.trees}
+        return {
+            one.top: take_restored(one.repository, trees.folder, refs[one.top], one.now, one.targets(force=force))
+            for one in self.trees
+        }
 
 
 def plan_undo_of_files(trees: WorkTrees, turns: Sequence[Turn], name: str) -> FilesPlan:
