@@ -12,7 +12,7 @@ import pytest
 from teamchat.runners.edits import KINDS
 from tests.cli.helpers import FILE, notes, refused
 from tests.installed import install, program
-from tests.program import Result, run_here
+from tests.program import Result, fake, run_here
 from tests.runners.processes import agent
 from tests.scripted_team import SCRIPTED, crew
 
@@ -39,7 +39,7 @@ max · Architect · max-agent
   reads: its prompt, and whatever the program reads by itself
   memory: fresh
   works in: {world}/work
-  runs: {sys.executable} -I -S {SCRIPTED} {made.scripts} max plain
+  runs: {" ".join(fake(SCRIPTED))} {made.scripts} max
   clocks: first byte 60 s, stall 300 s, total 90 s
 """,
         "",
@@ -153,7 +153,7 @@ def test_the_command_that_trusts_is_of_the_team_that_is_shown(world: Path) -> No
 def test_trust_says_what_is_trusted_and_then_it_runs(world: Path) -> None:
     made = crew(world, {"max": ["Hi."]})
     (world / "state" / "trust.json").unlink()
-    line = f"max runs {sys.executable} -I -S {SCRIPTED} {made.scripts} max plain"
+    line = f"max runs {' '.join(fake(SCRIPTED))} {made.scripts} max"
     ran = run_here("send", "Go")
     assert ran == Result(5, "", f"teamchat: {made.file} is not trusted yet; with it\n  {line}\n  try: teamchat trust\n")
     assert made.prompts("max") == []
@@ -174,7 +174,7 @@ def test_what_runs_nothing_never_asks_again_and_another_command_does(world: Path
     text = made.file.read_text()
     made.file.write_text(text.replace('name = "crew"', 'name = "crew"\ntask = "New"'))
     assert run_here("send", "Go").code == 0
-    made.file.write_text(text.replace('"max", "plain"]', '"max", "claude"]'))
+    made.file.write_text(text.replace('"max"]', '"max", "more"]'))
     assert run_here("send", "Go").code == 5
 
 

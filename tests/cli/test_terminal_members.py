@@ -183,7 +183,7 @@ def test_the_example_runs(world: Path) -> None:
     assert run_here("trust").code == 0
     ran = run_here("send", "[NEXT:desk] How are you today?")
     assert ran.code == 0, ran.err
-    assert ran.out.endswith("The last ones were:\nto desk. How are you today?\n\n")
+    assert ran.out.endswith(", below. How are you today?\n\n")
     assert "hung up" not in ran.err
 
 

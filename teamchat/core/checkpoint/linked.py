@@ -18,6 +18,7 @@ from teamchat.core.checkpoint.git import GitFailed, GitProgram
 from teamchat.core.checkpoint.shadow import Shadow, open_shadow
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
+from teamchat.runners.regular_files import read_regular
 
 _LONGEST_S = 60.0
 
@@ -60,7 +61,7 @@ def move_on(repository: GitRepository, state_folder: Path, folder: Path, branch:
     own = _own(repository, folder)
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
         now = _commit(shadow, "HEAD")
-        on_it = (own / "HEAD").read_text() == f"ref: refs/heads/{branch}\n"
+        on_it = _names_branch(own / "HEAD", branch)
         if not (on_it and now and _commit(shadow, f"refs/heads/{branch}") in (start, now, None)):
             return start
         _set_branch(shadow, branch, now)
@@ -156,3 +157,10 @@ def _copy(file: Path, to: Path) -> None:
     new = to.with_name(f"{to.name}.new")
     shutil.copyfile(file, new)
     new.replace(to)
+
+
+def _names_branch(head: Path, branch: str) -> bool:
+    """Whether a HEAD, which an agent may have replaced by anything, names the branch."""
+    with contextlib.suppress(OSError, ValueError):
+        return read_regular(head) == os.fsencode(f"ref: refs/heads/{branch}\n")
+    return False

@@ -6,8 +6,8 @@ together. A process that is killed between two steps leaves a conversation that 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from teamchat.core.context.context_manager import TASK_CUT, ContextManager
 from teamchat.core.conversation.addressing import Addressed, address
@@ -64,6 +64,7 @@ from teamchat.core.turn.events import (
 )
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.tally import TurnFailure
+from teamchat.core.turn.watching import in_thread
 from teamchat.runners.events import Question
 
 _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
@@ -203,7 +204,7 @@ class ConversationCoordinator:
         run = self.run
         for problem in await run.live.close():
             run.emit(Warned(problem))
-        for problem in await asyncio.to_thread(run.trees.prune, run.team.keep_checkpoints_s):
+        for problem in await in_thread(partial(run.trees.prune, run.team.keep_checkpoints_s)):
             run.emit(Warned(problem))
 
     async def _follow(self, actions: tuple[Action, ...]) -> Conclusion:
@@ -300,12 +301,12 @@ class ConversationCoordinator:
         """Run the turns of a group at the same time. Each is stored when it ends, the replies when all have ended."""
         run = self.run
         run.group = None
-        run.apart = await asyncio.to_thread(apart_in, run, routes)
+        run.apart = await in_thread(partial(apart_in, run, routes))
         try:
             failed = await run_together(
                 run.team, routes, self._member_of_group, run.emit, lambda: run.guard() is None, run.apart
             )
-            if compared := await asyncio.to_thread(side_by_side, run, routes):
+            if compared := await in_thread(partial(side_by_side, run, routes)):
                 run.emit(compared)
         finally:
             run.group, run.apart = None, frozenset()

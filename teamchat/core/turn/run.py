@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from teamchat.core.context.context_manager import ContextManager, manager_of
@@ -27,6 +27,7 @@ from teamchat.core.turn.live_pool import LivePool
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.tally import Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
+from teamchat.core.turn.watching import in_thread
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
 from teamchat.core.worktrees.make import place, ready
 from teamchat.core.worktrees.records import find
@@ -126,7 +127,7 @@ class Run:
         if not (self.has_worktree(member) or (self.host.live and self._began_apart(member, route))):
             return member
         owner = owner_of(self.db, self.session)
-        cwd = await asyncio.to_thread(ready, self.trees.folder, owner, member.name, member.cwd)
+        cwd = await in_thread(partial(ready, self.trees.folder, owner, member.name, member.cwd))
         return replace(member, cwd=cwd)
 
     def looked_at(self, member: Member) -> Member:
@@ -142,7 +143,7 @@ class Run:
             return None
         member = planned.member
         writes = may_write(member, planned.agent)
-        return await asyncio.to_thread(self.trees.before, turn.number, member.cwd, writes=writes)
+        return await in_thread(partial(self.trees.before, turn.number, member.cwd, writes=writes))
 
     def stopped(self, member: str | None = None) -> bool:
         """True when a person wants no further turn to begin: of that member, or of anybody."""

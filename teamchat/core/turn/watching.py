@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from teamchat.core.turn.files_that_run import look
 from teamchat.runners.events import Failure
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Launch, Launcher, Running
 
+T = TypeVar("T")
 Compare = Callable[[Exit], Exit]
 """Looks at the disk again, and returns the exit with what has changed. It may block."""
 
@@ -23,6 +27,18 @@ def watching(launcher: Launcher) -> Launcher:
         return _Watched(launcher(what), compared) if compared else launcher(what)
 
     return launch
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do what blocks in a thread, so that other members continue; here where the system starts no more threads."""
+    executor = ThreadPoolExecutor(1)  # the one of asyncio needs another thread to be shut down
+    try:
+        future = executor.submit(work)
+    except RuntimeError:
+        return work()
+    finally:
+        executor.shutdown(wait=False)
+    return await asyncio.wrap_future(future)
 
 
 def _files(what: Launch) -> Compare | None:
@@ -65,6 +81,6 @@ class _Watched:
                 async for chunk in chunks:
                     yield chunk
             if self._exit is None and (ended := self._process.exit):  # other members continue
-                self._exit = await asyncio.to_thread(self._compare, ended)
+                self._exit = await in_thread(partial(self._compare, ended))
         finally:
             self._read = False
