@@ -93,7 +93,7 @@ def test_a_later_members_prompt_that_cuts_the_request_says_so(world: Path) -> No
 
 def test_what_is_left_out_of_history_and_layers_is_a_line_and_a_field(world: Path) -> None:
     crew(world, {"max": ["One.", "Two.", "Three."]}, team={"max_prompt_tokens": 600, "max_message_tokens": 300})
-    for text in ("a" * 900, "b" * 1100):
+    for text in ("a" * 900, "b" * 1040):
         ran = run_here("send", "--to", "max", text)
         assert "left out" not in ran.err
     before, after = turn("max", 3)
