@@ -60,7 +60,6 @@ def list_worktrees(
     """List the members' own git worktrees and what is not merged of each, or remove one."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.typed import was_typed
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
@@ -68,7 +67,8 @@ def list_worktrees(
     from teamchat.core.worktrees.records import all_of
 
     if ctx.invoked_subcommand:
-        if team or as_json or (was_typed("--session") and session is None):
+        source = ctx.get_parameter_source("session")  # TEAMCHAT_SESSION is for both
+        if team or as_json or (source and source.name == "COMMANDLINE"):
             raise UsageError("options go behind the command", f"teamchat worktrees {ctx.invoked_subcommand} --help")
         return
     with open_store(find_root(team)) as db:

@@ -183,3 +183,13 @@ def test_trust_is_given_to_where_a_member_edits(tree: WorkTree) -> None:
     text = (tree.top / "teamchat.toml").read_text()
     (tree.top / "teamchat.toml").write_text(text.replace('workspace = "worktree"', 'workspace = "shared"'))
     assert "has changed since you trusted it" in refused(run_here("send", "Go"))
+
+
+def test_a_session_is_named_behind_remove_and_another_one_is_never_taken(tree: WorkTree) -> None:
+    shell(tree.top, max="echo d >> app.txt")
+    assert run_here("send", "--session", "first", "--new", "Go").code == 0
+    assert run_here("send", "--session", "second", "--new", "Go").code == 0
+    told = refused(run_here("worktrees", "--session", "first", "remove", "--all", "--force"))
+    assert told == "options go behind the command"
+    assert run_here("worktrees", "remove", "--all", "--force", "--session", "first").code == 0
+    assert [line["session"] for line in objects(run_here("worktrees", "--json"))] == ["second"]
