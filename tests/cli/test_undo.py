@@ -45,7 +45,14 @@ def test_files_and_words_go_and_come_again(tree: WorkTree) -> None:
     )
     assert ran.err == notes("turn 1 is undone: 1 message, 6 files; teamchat redo brings it back")
     assert (tree.files(), log()) == (before, ["Go"])
-    assert run_here("redo", "--yes").err == notes("the undo of turn 1 is redone: the messages, 6 files")
+    again = run_here("redo", "--yes")
+    assert [line for line in again.out.splitlines() if "back b.bin" in line or "/" in line or "run.sh" in line] == [
+        "brings back b.bin  new",
+        "brings back run.sh  +0 −0  x bit",
+        "brings back tests/one.py  +0 −1  deleted",
+        "brings back tests/two.py  +0 −1  deleted",
+    ]
+    assert again.err == notes("the undo of turn 1 is redone: the messages, 6 files")
     assert (tree.files(), log()) == (after, ["Go", "Done"])
     assert run_here("undo", "--yes").code == 0
     assert tree.files() == before

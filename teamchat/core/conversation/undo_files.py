@@ -29,7 +29,8 @@ MOST_COUNTED = 200  # paths of which the lines are counted
 class TreePlan:
     """What goes back in one work tree, in which the checkpoint `now` was taken before.
 
-    `files` says how the paths that go back differ from what they will be, `left_out` which paths no checkpoint has.
+    `files` has the changes of the turns that an undo reverts or a redo makes again, `left_out` the paths that no
+    checkpoint has.
     """
 
     repository: GitRepository
@@ -121,7 +122,7 @@ def plan_redo_of_files(trees: WorkTrees, undo: Undo, name: str) -> FilesPlan:
         if isinstance(repository, NoRepository):
             not_undone.append(f"the files in {top} stay as they are: {repository.reason}")
         elif before and after and {before, after} <= set(_taken(trees, repository).values()):
-            plans.append(_plan(trees, repository, [_Span(before, after, ours=True)], refs[top], ()))
+            plans.append(_plan(trees, repository, [_Span(before, after, ours=True)], refs[top], (), redo=True))
         else:
             not_undone.append(
                 f"the files in {top} stay as they are: checkpoints are no longer there (keep_checkpoints)"
@@ -182,9 +183,15 @@ def _spans(trees: WorkTrees, repository: GitRepository, turns: Sequence[Turn]) -
 
 
 def _plan(
-    trees: WorkTrees, repository: GitRepository, spans: Sequence[_Span], ref: str, left_out: Iterable[str]
+    trees: WorkTrees,
+    repository: GitRepository,
+    spans: Sequence[_Span],
+    ref: str,
+    left_out: Iterable[str],
+    *,
+    redo: bool = False,
 ) -> TreePlan:
-    """How to undo what changed in the spans that are ours.
+    """How to undo what changed in the spans that are ours. In a `redo` that is what an undo has changed.
 
     A path that changed in no span is the same at every checkpoint, so it can be in nobody's way.
     """
@@ -196,9 +203,13 @@ def _plan(
     plan = plan_restore([Step(made) for span, made in changed if span.ours], current)
     plan = _without_unseen(repository, plan, current)
     unseen = {readable(one.path) for one in now.left_out}
-    lines = stat(repository, spans[0].old, now.tree) if len(plan.restore) <= MOST_COUNTED else {}
+    ends = (now.tree, spans[0].old) if redo else (spans[0].old, now.tree)
+    lines = stat(repository, *ends) if len(plan.restore) <= MOST_COUNTED else {}
     counted = {path: count for path, count in lines.items() if plan.restore.get(path) == first[path]}
-    files = tuple(_file(path, target, current.get(path), counted.get(path)) for path, target in plan.restore.items())
+    sides = ((path, current.get(path), target) for path, target in plan.restore.items())
+    files = tuple(
+        _file(path, *((there, target) if redo else (target, there)), counted.get(path)) for path, there, target in sides
+    )
     return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen.union(left_out))))
 
 
@@ -226,10 +237,9 @@ def _holds_more(place: str, known: Collection[str]) -> bool:
     )
 
 
-def _file(path: str, target: TreeEntry | None, now: TreeEntry | None, lines: Lines | None) -> FileChange:
-    """A path that goes back, as the turns changed it."""
+def _file(path: str, old: TreeEntry | None, new: TreeEntry | None, lines: Lines | None) -> FileChange:
     added, removed = (lines.added, lines.removed) if lines else (None, None)
-    return FileChange(readable(path), kind_of(target, now), added, removed)
+    return FileChange(readable(path), kind_of(old, new), added, removed)
 
 
 def refuse_conflicts(plan: FilesPlan, *commands: str, force: bool) -> None:
