@@ -106,5 +106,5 @@ def file_lines(later: Sequence[Later], last: str) -> Iterator[str]:
         diff = placed_here(f"teamchat diff {span} {here}")
         undo = placed_here(f"teamchat undo {first} --files {here}")
         turns = f"turns {', '.join([first, *others[:-1]])} and {others[-1]}" if others else f"turn {first}"
-        yield f"{turns} of {name} changed some after {last}: {diff}"
-        yield f"take that back: {undo}"
+        yield f"{turns} of {name} changed files after {last}: {diff}"
+        yield f"undo these changes: {undo}"

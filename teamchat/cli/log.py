@@ -23,7 +23,7 @@ def log(
         typer.Option("--full", metavar="MESSAGE", help="Print the whole text of one message, such as msg-7."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Include messages that were taken back, marked as such.")
+        bool, typer.Option("--all", help="Include messages that were undone, marked as such.")
     ] = False,
     team: TeamOption = None,
     session: SessionOption = None,
@@ -63,7 +63,7 @@ def log(
                     else ""
                 )
                 head = f"{message.id} {name_of(message)}{to}" + (f" (turn {turn})" if turn else "")
-                back, whole_text = (", taken back", "--all --full") if message.id in hidden else ("", "--full")
+                back, whole_text = (", undone", "--all --full") if message.id in hidden else ("", "--full")
                 write_block(f"{head}{back}", message.content, placed_here(f"teamchat log {whole_text} {message.id}"))
         if not as_json:
             for line in queue_lines(root, db, chosen, team):

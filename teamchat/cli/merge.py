@@ -44,7 +44,7 @@ def merge(
             if undo:
                 made = take_back(state, there)
                 if made is None:
-                    raise UsageError(f"nothing of {there.tree.member} was merged that could be put back")
+                    raise UsageError(f"nothing of {there.tree.member} was merged that could be undone")
             else:
                 made = merge_into(state, there, "ours" if ours else "theirs" if theirs else None)
     return _tell(there.tree.member, made, undo=undo, as_json=as_json)

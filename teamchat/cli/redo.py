@@ -11,7 +11,7 @@ def redo(
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring back what the newest undo took back, as long as nothing was said or run since."""
+    """Redo what the newest undo has undone, unless something was said or run since."""
     from functools import partial
 
     from teamchat.cli.output.jsonl import write_line

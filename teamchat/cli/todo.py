@@ -209,7 +209,7 @@ def change_line(made: Change) -> str:
     from teamchat.cli.output.lines import moment, todo_line
 
     where = f" in {made.message}" if made.message else ""
-    back = ", taken back" if made.hidden else ""
+    back = ", undone" if made.hidden else ""
     return f"{moment(made.at)}  {todo_line(made, f'{where}{back}')}"
 
 

@@ -25,7 +25,7 @@ def undo(
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take back the last turn, or all from TURN on: its messages, what it queued, and its changes of files."""
+    """Undo the last turn, or all from TURN on: messages, what they queued, and changes of files."""
     from functools import partial
 
     from teamchat.cli.output.jsonl import write_line
@@ -66,4 +66,4 @@ def undo(
         if as_json:
             write_line("undo", **undo_fields(proposal), done=done)
         elif done:
-            note(f"{undone(proposal, force=force)}; {placed_here('teamchat redo')} brings it back")
+            note(f"{undone(proposal, force=force)}; {placed_here('teamchat redo')} restores it")

@@ -21,7 +21,7 @@ The message of an error is the sentence the user reads; its class carries the ex
     ├── PromptTooLarge        12   the input is over a limit before anything was run
     │   └── NoRoom            12   a person's message would have to be cut
     ├── AgentMissing          11   the agent's program cannot be run
-    ├── CheckpointFailed       1   the files of a work tree cannot be recorded, compared or put back
+    ├── CheckpointFailed       1   the files of a work tree cannot be recorded, compared or restored
     ├── Interrupted          130   stopped before anything was run
     └── NoRecording           10   a replay came to a turn that was not recorded
 
@@ -124,7 +124,7 @@ class NearMiss(UnknownName):
 
 
 class NoMessage(UnknownName, KeyError):
-    """No message of a stored conversation has that id, or the one that has it was taken back."""
+    """No message of a stored conversation has that id, or the one that has it was undone."""
 
     __str__ = Exception.__str__  # a KeyError quotes its message
 
@@ -170,7 +170,7 @@ class NoRoom(PromptTooLarge):
 
 
 class CheckpointFailed(TeamchatError):
-    """The files of a work tree cannot be recorded, compared or put back."""
+    """The files of a work tree cannot be recorded, compared or restored."""
 
 
 class AgentMissing(TeamchatError):

@@ -83,7 +83,7 @@ def test_as_json_it_is_one_object() -> None:
     ("args", "code", "error", "hint"),
     [
         ("--at msg-9", 4, "session s1 has no message 'msg-9'", "teamchat log --session s1"),
-        ("--at msg-4", 4, "message 'msg-4' was taken back", "teamchat log --all --session s1"),
+        ("--at msg-4", 4, "message 'msg-4' was undone", "teamchat log --all --session s1"),
         ("s1", 2, "session 's1' already exists", "teamchat sessions"),
         ("msg-2", 2, "msg-2 is a message, not a name for a session", "teamchat branch --at msg-2 --session s1"),
     ],
@@ -144,8 +144,8 @@ def test_turns_that_changed_files_since_are_named_with_what_shows_and_undoes_it(
     lines = told(run_here("branch", "--at", "msg-2"))
     assert lines[2:] == [
         "the files stay as they are",
-        "turns 2 and 4 of s1 changed some after msg-2: teamchat diff 2..4 --session s1",
-        "take that back: teamchat undo 2 --files --session s1",
+        "turns 2 and 4 of s1 changed files after msg-2: teamchat diff 2..4 --session s1",
+        "undo these changes: teamchat undo 2 --files --session s1",
     ]
     assert tree.files() == content
     shown = typed(lines[3].partition(": ")[2])

@@ -216,7 +216,7 @@ def test_a_session_that_remembers_what_was_taken_back_is_not_opened() -> None:
     undo(3)
     assert session_of(1) == session_of(3)
     ran = run_here("open", "max")
-    told = "max's session remembers what was taken back; its next turn begins another one"
+    told = "max's session remembers what was undone; its next turn begins another one"
     assert (ran.code, refused(ran)) == (4, told)
     assert ran.err.splitlines()[1] == "  try: teamchat send --to max 'Your message'"
     assert run_here("send", "--to", "max", "Go on").code == 0

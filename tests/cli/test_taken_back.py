@@ -48,7 +48,7 @@ def test_a_reply_that_was_taken_back_is_said_to_be(made: Crew, command: str) -> 
     take_back(made, "msg-2")
     ran = run_here(*command.split())
     assert (ran.code, ran.out) == (4, "")
-    assert ran.err == "teamchat: message 'msg-2' was taken back\n  try: teamchat log --all\n"
+    assert ran.err == "teamchat: message 'msg-2' was undone\n  try: teamchat log --all\n"
 
 
 @pytest.mark.parametrize("command", ["show msg-9", "log --full msg-9"])
@@ -65,7 +65,7 @@ def test_what_waits_for_a_message_that_was_taken_back_can_be_skipped(world: Path
     ran = run_here("resume")
     assert (ran.code, ran.out) == (4, "")
     assert ran.err == notes(
-        "session s1 continues", "failed: message 'msg-1' was taken back; held: max", "try: teamchat resume --skip"
+        "session s1 continues", "failed: message 'msg-1' was undone; held: max", "try: teamchat resume --skip"
     )
     assert run_here("resume", "--skip").code == 0
 
@@ -74,7 +74,7 @@ def test_the_full_log_has_what_was_taken_back_and_says_so(made: Crew) -> None:
     take_back(made, "msg-2")
     assert "msg-2" not in run_here("log").out
     whole = run_here("log", "--all")
-    assert "msg-2 max (turn 1), taken back:\n" in whole.out
+    assert "msg-2 max (turn 1), undone:\n" in whole.out
     assert "msg-3 kailai -> max:\n" in whole.out
     assert run_here("log", "--all", "--full", "msg-2").out == "Hi."
     lines = objects(run_here("log", "--all", "--json"))
@@ -89,5 +89,5 @@ def test_the_receipt_of_an_undone_turn_says_so_and_its_use_counts() -> None:
     assert run_here("show", "1").out.startswith("turn 1 · max (max-agent) · done, undone\n")
     assert [line["undone"] for line in objects(run_here("show", "1", "--json"))] == [True]
     assert run_here("usage", "--json").out == used
-    assert "msg-2 max (turn 1), taken back" in run_here("log", "--all").out
+    assert "msg-2 max (turn 1), undone" in run_here("log", "--all").out
     assert run_here("doctor", "--store").code == 0

@@ -103,7 +103,7 @@ def test_what_was_taken_back_is_in_the_history_and_not_on_the_list(made: Crew) -
     with open_store(made.file.parent) as db:
         hide(db, "msg-3")
     assert run_here("todo", "--all").out == ""
-    assert steady(run_here("todo", "--history")).out == "WHEN  todo 1 added by kailai in msg-3, taken back: a\n"
+    assert steady(run_here("todo", "--history")).out == "WHEN  todo 1 added by kailai in msg-3, undone: a\n"
 
 
 def test_each_session_has_its_own(made: Crew) -> None:

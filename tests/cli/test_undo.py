@@ -34,23 +34,23 @@ def test_files_and_words_go_and_come_again(tree: WorkTree) -> None:
     ran = run_here("undo", "--yes")
     assert ran.code == 0
     assert ran.out == (
-        "takes back msg-2 max: Done\n"
-        "puts back app.py  +1 −1\n"
-        "puts back b.bin  new\n"
-        "puts back link  +1 −0  new\n"
-        "puts back run.sh  +0 −0  x bit\n"
-        "puts back tests/one.py  +0 −1  deleted\n"
-        "puts back tests/two.py  +0 −1  deleted\n"
-        "on hold afterwards: max, called by kailai in msg-1\n"
+        "undoes msg-2 max: Done\n"
+        "undoes app.py  +1 −1\n"
+        "undoes b.bin  new\n"
+        "undoes link  +1 −0  new\n"
+        "undoes run.sh  +0 −0  x bit\n"
+        "undoes tests/one.py  +0 −1  deleted\n"
+        "undoes tests/two.py  +0 −1  deleted\n"
+        "then on hold: max, called by kailai in msg-1\n"
     )
-    assert ran.err == notes("turn 1 is undone: 1 message, 6 files; teamchat redo brings it back")
+    assert ran.err == notes("turn 1 is undone: 1 message, 6 files; teamchat redo restores it")
     assert (tree.files(), log()) == (before, ["Go"])
     again = run_here("redo", "--yes")
-    assert [line for line in again.out.splitlines() if "back b.bin" in line or "/" in line or "run.sh" in line] == [
-        "brings back b.bin  new",
-        "brings back run.sh  +0 −0  x bit",
-        "brings back tests/one.py  +0 −1  deleted",
-        "brings back tests/two.py  +0 −1  deleted",
+    assert [line for line in again.out.splitlines() if "b.bin" in line or "/" in line or "run.sh" in line] == [
+        "redoes b.bin  new",
+        "redoes run.sh  +0 −0  x bit",
+        "redoes tests/one.py  +0 −1  deleted",
+        "redoes tests/two.py  +0 −1  deleted",
     ]
     assert again.err == notes("the undo of turn 1 is redone: the messages, 6 files")
     assert (tree.files(), log()) == (after, ["Go", "Done"])
@@ -125,7 +125,7 @@ def test_what_somebody_else_changed_is_kept_unless_forced(tree: WorkTree) -> Non
     assert ran.err == f"{told}  try: teamchat undo 1 --force\n  try: teamchat undo 1 --conversation\n"
     assert (tree.files(), log()) == (mine, ["Go", "Done"])
     assert run_here("undo", "--yes", "--force").err == notes(
-        "turn 1 is undone: 1 message, 1 file, 1 file of somebody else overwritten; teamchat redo brings it back"
+        "turn 1 is undone: 1 message, 1 file, 1 file of somebody else overwritten; teamchat redo restores it"
     )
     assert tree.files() == {**before, b"own.txt": mine[b"own.txt"]}
     assert run_here("redo", "--yes").code == 0
@@ -189,7 +189,7 @@ def test_without_a_terminal_it_wants_yes(tree: WorkTree) -> None:
     ran = run_here("undo", "1")
     assert refused(ran) == "nothing was done: there is no terminal to ask on"
     assert (ran.code, ran.err.splitlines()[1]) == (2, "  try: teamchat undo --yes 1")
-    assert run_here("undo", "--dry-run").out.startswith("takes back msg-2")
+    assert run_here("undo", "--dry-run").out.startswith("undoes msg-2")
     assert (tree.files(), log()) == (after, ["Go", "Done"])
 
 

@@ -132,7 +132,7 @@ def test_after_each_break_the_model_gets_all_that_is_visible_once_in_a_new_sessi
     with user.store() as db:
         hide(db, "msg-2")
     hidden = said.pop()
-    asks(2, "messages were taken back")
+    asks(2, "messages were undone")
     assert hidden not in heard(user, vendor)
     remembering(user, vendor, system_instruction="You are another")
     asks(3, CHANGED)

@@ -18,22 +18,22 @@ LONGEST = 60  # characters of a message
 
 
 def undo_lines(proposal: UndoProposal) -> Iterator[str]:
-    """What goes, what goes back, what stays, and what is on hold afterwards."""
+    """What is undone, what stays, and what is on hold then."""
     plan = proposal.plan
     if plan.why_together:
         yield plan.why_together
     if proposal.scope != "files":
         for message in plan.messages:
-            yield f"takes back {message.id} {name_of(message)}: {one_line(message.content, LONGEST)}"
+            yield f"undoes {message.id} {name_of(message)}: {one_line(message.content, LONGEST)}"
         if plan.task_changes:
-            yield f"the task is again: {one_line(plan.task or 'none', LONGEST)}"
-    yield from _file_lines(proposal.files, "puts back")
+            yield f"restores the task: {one_line(plan.task or 'none', LONGEST)}"
+    yield from _file_lines(proposal.files, "undoes")
     if proposal.scope == "files":
         return
     for lesson in plan.lessons:
-        yield f"stays: lesson {lesson.number}"
+        yield f"keeps lesson {lesson.number}"
     for route in _on_hold(plan):
-        yield f"on hold afterwards: {route}"
+        yield f"then on hold: {route}"
 
 
 def _on_hold(plan: UndoPlan) -> list[str]:
@@ -43,8 +43,8 @@ def _on_hold(plan: UndoPlan) -> list[str]:
 def redo_lines(proposal: RedoProposal) -> Iterator[str]:
     undo = proposal.undo
     if undo.scope != "files":
-        yield f"brings back what the undo of turn {undo.turn} has taken back"
-    yield from _file_lines(proposal.files, "brings back")
+        yield f"restores the conversation as it was before turn {undo.turn} was undone"
+    yield from _file_lines(proposal.files, "redoes")
 
 
 def _file_lines(files: FilesPlan, does: str) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _file_lines(files: FilesPlan, does: str) -> Iterator[str]:
 
 
 def undone(proposal: UndoProposal, *, force: bool) -> str:
-    """What was done: `turn 2 is undone: 2 messages, 1 file; teamchat redo brings it back`."""
+    """What was done: `turn 2 is undone: 2 messages, 1 file; teamchat redo restores it`."""
     plan, parts = proposal.plan, []
     if proposal.scope != "files":
         parts.append(plural(len(plan.messages), "message"))

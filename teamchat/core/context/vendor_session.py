@@ -97,7 +97,7 @@ def _broken(turn: Turn, edits: int, key: str) -> str | None:
     if turn.setup.thread_key != key:
         return "its instructions, model, access or folder have changed"
     if turn.setup.edits != edits:
-        return "messages were taken back"
+        return "messages were undone"
     return None
 
 

@@ -37,7 +37,7 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
     """The command that opens the vendor session of the member called `name`: its CLI as a user runs it, in its folder.
 
     The CLI of a member with a worktree runs in that worktree. It gets the member's model and environment, but not what
-    only turns get (access, args). A session that remembers what was taken back does not count.
+    only turns get (access, args). A session that remembers what was undone does not count.
 
     Raises `UnknownName` when there is no member or no session, `UsageError` (no such folder) and `AgentMissing`.
     """
@@ -88,7 +88,7 @@ def _none(member: Member, session: Session, undone: Collection[str]) -> UnknownN
         )
     if undone:
         return UnknownName(
-            f"{member.name}'s session remembers what was taken back; its next turn begins another one",
+            f"{member.name}'s session remembers what was undone; its next turn begins another one",
             saying("--to", member.name),
         )
     return UnknownName(f"{member.name} has no session in conversation {session.name} yet", saying("--to", member.name))

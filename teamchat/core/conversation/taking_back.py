@@ -81,7 +81,7 @@ def propose_undo(run: Run, session: Session, turn: int | None, scope: Scope | No
         files = plan_undo_of_files(run.trees, plan.turns, f"undo-{number}/{'again' if begun else 'before'}")
     if wanted == "files" and not (files.trees or begun):
         why = f": {'; '.join(files.not_undone)}" if files.not_undone else ""
-        raise UsageError(f"turn {plan.first} and later ones changed no file that can be put back{why}")
+        raise UsageError(f"turn {plan.first} and later ones changed no file that can be restored{why}")
     return UndoProposal(number, wanted, plan, files, begun)
 
 

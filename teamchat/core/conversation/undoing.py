@@ -44,7 +44,7 @@ from teamchat.core.turn.run import Run
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """What an undo takes back: everything from the beginning of turn `first` on.
+    """What an undo reverts: everything from the beginning of turn `first` on.
 
     - `turns` are the turns that are undone, side turns among them, `messages` those that are hidden, both in order.
     - `group` has the numbers of the turns that began from one state and are undone together; empty for a turn alone.
@@ -74,7 +74,7 @@ class UndoPlan:
 
 
 def plan_undo(db: Database, session: Session, rules: Rules, turn: int | None = None) -> UndoPlan:
-    """What an undo from that turn on takes back, by default that of the last turn. Nothing is changed.
+    """What an undo from that turn on reverts, by default that of the last turn. Nothing is changed.
 
     Raises `UnknownName` for a turn that there is not, and `UsageError` while a turn runs and for a turn that is undone
     already, is no part of the conversation, or was run by an older teamchat.
@@ -138,7 +138,7 @@ def _next_turn(run: Run) -> int:
 
 
 def undo_conversation(run: Run, plan: UndoPlan, undo: Undo | None = None) -> Undo:
-    """Take back what the plan says, in one transaction. `undo` is one that has begun. Raises `StoreError`."""
+    """Undo what the plan says, in one transaction. `undo` is one that has begun. Raises `StoreError`."""
     answers = list(_kept_again(run.db, plan))
     with run.transaction():
         undo = undo or start_undo(run, plan, "conversation", {})
@@ -161,7 +161,7 @@ def _kept_again(db: Database, plan: UndoPlan) -> Iterator[tuple[Turn, Packed]]:
 
 
 def undo_to_redo(db: Database, session: Session) -> Undo:
-    """The newest undo of the session, which a redo takes back.
+    """The newest undo of the session, which a redo reverts.
 
     Raises `UsageError` if there is no undo, if one was interrupted, and if something was said or run since.
     """
@@ -178,7 +178,7 @@ def undo_to_redo(db: Database, session: Session) -> Undo:
 
 
 def redo_conversation(run: Run, undo: Undo) -> Undo:
-    """Bring back what an undo has taken back, in one transaction. A task that was set since stays.
+    """Restore what an undo has reverted, in one transaction. A task that was set since stays.
 
     Raises `StoreError`.
     """

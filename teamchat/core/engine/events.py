@@ -113,7 +113,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What happened since the state `before` is taken back, except what was spent.
+    """What happened since the state `before` is undone, except what was spent.
 
     `before` is the state when the first undone turn was about to begin. Its whole queue is held, except people who are
     asked.
@@ -125,7 +125,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Redone:
-    """An undo is taken back. `before` is the state before it, with nothing running."""
+    """An undo is undone. `before` is the state before it, with nothing running."""
 
     now: float
     before: State

@@ -1,7 +1,7 @@
 """The todo list of a conversation, computed from its changes. Pure.
 
-A change is never altered. One that a message made counts as long as that message does: taken back, the message takes
-its items and its ticks with it, and shown again, it brings them back. A number is given once.
+A change is never altered. One that a message made counts as long as that message does: an undo of the message undoes
+its items and ticks too, and a redo restores them. A number is given once.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Noted:
 def apply_wishes(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, message: str | None = None) -> Noted:
     """Apply the todo changes that a message or command asks for, one after the other. None of them fails.
 
-    A message may close again what is already done: it then stays so when the one who said it first is taken back.
+    A message may close again what is already done: it then stays so when the one who said it first is undone.
     """
     items = {number: item.added.text for number, item in todos.items.items()}
     left = {item.number for item in todos.open}

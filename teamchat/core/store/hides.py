@@ -1,4 +1,4 @@
-"""The messages that were taken back in a session: they keep their ids, and no prompt, list or summary has them."""
+"""The messages that were undone in a session: they keep their ids, and no prompt, list or summary has them."""
 
 from __future__ import annotations
 

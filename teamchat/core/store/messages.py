@@ -95,7 +95,7 @@ class SqliteLog:
     def pieces(self, message_id: str, *, hidden: bool = False) -> Iterator[str]:
         """The content of a message in pieces, read as they are asked for. Raises what `get` does.
 
-        With `hidden` it may be one that was taken back.
+        With `hidden` it may be one that was undone.
         """
         return self._content(self._found(lambda row: row, message_id, EVERY if hidden else SHOWN))
 
@@ -124,10 +124,10 @@ class SqliteLog:
     def _no_message(self, message_id: str) -> NoMessage:
         session = self._db.the(_session, "SELECT name FROM sessions WHERE id = ?", self.session)
         name = quoted(message_id)
-        taken_back = self.has(message_id)
+        undone = self.has(message_id)
         return NoMessage(
-            f"message {name} was taken back" if taken_back else f"session {session} has no message {name}",
-            "teamchat log --all" if taken_back else "teamchat log",
+            f"message {name} was undone" if undone else f"session {session} has no message {name}",
+            "teamchat log --all" if undone else "teamchat log",
         )
 
     def all(self) -> list[ConversationMessage]:
@@ -136,7 +136,7 @@ class SqliteLog:
     def newest(self, count: int, *, hidden: bool = False) -> Iterator[ConversationMessage]:
         """The last `count` messages, all with 0, the oldest first; each is read when it is asked for.
 
-        With `hidden` those are among them that were taken back.
+        With `hidden` those are among them that were undone.
         """
         which = "" if hidden else NOT_HIDDEN
         last = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ?1 {which} {NEWEST_FIRST} LIMIT ?3"  # noqa: S608
@@ -150,7 +150,7 @@ class SqliteLog:
         return self._db.values(self._a_message, own, self.session, LARGEST, place)
 
     def hidden(self) -> frozenset[str]:
-        """The ids of the messages that were taken back."""
+        """The ids of the messages that were undone."""
         sql = "SELECT messages.message FROM hides JOIN messages ON messages.id = hides.message WHERE hides.session = ?"
         return frozenset(self._db.values(lambda row: row.text("message"), sql, self.session))
 

@@ -39,7 +39,7 @@ class TimedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What an undo of a turn puts back: the queue, the counters and the task when the turn was about to begin.
+    """What an undo of a turn restores: the queue, the counters and the task when the turn was about to begin.
 
     `through` is the id of the session's newest message in the store, 0 without one. The turns of a group begin from one
     state, that of the turn whose number is `first`.

@@ -1,4 +1,4 @@
-"""Undos as rows: what was taken back and what a redo puts back.
+"""Undos as rows: what was undone and what a redo restores.
 
 An undo of files takes long, so its row is stored when it begins: a killed undo is found by it and completed.
 """
@@ -18,7 +18,7 @@ from teamchat.core.store.turns import Before, a_before, dump
 
 Scope = Literal["both", "conversation", "files"]
 Status = Literal["begun", "files", "done", "redoing", "redone"]
-"""`files`: the files are restored, the conversation is not. `redoing`: a redo began to bring back the files."""
+"""`files`: the files are restored, the conversation is not. `redoing`: a redo began to restore the files."""
 Trees = Mapping[str, tuple[str | None, str | None]]
 """The checkpoints before and after the undo, by the path of the work tree; None for a missing one."""
 
@@ -28,7 +28,7 @@ class Undo:
     """An undo of all turns from the number `turn` on; `number` counts the undos of the session.
 
     `through` is the id in the store of the newest message that stays, 0 without one. `before` is the state before the
-    undo, `task` the one that it put back.
+    undo, `task` the one that it restored.
     """
 
     id: int
@@ -45,7 +45,7 @@ class Undo:
 
 
 def begin_undo(db: Database, session: int, scope: Scope, turn: int, target: Before, now: Before, trees: Trees) -> Undo:
-    """Store an undo that begins, back to the state `target`; `now` is the state that a redo puts back."""
+    """Store an undo that begins, back to the state `target`; `now` is the state that a redo restores."""
     with db.transaction():
         number = next_undo(db, session)
         return db.the(

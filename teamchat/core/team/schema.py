@@ -189,7 +189,7 @@ class TeamTable(Table):
     redact: bool = _TEAM.redact
     """Take well-known secrets out of what one vendor said before another vendor is told it."""
     keep_checkpoints: Seconds = _TEAM.keep_checkpoints_s
-    """How long files can be put back as they were before a turn: seconds, or a time such as "30d"."""
+    """How long files can be restored as they were before a turn: seconds, or a time such as "30d"."""
     limits: LimitsTable = LimitsTable()
     """What pauses the conversation."""
 

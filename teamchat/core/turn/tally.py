@@ -64,7 +64,7 @@ def _plus(one: int | None, other: int | None) -> int | None:
 
 
 def hint_for(error: TeamchatError) -> str | None:
-    """The command that repairs the error. Nobody can answer a message that was taken back, so that one is skipped."""
+    """The command that repairs the error. Nobody can answer a message that was undone, so that one is skipped."""
     return SKIP if isinstance(error, NoMessage) else error.hint
 
 

@@ -1,7 +1,7 @@
 """Checkpoints around each turn: what the turn changed in the files, by whatever tool.
 
 A turn in a git work tree has one before its agent gets its prompt, and one after its process has ended. Their
-difference is on the receipt, and undo takes back by it.
+difference is on the receipt, and undo reverts it.
 """
 
 from __future__ import annotations

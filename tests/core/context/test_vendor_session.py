@@ -131,7 +131,7 @@ def test_messages_taken_back_break_the_session(stage: Stage) -> None:
     hide(stage.db, "msg-2")
     stage.send("Second", to="max")
     assert resumed(stage.launched[1]) is None
-    assert why_fresh(stage) == "messages were taken back"
+    assert why_fresh(stage) == "messages were undone"
     stage.send("Third", to="max")
     assert resumed(stage.launched[2]) == stage.turns[1].vendor_session
 

@@ -203,7 +203,7 @@ def test_what_was_hidden_by_then_is_hidden_in_the_branch_for_good(stage: Stage) 
     log = SqliteLog(stage.db, made.id)
     assert (ids(log.all()), log.append(draft("next")).id) == (["msg-1"], "msg-2")
     undo(stage, 1)
-    with pytest.raises(NoMessage, match="'msg-2' was taken back"):
+    with pytest.raises(NoMessage, match="'msg-2' was undone"):
         branched(stage, "msg-2")
 
 
