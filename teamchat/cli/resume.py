@@ -36,7 +36,7 @@ def resume(
     """Continue a conversation that failed, was paused, interrupted or killed."""
     from teamchat.cli.shared.conversation import OutputOptions
     from teamchat.cli.shared.resuming import resume_session
-    from teamchat.cli.shared.workspace import find_team, need_trust, open_store
+    from teamchat.cli.shared.workspace import need_trust, open_store, team_with_session
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session, touch_session
@@ -49,7 +49,7 @@ def resume(
         from teamchat.cli.shared.recorder import check_recording
 
         check_recording(record)
-    found = find_team(team, timeout)
+    found = team_with_session(team, session, timeout)
     if mode is not ResumeMode.DROP:  # which runs nothing
         need_trust(found, give=trust)
     with open_store(found.root) as db:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from teamchat.cli.shared.typed import typed_with, was_typed
-from teamchat.core.errors import StoreError, TeamchatError, UnknownName, UsageError
+from teamchat.core.errors import AgentMissing, StoreError, TeamchatError, UnknownName, UsageError
 from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
 from teamchat.core.files.session_lock import holder_of
 from teamchat.core.store.database import NO_VALUE, Database
@@ -21,6 +21,7 @@ from teamchat.core.store.sessions import (
     create_session,
     current_session,
     find_session,
+    need_session,
     no_session,
     remove_session,
     touch_session,
@@ -45,6 +46,19 @@ def find_team(option: str | None, timeout: str | None = None) -> Team:
     except ValueError as error:
         raise UsageError(f"--timeout {timeout!r}: {error}") from None
     return replace(team, members=tuple(replace(member, timeout_s=seconds) for member in team.members))
+
+
+def team_with_session(option: str | None, session: str | None, timeout: str | None = None) -> Team:
+    """The team of a command that continues a conversation.
+
+    Raises `UnknownName` in a folder without team and conversation, where `find_team` would say which CLIs to install.
+    """
+    try:
+        return find_team(option, timeout)
+    except AgentMissing:
+        with open_store(find_root(option)) as db:
+            need_session(db, session)
+        raise
 
 
 def find_root(option: str | None) -> Path:
