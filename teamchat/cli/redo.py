@@ -12,34 +12,34 @@ def redo(
     as_json: JsonOption = False,
 ) -> None:
     """Redo what the newest undo has undone, unless something was said or run since."""
-    from functools import partial
-
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.undoing import file_fields, redo_lines, redone
     from teamchat.cli.shared.conversation import held_run
-    from teamchat.cli.shared.typed import typed_with
-    from teamchat.cli.shared.undoing import may_do
-    from teamchat.cli.shared.workspace import find_team, open_store
+    from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
+    from teamchat.cli.shared.workspace import open_store, team_with_session
     from teamchat.core.conversation.taking_back import carry_out_redo, propose_redo
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
 
-    found = find_team(team)
+    found = team_with_session(team, session)
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         with held_run(found, db, chosen) as run:
-            proposal = propose_redo(run, chosen)
-            ask = partial(
-                may_do, redo_lines(proposal), proposal.files, "Redo it?", typed_with("--yes"), as_json=as_json
+            proposal, done = confirmed_and_done(
+                lambda: propose_redo(run, chosen),
+                lambda proposal: redo_lines(proposal, force=force),
+                "Redo it?",
+                lambda proposal: carry_out_redo(run, proposal, force=force),
+                yes=yes,
+                dry_run=dry_run,
+                force=force,
+                as_json=as_json,
             )
-            if done := ask(yes=yes, dry_run=dry_run, force=force):
-                if not yes and propose_redo(run, chosen).files.now != proposal.files.now:
-                    raise UsageError("files changed while you were asked; nothing was done", "teamchat redo")
-                carry_out_redo(run, proposal, force=force)
         if as_json:
             write_line(
                 "redo", turn=proposal.undo.turn, scope=proposal.undo.scope, **file_fields(proposal.files), done=done
             )
-        elif done:
+        if dry_run:
+            check_dry_run(proposal, force=force)
+        elif done and not as_json:
             note(redone(proposal, force=force))

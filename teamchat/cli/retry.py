@@ -45,9 +45,8 @@ def retry(
     from teamchat.cli.output.undoing import undo_lines, undone
     from teamchat.cli.shared.conversation import OutputOptions, held_run
     from teamchat.cli.shared.resuming import resume_session
-    from teamchat.cli.shared.typed import typed_with
-    from teamchat.cli.shared.undoing import may_do
-    from teamchat.cli.shared.workspace import find_team, need_trust, open_store
+    from teamchat.cli.shared.undoing import confirmed_and_done
+    from teamchat.cli.shared.workspace import need_trust, open_store, team_with_session
     from teamchat.core.conversation.taking_back import carry_out_undo, propose_undo
     from teamchat.core.conversation.undoing import give_call
     from teamchat.core.engine.events import ResumeMode
@@ -55,28 +54,24 @@ def retry(
     from teamchat.core.store.sessions import need_session, touch_session
 
     show = OutputOptions(as_json, stream, quiet)
-    found = find_team(team, timeout)
+    found = team_with_session(team, session, timeout)
     need_trust(found, give=trust)
     if with_ is not None and found.member(with_).type == "human":
         raise UsageError(f"{with_} is a person; a turn is run by an agent", "teamchat team")
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         with held_run(found, db, chosen) as run:
-            proposal = propose_undo(run, chosen, None, None)
-            lines = undo_lines(proposal)
-            if not may_do(
-                lines,
-                proposal.files,
+            proposal, done = confirmed_and_done(
+                lambda: propose_undo(run, chosen, None, None),
+                lambda proposal: undo_lines(proposal, force=force),
                 "Undo it and run it again?",
-                typed_with("--yes"),
+                lambda proposal: carry_out_undo(run, proposal, force=force),
                 yes=yes,
                 force=force,
                 as_json=as_json or quiet,
-            ):
+            )
+            if not done:
                 return ExitCode.DONE
-            if not yes and propose_undo(run, chosen, None, None).files.now != proposal.files.now:
-                raise UsageError("files changed while you were asked; nothing was done", "teamchat retry")
-            carry_out_undo(run, proposal, force=force)
             if show.talks:
                 note(undone(proposal, force=force))
             if with_ is not None:

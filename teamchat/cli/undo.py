@@ -7,7 +7,6 @@ import typer
 from teamchat.cli.shared.options import DryRunOption, ForceOption, JsonOption, SessionOption, TeamOption, YesOption
 
 if TYPE_CHECKING:
-    from teamchat.core.conversation.taking_back import UndoProposal
     from teamchat.core.store.undos import Scope
 
 
@@ -26,16 +25,14 @@ def undo(
     as_json: JsonOption = False,
 ) -> None:
     """Undo the last turn, or all from TURN on: messages, what they queued, and changes of files."""
-    from functools import partial
-
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.undoing import undo_fields, undo_lines, undone
     from teamchat.cli.shared.conversation import held_run
     from teamchat.cli.shared.turn_called import check_name, turn_called
-    from teamchat.cli.shared.typed import placed_here, typed_with
-    from teamchat.cli.shared.undoing import may_do
-    from teamchat.cli.shared.workspace import find_team, open_store
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
+    from teamchat.cli.shared.workspace import open_store, team_with_session
     from teamchat.core.conversation.taking_back import carry_out_undo, propose_undo
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
@@ -44,26 +41,24 @@ def undo(
         raise UsageError("--files and --conversation exclude each other")
     check_name(turn)
     scope: Scope | None = "files" if files else "conversation" if conversation else None
-    found = find_team(team)
+    found = team_with_session(team, session)
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         number = None if turn is None else turn_called(db, chosen, turn).number
         with held_run(found, db, chosen) as run:
-
-            def propose() -> UndoProposal:
-                return propose_undo(run, chosen, number, scope)
-
-            proposal = propose()
-            ask = partial(
-                may_do, undo_lines(proposal), proposal.files, "Undo it?", typed_with("--yes"), as_json=as_json
+            proposal, done = confirmed_and_done(
+                lambda: propose_undo(run, chosen, number, scope),
+                lambda proposal: undo_lines(proposal, force=force),
+                "Undo it?",
+                lambda proposal: carry_out_undo(run, proposal, force=force),
+                yes=yes,
+                dry_run=dry_run,
+                force=force,
+                as_json=as_json,
             )
-            if done := ask(yes=yes, dry_run=dry_run, force=force):
-                if not yes and propose().files.now != proposal.files.now:
-                    raise UsageError(
-                        "files changed while you were asked; nothing was done", placed_here("teamchat undo")
-                    )
-                carry_out_undo(run, proposal, force=force)
         if as_json:
             write_line("undo", **undo_fields(proposal), done=done)
-        elif done:
+        if dry_run:
+            check_dry_run(proposal, force=force)
+        elif done and not as_json:
             note(f"{undone(proposal, force=force)}; {placed_here('teamchat redo')} restores it")

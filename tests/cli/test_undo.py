@@ -169,6 +169,41 @@ def test_a_redo_after_something_was_said_is_refused_with_the_way_to_the_files(tr
     assert tree.files()[b"new file"] == after[b"new file"]
 
 
+def test_a_dry_run_says_what_would_be_refused(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py")
+    run_here("send", "Go")
+    tree.write("app.py", b"mine\n")
+    ran = run_here("undo", "--dry-run")
+    told = "teamchat: this would be refused: app.py changed since, by somebody else\n"
+    assert ran.err == f"{told}  try: teamchat undo 1 --force\n  try: teamchat undo 1 --conversation\n"
+    assert (ran.code, ran.out.startswith("undoes msg-2")) == (1, True)
+    ran = run_here("undo", "--files", "--dry-run", "--json")
+    assert (ran.code, objects(ran)[0]["conflicts"]) == (1, ["app.py"])
+    assert ran.err == f"{told}  try: teamchat undo 1 --files --force\n"
+    assert run_here("undo", "--dry-run", "--force").code == 0
+    assert ((tree.top / "app.py").read_bytes(), log()) == (b"mine\n", ["Go", "Done"])
+    run_here("undo", "--yes", "--force")
+    tree.write("app.py", b"mine again\n")
+    ran = run_here("redo", "--dry-run")
+    assert (ran.code, ran.err) == (1, f"{told}  try: teamchat redo --force\n")
+
+
+def test_with_force_the_files_that_it_overwrites_are_named(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py")
+    run_here("send", "Go")
+    tree.write("app.py", b"mine\n")
+    assert "overwrites app.py, which somebody else changed since\n" in run_here("undo", "--force", "--dry-run").out
+
+
+@pytest.mark.parametrize("command", ["undo", "redo", "retry", "resume", "diff"])
+def test_a_folder_without_team_and_conversation_says_that_it_has_no_conversation(command: str) -> None:
+    ran = run_here(command)
+    assert (ran.code, ran.err) == (
+        4,
+        "teamchat: there is no conversation here yet\n  try: teamchat send 'Your message'\n",
+    )
+
+
 def test_files_or_conversation_alone(tree: WorkTree) -> None:
     shell(max="echo 1 >> app.py")
     before = tree.files()

@@ -17,7 +17,7 @@ from teamchat.runners.untrusted_json import one_line
 LONGEST = 60  # characters of a message
 
 
-def undo_lines(proposal: UndoProposal) -> Iterator[str]:
+def undo_lines(proposal: UndoProposal, *, force: bool) -> Iterator[str]:
     """What is undone, what stays, and what is on hold then."""
     plan = proposal.plan
     if plan.why_together:
@@ -27,7 +27,7 @@ def undo_lines(proposal: UndoProposal) -> Iterator[str]:
             yield f"undoes {message.id} {name_of(message)}: {one_line(message.content, LONGEST)}"
         if plan.task_changes:
             yield f"restores the task: {one_line(plan.task or 'none', LONGEST)}"
-    yield from _file_lines(proposal.files, "undoes")
+    yield from _file_lines(proposal.files, "undoes", force=force)
     if proposal.scope == "files":
         return
     for lesson in plan.lessons:
@@ -40,14 +40,14 @@ def _on_hold(plan: UndoPlan) -> list[str]:
     return [called(route) for route in plan.queue if route.status is RouteStatus.HELD]
 
 
-def redo_lines(proposal: RedoProposal) -> Iterator[str]:
+def redo_lines(proposal: RedoProposal, *, force: bool) -> Iterator[str]:
     undo = proposal.undo
     if undo.scope != "files":
         yield f"restores the conversation as it was before turn {undo.turn} was undone"
-    yield from _file_lines(proposal.files, "redoes")
+    yield from _file_lines(proposal.files, "redoes", force=force)
 
 
-def _file_lines(files: FilesPlan, does: str) -> Iterator[str]:
+def _file_lines(files: FilesPlan, does: str, *, force: bool) -> Iterator[str]:
     several = len(files.trees) > 1
     for tree in files.trees:
         if several:
@@ -59,7 +59,12 @@ def _file_lines(files: FilesPlan, does: str) -> Iterator[str]:
         if tree.plan.submodules:
             yield f"submodules stay as they are: {printable(', '.join(tree.plan.submodules))}"
     for path in files.conflicts:
-        yield f"changed since, by somebody else: {printable(path)}"
+        changed = printable(path)
+        yield (
+            f"overwrites {changed}, which somebody else changed since"
+            if force
+            else f"changed since, by somebody else: {changed}"
+        )
     for line in files.not_undone:
         yield printable(line)
 

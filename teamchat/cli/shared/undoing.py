@@ -1,38 +1,59 @@
-"""Asks a person before something is taken back or brought back."""
+"""Shows what an undo or a redo changes, asks a person, and does it if the files are still as shown."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from teamchat.cli.output.lines import confirmed, note
-from teamchat.core.conversation.undo_files import FilesPlan
+from teamchat.cli.shared.typed import typed_with
+from teamchat.core.conversation.taking_back import RedoProposal, UndoProposal
+from teamchat.core.conversation.undo_files import refuse_conflicts
 from teamchat.core.errors import UsageError
 
+P = TypeVar("P", UndoProposal, RedoProposal)
 
-def may_do(
-    lines: Iterable[str],
-    files: FilesPlan,
+
+def confirmed_and_done(
+    propose: Callable[[], P],
+    show: Callable[[P], Iterable[str]],
     question: str,
-    unasked: str | None,
+    do: Callable[[P], object],
     *,
     yes: bool,
     dry_run: bool = False,
     force: bool = False,
     as_json: bool = False,
-) -> bool:
-    """Show the lines, and ask; `unasked` is the command that does not.
+) -> tuple[P, bool]:
+    """The proposal, and whether it was done: after a yes to the question, or without one if `yes`.
 
-    True also for what will be refused, because others changed files.
-    Raises `UsageError` where there is nobody to ask.
+    `show` makes its lines, which `as_json` omits. Raises `UsageError` where there is nobody to ask or files changed
+    meanwhile, and what `do` raises where others changed files.
     """
-    refused = bool(files.conflicts) and not force
-    asks = not (yes or dry_run or refused)
-    if asks and (as_json or not (sys.stdin.isatty() and sys.stderr.isatty())):
-        raise UsageError("nothing was done: there is no terminal to ask on", unasked)
-    for line in () if as_json else lines:
+    proposal = propose()
+    asks = not (yes or dry_run or (proposal.files.conflicts and not force))
+    if asks:
+        _need_terminal(typed_with("--yes"), as_json=as_json)
+    for line in () if as_json else show(proposal):
         print(line, flush=True)
     if asks and not confirmed(question):
         note("nothing was done")
-        return False
-    return not dry_run
+        return proposal, False
+    if dry_run:
+        return proposal, False
+    if asks and propose().files.now != proposal.files.now:
+        raise UsageError("files changed while you were asked; nothing was done", typed_with())
+    do(proposal)
+    return proposal, True
+
+
+def check_dry_run(proposal: P, *, force: bool) -> None:
+    """Raises `CheckpointFailed` where it would be refused, because others changed files."""
+    refuse_conflicts(proposal.files, proposal.instead, force=force, what="this would be refused")
+
+
+def _need_terminal(unasked: str | None, *, as_json: bool) -> None:
+    """Raises `UsageError`, with the command that does not ask, where nobody can be asked."""
+    if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError("nothing was done: there is no terminal to ask on", unasked)

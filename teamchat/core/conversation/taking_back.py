@@ -7,7 +7,7 @@ running it again. The same holds for a redo.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,21 +46,26 @@ MOST_PATHS = 20  # in a command that brings files back
 
 @dataclass(frozen=True, slots=True)
 class UndoProposal:
-    """What an undo would do. `begun` is the undo that it completes."""
+    """What an undo would do, and the commands to run `instead` where others changed files.
+
+    `begun` is the undo that it completes.
+    """
 
     number: int
     scope: Scope
     plan: UndoPlan
     files: FilesPlan
     begun: Undo | None
+    instead: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RedoProposal:
-    """What a redo would do."""
+    """What a redo would do, as `UndoProposal`."""
 
     undo: Undo
     files: FilesPlan
+    instead: tuple[str, ...] = ("teamchat redo --force",)
 
 
 def propose_undo(run: Run, session: Session, turn: int | None, scope: Scope | None) -> UndoProposal:
@@ -82,14 +87,20 @@ def propose_undo(run: Run, session: Session, turn: int | None, scope: Scope | No
     if wanted == "files" and not (files.trees or begun):
         why = f": {'; '.join(files.not_undone)}" if files.not_undone else ""
         raise UsageError(f"turn {plan.first} and later ones changed no file that can be restored{why}")
-    return UndoProposal(number, wanted, plan, files, begun)
+    return UndoProposal(number, wanted, plan, files, begun, tuple(_instead(plan.first, wanted)))
+
+
+def _instead(first: int, scope: Scope) -> Iterator[str]:
+    if scope == "files":
+        yield f"teamchat undo {first} --files --force"
+    else:
+        yield from (f"teamchat undo {first} --force", f"teamchat undo {first} --conversation")
 
 
 def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> Undo:
     """Do it. Raises `CheckpointFailed` with nothing done where others changed files, unless `force` overwrites them."""
     files, scope, plan = proposal.files, proposal.scope, proposal.plan
-    typed = f"teamchat undo {plan.first}"
-    refuse_conflicts(files, f"{typed} --force", f"{typed} --conversation", force=force)
+    refuse_conflicts(files, proposal.instead, force=force)
     before: dict[str, tuple[str | None, str | None]] = {one.top: (one.now, None) for one in files.trees}
     undo = proposal.begun or start_undo(run, plan, scope, before)
     files.apply(run.trees, force=force)
@@ -137,7 +148,7 @@ def _by_git(run: Run, undo: Undo) -> Sequence[str]:
 def carry_out_redo(run: Run, proposal: RedoProposal, *, force: bool) -> Undo:
     """Do it. Raises `CheckpointFailed` as `carry_out_undo` does."""
     undo, files = proposal.undo, proposal.files
-    refuse_conflicts(files, "teamchat redo --force", force=force)
+    refuse_conflicts(files, proposal.instead, force=force)
     with run.transaction():
         undo = mark_undo(run.db, undo, "redoing")
     files.apply(run.trees, force=force)

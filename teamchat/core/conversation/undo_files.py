@@ -242,9 +242,12 @@ def _file(path: str, old: TreeEntry | None, new: TreeEntry | None, lines: Lines 
     return FileChange(readable(path), kind_of(old, new), added, removed)
 
 
-def refuse_conflicts(plan: FilesPlan, *commands: str, force: bool) -> None:
-    """Raises `CheckpointFailed` where somebody else changed files, unless they may be overwritten."""
+def refuse_conflicts(plan: FilesPlan, instead: Iterable[str], *, force: bool, what: str = "nothing was done") -> None:
+    """Raises `CheckpointFailed` where somebody else changed files, unless they may be overwritten.
+
+    `instead` has the commands that can be run then.
+    """
     if plan.conflicts and not force:
         names = ", ".join(plan.conflicts[:5])
         more = f" and {len(plan.conflicts) - 5} more" if len(plan.conflicts) > 5 else ""
-        raise CheckpointFailed(f"nothing was done: {names}{more} changed since, by somebody else", "\n".join(commands))
+        raise CheckpointFailed(f"{what}: {names}{more} changed since, by somebody else", "\n".join(instead))
