@@ -96,7 +96,7 @@ def check_team(team: str | None, report: Report) -> ExitCode:
 
     from teamchat.core.doctor.examine import examine
     from teamchat.core.files.folders import config_dir
-    from teamchat.runners.process.process import capture
+    from teamchat.runners.process.command import capture
 
     report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture))
     return report.end()
@@ -116,7 +116,7 @@ async def _prove(report: Report) -> None:
     from teamchat.cli.output.progress import Progress
     from teamchat.core.doctor.selftest.prove import prove
     from teamchat.core.team.team import BUILTIN_AGENTS
-    from teamchat.runners.process.process import capture
+    from teamchat.runners.process.command import capture
 
     width = max(len(spec.name) for spec in BUILTIN_AGENTS.values())
     progress = Progress()

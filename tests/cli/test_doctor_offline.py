@@ -25,7 +25,7 @@ from teamchat.core.doctor.selftest.findings import stays
 from teamchat.core.doctor.selftest.prove import prove
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Vendor
-from teamchat.runners.process.process import capture
+from teamchat.runners.process.command import capture
 from tests.cli.helpers import objects, refused
 from tests.installed import SAYS, install, program
 from tests.program import ROOT, TIMEOUT_S, Result, argv, cli, ended, fake, run_here, start

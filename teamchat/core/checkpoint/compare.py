@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
@@ -97,26 +96,9 @@ def patch(repository: GitRepository, old: str, new: str) -> Iterator[bytes]:
     """The difference as `git apply` takes it, in pieces of no particular length. Raises `CheckpointFailed`."""
     with object_reader(repository) as git:
         shown = ("--patch", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--color=never")
-        yield from _printed(git, (*_DIFF, *shown, old, new))
-
-
-def _printed(git: GitProgram, arguments: Sequence[str]) -> Iterator[bytes]:
-    with tempfile.TemporaryFile() as told:
-        process = subprocess.Popen(
-            git.argv(*arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=told,
-            cwd=git.cwd,
-            env=git.env,
-        )
-        assert process.stdout is not None
-        try:
-            with process.stdout:
-                while piece := process.stdout.read(_PIECE):
-                    yield piece
-        finally:
-            process.wait()
-        if process.returncode:
-            told.seek(0)
-            raise GitFailed(arguments[0], told.read())
+        with git.printing(*_DIFF, *shown, old, new) as diff:
+            while piece := diff.out.read(_PIECE):
+                yield piece
+            ended = diff.end()
+        if ended.code:
+            raise GitFailed(_DIFF[0], ended.err)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.text.clean import printable
+from teamchat.runners.process.command import Ended, Printing, printing, run
 
 PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # where the user's list of ignored files is
 USERS_OWN = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
@@ -63,31 +64,25 @@ class GitProgram:
 
     def __call__(self, *arguments: str, given: bytes = b"") -> bytes:
         """What git prints. Raises `GitFailed`, and `CheckpointFailed` where git cannot run or takes too long."""
-        return self.run(*arguments, given=given).stdout
+        return self.run(*arguments, given=given).out
 
-    def run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    def run(self, *arguments: str, given: bytes = b"") -> Ended:
         """The same with what git says on stderr."""
         try:
-            done = subprocess.run(
-                self.argv(*arguments),
-                input=given,
-                capture_output=True,
-                check=False,
-                cwd=self.cwd,
-                env=self.env,
-                timeout=self.seconds,
-                pass_fds=self.held,
-                process_group=0,  # Ctrl-C is for this program, which lets git end its step
-            )
-        except subprocess.TimeoutExpired:
-            raise CheckpointFailed(f"git {arguments[0]} took longer than {self.seconds:g} s") from None
+            ended = run(self._argv(*arguments), self.cwd, self.env, self.seconds, given, self.held)
         except OSError as error:
             raise CheckpointFailed(f"git cannot be run: {error.strerror}") from error
-        if done.returncode:
-            raise GitFailed(arguments[0], done.stderr, done.returncode)
-        return done
+        if ended.code is None:
+            raise CheckpointFailed(f"git {arguments[0]} took longer than {self.seconds:g} s")
+        if ended.code:
+            raise GitFailed(arguments[0], ended.err, ended.code)
+        return ended
 
-    def argv(self, *arguments: str) -> list[str]:
+    def printing(self, *arguments: str, given: bytes = b"") -> AbstractContextManager[Printing]:
+        """A git that is read while it prints, for as long as its reader takes. Raises `CheckpointFailed`."""
+        return printing(self._argv(*arguments), self.cwd, self.env, given)
+
+    def _argv(self, *arguments: str) -> list[str]:
         """The command line. Raises `CheckpointFailed` if git is missing."""
         if (path := find_git()) is None:
             raise CheckpointFailed("git is not installed")

@@ -12,8 +12,6 @@ import errno
 import hashlib
 import os
 import stat
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -212,20 +210,10 @@ def _contents(
     """Every path with the content that it is to have; None where the repository has it no longer, or damaged."""
     if not paths:
         return
-    with object_reader(repository) as git, tempfile.TemporaryFile() as wanted:
-        wanted.write(b"".join(f"{entry.blob}\n".encode() for entry in paths.values()))
-        wanted.seek(0)
-        with subprocess.Popen(
-            git.argv("cat-file", "--batch", "--buffer"),
-            stdin=wanted,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=git.cwd,
-            env=git.env,
-        ) as process:
-            assert process.stdout is not None
-            for path, entry in paths.items():
-                yield path, entry, _content(process.stdout, entry, repository.object_format)
+    wanted = b"".join(f"{entry.blob}\n".encode() for entry in paths.values())
+    with object_reader(repository) as git, git.printing("cat-file", "--batch", "--buffer", given=wanted) as program:
+        for path, entry in paths.items():
+            yield path, entry, _content(program.out, entry, repository.object_format)
 
 
 def _content(printed: IO[bytes], entry: TreeEntry, form: str) -> bytes | None:

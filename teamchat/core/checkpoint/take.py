@@ -203,8 +203,8 @@ class _Scan:
 
 def _scan(shadow: Shadow) -> _Scan:
     scan = _Scan()
-    done = shadow.looking.run(*_STATUS)
-    for entry in done.stdout.split(b"\0"):
+    ended = shadow.looking.run(*_STATUS)
+    for entry in ended.out.split(b"\0"):
         kind, _, rest = entry.partition(b" ")
         if kind == b"?":
             path = os.fsdecode(rest)
@@ -216,7 +216,7 @@ def _scan(shadow: Shadow) -> _Scan:
                 scan.gone.append(path)
             elif where[1:] != b".":
                 scan.changed.append(path)
-    scan.closed = [os.fsdecode(name) for name in _CLOSED.findall(done.stderr)]
+    scan.closed = [os.fsdecode(name) for name in _CLOSED.findall(ended.err)]
     return scan
 
 

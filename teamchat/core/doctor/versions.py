@@ -15,7 +15,7 @@ from teamchat.runners.failures import ending
 from teamchat.runners.process.running import SpawnFailed
 
 Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None, bytes]]
-"""Asks a program for its version, as `runners.process.capture` does."""
+"""Asks a program for its version, as `capture` of `runners/process/command.py` does."""
 
 PROVE = "teamchat doctor --offline"
 ANSWER_S = 10.0  # seconds; Gemini takes one and a half

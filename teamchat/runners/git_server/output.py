@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
 from typing import IO
+
+from teamchat.runners.process.command import Ended, printing, run
 
 LONGEST_S = 30.0  # a command may take
 LARGEST = 32_000  # bytes of a page: Codex cuts what is longer in the middle, Gemini and Claude put it into a file
@@ -33,23 +31,6 @@ class Page:
     cut: int = 0
 
 
-class _Git:
-    """A git that runs: it is stopped, and `late`, once it took longer than it may. `told` is known after its end."""
-
-    def __init__(self, process: subprocess.Popen[bytes], printed: IO[bytes]) -> None:
-        self._process, self.printed = process, printed
-        self.late = False
-        self.code = 0
-        self.told = b""
-
-    def stop(self) -> None:
-        self._process.kill()
-
-    def time_out(self) -> None:
-        self.late = True
-        self.stop()
-
-
 def read_from_line(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], first: int = 1, longest_s: float = LONGEST_S
 ) -> Page:
@@ -57,50 +38,25 @@ def read_from_line(
 
     Raises `GitError` when git fails or takes too long for that page, and `OSError` when it cannot be started.
     """
-    with _running(argv, cwd, env, longest_s) as git:
-        page = _page(git.printed, first)
+    with printing(argv, cwd, env, seconds=longest_s) as git:
+        page = _page(git.out, first)
         if page.more:
-            git.stop()
-    if page.more:
-        return page
-    _check_in_time(git, longest_s)
-    if git.code:
-        raise GitError(_reason(git.told, git.code))
+            return page
+        ended = _in_time(git.end(), longest_s)
+    if ended.code:
+        raise GitError(_reason(ended.err, ended.code))
     return page
 
 
 def read_whole(argv: Sequence[str], cwd: Path, env: Mapping[str, str], longest_s: float) -> bytes:
     """All that git prints, also where it fails. Raises `GitError` when it takes too long, and `OSError`."""
-    with _running(argv, cwd, env, longest_s) as git:
-        printed = git.printed.read()
-    _check_in_time(git, longest_s)
-    return printed
+    return _in_time(run(argv, cwd, env, longest_s), longest_s).out
 
 
-@contextmanager
-def _running(argv: Sequence[str], cwd: Path, env: Mapping[str, str], longest_s: float) -> Iterator[_Git]:
-    """A git that reads no input. The end of the block waits for its end."""
-    pipe = subprocess.PIPE
-    with (
-        tempfile.TemporaryFile() as errors,
-        subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=errors) as process,
-    ):
-        assert process.stdout
-        git = _Git(process, process.stdout)
-        clock = Timer(longest_s, git.time_out)
-        clock.start()
-        try:
-            yield git
-            git.code = process.wait()
-        finally:
-            clock.cancel()
-        errors.seek(0)
-        git.told = errors.read(_PIECE)
-
-
-def _check_in_time(git: _Git, longest_s: float) -> None:
-    if git.late:
+def _in_time(ended: Ended, longest_s: float) -> Ended:
+    if ended.code is None:
         raise GitError(f"git took longer than {longest_s:g} s and was stopped: name paths, or fewer commits")
+    return ended
 
 
 def _page(printed: IO[bytes], first: int) -> Page:

@@ -1,4 +1,4 @@
-"""The one place that starts processes: an agent under its guardian, with regular files for stdin, stdout and stderr.
+"""Starts agents: each under its guardian, with regular files for stdin, stdout and stderr.
 
 Regular files are what keeps output whole. Claude and Gemini throw away unread pipe output when they exit, and after a
 crash of teamchat a file still holds the partial text. The prompt is complete before the process starts, so no writer
@@ -273,29 +273,6 @@ def _read(reader: BinaryIO, most: int) -> bytes:
         reader.seek(0)  # it was truncated, as `> /dev/stderr` in a script does
         data = reader.read(size)
     return data
-
-
-def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: float) -> tuple[int | None, bytes]:
-    """Run a short command to its end: its exit code and what it wrote to stdout. Blocks; threads may call it.
-
-    The code is None when it had to be killed, its whole process group, after `timeout_s`. Raises `SpawnFailed`.
-    """
-    nowhere = subprocess.DEVNULL
-    with tempfile.TemporaryFile() as out:
-        try:
-            child = subprocess.Popen(
-                argv, cwd=cwd, env=env, stdin=nowhere, stdout=out, stderr=nowhere, start_new_session=True
-            )
-        except (OSError, ValueError) as error:
-            raise SpawnFailed(start_error(error)) from error
-        code: int | None = None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = child.wait(timeout_s)
-        if code is None:
-            guardian.send_signal(child.pid, signal.SIGKILL, group=True)
-            child.wait()
-        out.seek(0)
-        return code, out.read(READ_BYTES)
 
 
 def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:

@@ -1,4 +1,4 @@
-"""Short commands: their output and their end, and nothing of them afterwards."""
+"""Programs that are run to their end, or read while they print: their output and their end, and nothing afterwards."""
 
 from __future__ import annotations
 
@@ -8,11 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process.process import capture
+from teamchat.runners.process.command import Ended, capture, printing, run
 from teamchat.runners.process.running import SpawnFailed
-from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, shell
+from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, lives, shell
 
 ENV = {"PATH": os.environ["PATH"]}
+
+
+def test_input_output_and_end_are_the_same_in_both_ways(tmp_path: Path) -> None:
+    echo = shell("read line; echo $line; echo err >&2; exit 3")
+    with printing(echo, tmp_path, ENV, b"in\n") as program:
+        assert program.end() == Ended(3, b"in\n", b"err\n")
+    assert run(echo, tmp_path, ENV, PATIENCE_S, b"in\n") == Ended(3, b"in\n", b"err\n")
+
+
+def test_a_program_that_is_not_read_to_its_end_is_killed_with_its_group(tmp_path: Path) -> None:
+    with printing(shell("sleep 600 & echo $!; wait"), tmp_path, ENV) as program:
+        child = int(program.out.readline())
+    assert eventually(lambda: not lives(child))
+
+
+def test_a_program_that_takes_too_long_has_no_exit_code(tmp_path: Path) -> None:
+    with printing(shell("exec sleep 600"), tmp_path, ENV, seconds=0.1) as program:
+        assert program.end() == Ended(None, b"", b"")
+    assert run(shell("exec sleep 600"), tmp_path, ENV, 0.1) == Ended(None, b"", b"")
 
 
 def test_what_it_wrote_and_how_it_ended(tmp_path: Path) -> None:
