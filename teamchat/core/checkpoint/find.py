@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from teamchat.core.checkpoint.git import GitFailed, GitProgram, find_git, git_environment
+from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
 from teamchat.core.checkpoint.values import GitRepository, NoRepository
 from teamchat.core.errors import CheckpointFailed
+from teamchat.runners.git_server import find_git
 from teamchat.runners.regular_files import read_regular
 
 _MARK = "--teamchat-next"  # rev-parse prints an option that it does not know
@@ -21,7 +22,7 @@ def find_repository(folder: Path) -> GitRepository | NoRepository:
     nothing that a configuration names. A work tree outside the folder of its `.git` (`core.worktree`) does not count:
     a strange repository could name the user's home folder.
     """
-    if find_git() is None:
+    if find_git(os.environ) is None:
         return NoRepository("git is not installed")
     if not folder.is_dir():
         return NoRepository(f"there is no folder {folder}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.text.clean import printable
+from teamchat.runners.git_server import find_git
 from teamchat.runners.process.command import Ended, Printing, printing, run
 
 PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # where the user's list of ignored files is
@@ -35,12 +35,6 @@ class GitFailed(Exception):
         self.told, self.code = told, code
         text = printable(told.decode(errors="replace").strip().replace("\n", "; "))[:_LONGEST_ERROR]
         super().__init__(f"git {command}: {text or 'it failed and says nothing'}")
-
-
-def find_git() -> str | None:
-    """Where git is: in no folder that is only known relative to where somebody works."""
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return shutil.which("git", path=os.pathsep.join(folder for folder in folders if Path(folder).is_absolute()))
 
 
 def git_environment(*, users_own: bool = False) -> dict[str, str]:
@@ -84,6 +78,6 @@ class GitProgram:
 
     def _argv(self, *arguments: str) -> list[str]:
         """The command line. Raises `CheckpointFailed` if git is missing."""
-        if (path := find_git()) is None:
+        if (path := find_git(os.environ)) is None:
             raise CheckpointFailed("git is not installed")
         return [path, *arguments]

@@ -28,14 +28,14 @@ def server_command(cwd: Path, folder: Path, env: Mapping[str, str]) -> tuple[str
     run a program, so it lies where no agent works. git itself is looked for now, by the member's environment: what an
     agent puts on its PATH later is not it.
     """
-    return isolated.isolated_command("teamchat.runners.git_server.serve", str(cwd), str(folder), _program(env) or "git")
+    return isolated.isolated_command("teamchat.runners.git_server.serve", str(cwd), str(folder), find_git(env) or "git")
 
 
 def missing(env: Mapping[str, str]) -> tuple[str, str | None] | None:
     """What the server lacks on this machine, and the command that gets it; None where it lacks nothing."""
     from importlib import metadata
 
-    if _program(env) is None:
+    if find_git(env) is None:
         return "git is not installed", None
     try:
         version = metadata.version("mcp")
@@ -46,7 +46,7 @@ def missing(env: Mapping[str, str]) -> tuple[str, str | None] | None:
     return None
 
 
-def _program(env: Mapping[str, str]) -> str | None:
+def find_git(env: Mapping[str, str]) -> str | None:
     """Where git is: in no folder that is only known relative to where somebody works."""
     folders = env.get("PATH", os.defpath).split(os.pathsep)
     return shutil.which("git", path=os.pathsep.join(folder for folder in folders if Path(folder).is_absolute()))
