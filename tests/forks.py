@@ -60,6 +60,7 @@ READ_AT_START = ("PYTHON", "LANG", "LC_", "TZ", "LD_", "MALLOC_", "GLIBC_")  # v
 READ_AT_IMPORT = ("FORCE_COLOR", "PY_COLORS", "TERMINAL_WIDTH", "GITHUB_ACTIONS")  # by `typer.rich_utils`
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP)
 SIZE = 8  # bytes of a number
+THREADS_END_S = 10.0  # after a run
 
 
 class Server:
@@ -259,6 +260,9 @@ def warm_up(folder: str) -> None:
         os.close(stdin)
         os.close(nothing)
     assert not any(codes), quiet.getvalue()
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread():
+            thread.join(THREADS_END_S)  # a run does not wait for those that have nothing more to do
     assert threading.active_count() == 1
 
 
