@@ -46,7 +46,8 @@ class ContinuedSession:
 class Past:
     """A member's last turn in the store, and all `turns` of its vendor session, the last one included.
 
-    `turn` is None before the first turn. `edits` counts how often messages of the session were hidden or shown again.
+    `turn` is None before the first turn. `edits` counts the messages of the session that were hidden,
+    without those that a redo brought back.
     """
 
     turn: Turn | None = None

@@ -303,6 +303,21 @@ BRANCHES: tuple[str, ...] = (
 )
 
 
+@migration
+def m008_redo(db: sqlite3.Connection) -> None:
+    for statement in REDO:
+        db.execute(statement)
+
+
+REDO: tuple[str, ...] = (
+    "DROP TRIGGER message_brought_back",
+    # nothing is said between an undo and its redo, so after it agents' own sessions know what there is
+    """CREATE TRIGGER message_brought_back AFTER DELETE ON hides BEGIN
+        UPDATE sessions SET edits = edits - 1 WHERE id = old.session;
+    END""",
+)
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the store to the schema of this version, one transaction for each migration. Raises `NewerStore`."""
     done = db.execute("PRAGMA user_version").fetchone()[0]

@@ -135,7 +135,7 @@ def session_names(file: Path) -> list[str]:
 
 
 def edits_of(db: Database, session: int) -> int:
-    """How often messages of the session have been hidden or shown again."""
+    """How many messages of the session have been hidden, without those that a redo brought back."""
     return db.the(lambda row: row.integer("edits"), "SELECT edits FROM sessions WHERE id = ?", session)
 
 

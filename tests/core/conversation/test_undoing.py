@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -262,6 +263,20 @@ class TestMemory:
         stage.send("More", to="max")
         assert stage.turns[-1].setup.resumes is not None
 
+    def test_after_a_redo_members_continue_the_sessions_that_they_had(self, stage: Stage) -> None:
+        stage.member("max", memory="resume")
+        stage.member("sarah", memory="resume")
+        for name in ("sarah", "max", "max"):
+            stage.send("Go", to=name)
+        sarahs, _, maxs = (turn.vendor_session for turn in stage.turns)
+        undo(stage)
+        undo(stage)
+        redo(stage)
+        redo(stage)
+        stage.send("And on", to="max")
+        stage.send("And on", to="sarah")
+        assert [turn.setup.resumes for turn in stage.turns[-2:]] == [maxs, sarahs]
+
     def test_so_does_one_that_read_what_another_member_said(self, stage: Stage) -> None:
         stage.member("max", memory="resume")
         stage.says = {"sarah": ["undone words"]}
@@ -425,7 +440,8 @@ def test_no_prompt_ever_holds_an_undone_word(
     stage = Stage(folder, team_of(folder, {"max": "claude", "sarah": "codex", "carol": "gemini"}))
     stage.member("max", memory="resume")
     failing: set[str] = set()
-    stage.answers = lambda launch: answer(stage, launch, failing)
+    told: dict[str, str] = {}
+    stage.answers = lambda launch: answer(stage, launch, failing, told)
     for number, (what, how) in enumerate(steps):
         try:
             match what, how:
@@ -446,15 +462,20 @@ def test_no_prompt_ever_holds_an_undone_word(
     whole(stage)
 
 
-def answer(stage: Stage, launch: Launch, failing: set[str]) -> Reply:
-    """A reply with a word of its own. The prompt may hold words of visible messages alone."""
-    prompt = launch.stdin.decode()
+def answer(stage: Stage, launch: Launch, failing: set[str], told: dict[str, str]) -> Reply:
+    """A reply with a word of its own. The prompt may hold words of visible messages alone.
+
+    So may what the agent's session was told before, which `told` has for each session, the agent's replies included.
+    """
+    resumes = next((word for flag, word in pairwise(launch.argv) if flag in ("--resume", "resume")), None)
+    prompt = told.get(resumes or "", "") + launch.stdin.decode()
     log = " ".join(message.content for message in stage.log)
     for number in range(len(stage.launched)):
         word = f"<reply-{number}>"
         assert word not in prompt or word in log, f"{word} is undone, and in the prompt"
-    name = launch.identity.member
+    name, reply = launch.identity.member, f"<reply-{len(stage.launched) - 1}>"
+    told[resumes or f"{name}-{len(stage.launched)}"] = prompt + reply
     if name in failing:
         failing.remove(name)
-        return Fails(f"<reply-{len(stage.launched) - 1}>")
-    return f"<reply-{len(stage.launched) - 1}>"
+        return Fails(reply)
+    return reply
