@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.core.checkpoint.worktree import WorkTree
 from tests.program import Result, run_here
 from tests.shell_team import repository, shell
 
-SEQUENCES = int(os.environ.get("SEQUENCES", "12"))
+SEQUENCES = int(os.environ.get("SEQUENCES", "8"))
 STEPS = 8
 NAMES = (
     "app.py",
@@ -135,6 +136,12 @@ def kept(tree: WorkTree) -> tuple[object, ...]:
     return index, config, *(tree.git(*look.split()) for look in looks)
 
 
+def status(tree: WorkTree, git_dir: Path) -> str:
+    """What `git status` says of the work tree by that repository."""
+    where = (f"--git-dir={git_dir}", f"--work-tree={tree.top}")
+    return tree.git(*where, "status", "--porcelain=v2", "--branch", "--show-stash", "--ignored", "--untracked-files=all")
+
+
 @pytest.mark.parametrize("seed", range(SEQUENCES))
 def test_files_are_as_the_model_says(tmp_path: Path, seed: int) -> None:
     tree = repository(tmp_path / "unused")
@@ -143,9 +150,11 @@ def test_files_are_as_the_model_says(tmp_path: Path, seed: int) -> None:
     shell(max=":")
     story = Story(tree, random.Random(seed))  # noqa: S311 (no secret)
     users = kept(tree)
+    untouched = copytree(tree.top / ".git", tmp_path / "untouched")
     steps: tuple[Callable[[], None], ...] = (story.turn, story.edit, story.undo, story.redo)
     story.turn()
     for _ in range(STEPS):
         story.chance.choices(steps, weights=(3, 2, 4, 3))[0]()
         assert kept(tree) == users
-    tree.git("fsck", "--strict")
+        assert status(tree, tree.top / ".git") == status(tree, untouched)
+    assert tree.git("fsck", "--strict") == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.cli.helpers import objects
@@ -10,6 +12,7 @@ from tests.cli.test_worktrees import tree as tree  # noqa: PLC0414 (a fixture)
 from tests.core.checkpoint.worktree import WorkTree
 from tests.program import run_here
 
+WRITERS = int(os.environ.get("WRITERS", "1"))
 MEET = "touch {state}/{me}; while [ ! -e {state}/{other} ]; do sleep 0.01; done"
 
 
@@ -18,12 +21,15 @@ def meeting(tree: WorkTree, me: str, other: str) -> str:
     return MEET.format(state=tree.top / "tmp", me=me, other=other)
 
 
-@pytest.mark.parametrize("again", range(3))
-def test_two_writers_change_the_same_file_at_the_same_time_and_both_are_kept(again: int, tree: WorkTree) -> None:
+@pytest.mark.parametrize("keys", [{}, {"workspace": "worktree"}], ids=["not said", "worktree"])
+@pytest.mark.parametrize("again", range(WRITERS))
+def test_two_writers_change_the_same_file_at_the_same_time_and_both_are_kept(
+    again: int, keys: dict[str, str], tree: WorkTree
+) -> None:
     one, two = meeting(tree, "one", "two"), meeting(tree, "two", "one")
     shell(
         tree.top,
-        {},
+        keys,
         ann=f"{one}; sed -i s/2/ann/ app.txt; echo {again} > ann.txt",
         ben=f"{two}; sed -i s/2/ben/ app.txt",
     )
@@ -38,8 +44,12 @@ def test_two_writers_change_the_same_file_at_the_same_time_and_both_are_kept(aga
     for name in ("ann", "ben"):
         assert f"b = {name}\n" in (folder_of(tree, name) / "app.txt").read_text()
     assert run_here("merge", "ann").code == 0
-    assert run_here("merge", "ben").code == 1
+    refused = run_here("merge", "ben")
+    assert refused.code == 1
+    assert "app.txt (the same lines)" in refused.err
     assert "b = ann\n" in (tree.top / "app.txt").read_text()
+    assert "b = ben\n" in (folder_of(tree, "ben") / "app.txt").read_text()
+    assert (tree.top / ".git" / "index").read_bytes() == index
 
 
 def test_the_differences_are_shown_side_by_side(tree: WorkTree) -> None:
