@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,9 +17,6 @@ from teamchat.cli.shared.options import (
     TrustOption,
     YesOption,
 )
-
-if TYPE_CHECKING:
-    from teamchat.core.conversation.taking_back import UndoProposal
 
 
 def retry(
@@ -47,7 +44,7 @@ def retry(
     from teamchat.cli.shared.resuming import resume_session
     from teamchat.cli.shared.undoing import confirmed_and_done
     from teamchat.cli.shared.workspace import need_trust, open_store, team_with_session
-    from teamchat.core.conversation.taking_back import carry_out_undo, propose_undo
+    from teamchat.core.conversation.taking_back import carry_out_undo, propose_retry
     from teamchat.core.conversation.undoing import give_call
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import ExitCode, UsageError
@@ -56,14 +53,17 @@ def retry(
     show = OutputOptions(as_json, stream, quiet)
     found = team_with_session(team, session, timeout)
     need_trust(found, give=trust)
-    if with_ is not None and found.member(with_).type == "human":
-        raise UsageError(f"{with_} is a person; a turn is run by an agent", "teamchat team")
+    if with_ is not None:
+        member = found.member(with_)
+        with_ = member.name
+        if member.type == "human":
+            raise UsageError(f"{with_} is a person; a turn is run by an agent", "teamchat team")
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         with held_run(found, db, chosen) as run:
             proposal, done = confirmed_and_done(
-                lambda: propose_undo(run, chosen, None, None),
-                lambda proposal: undo_lines(proposal, force=force),
+                lambda: propose_retry(run, chosen, with_),
+                lambda proposal: undo_lines(proposal, force=force, again=with_ or ""),
                 "Undo it and run it again?",
                 lambda proposal: carry_out_undo(run, proposal, force=force),
                 yes=yes,
@@ -74,12 +74,8 @@ def retry(
                 return ExitCode.DONE
             if show.talks:
                 note(undone(proposal, force=force))
+            again = tuple(route.number for route in proposal.plan.again)
             if with_ is not None:
-                give_call(run, called_last(proposal), with_)
+                give_call(run, again[0], with_)
         touch_session(db, chosen.id)
-        return resume_session(found, db, chosen, ResumeMode.RETRY, show, wait=not no_wait)
-
-
-def called_last(proposal: UndoProposal) -> int:
-    """The number of the call that the last of the undone turns answered."""
-    return next(turn.route for turn in reversed(proposal.plan.turns) if turn.route is not None)
+        return resume_session(found, db, chosen, ResumeMode.RETRY, show, wait=not no_wait, only=again)

@@ -43,7 +43,10 @@ def test_files_and_words_go_and_come_again(tree: WorkTree) -> None:
         "undoes tests/two.py  +0 −1  deleted\n"
         "then on hold: max, called by kailai in msg-1\n"
     )
-    assert ran.err == notes("turn 1 is undone: 1 message, 6 files; teamchat redo restores it")
+    assert ran.err == notes(
+        "turn 1 is undone: 1 message, 6 files; teamchat redo restores it",
+        "on hold: max; teamchat resume runs what is on hold",
+    )
     assert (tree.files(), log()) == (before, ["Go"])
     again = run_here("redo", "--yes")
     assert [line for line in again.out.splitlines() if "b.bin" in line or "/" in line or "run.sh" in line] == [
@@ -125,7 +128,8 @@ def test_what_somebody_else_changed_is_kept_unless_forced(tree: WorkTree) -> Non
     assert ran.err == f"{told}  try: teamchat undo 1 --force\n  try: teamchat undo 1 --conversation\n"
     assert (tree.files(), log()) == (mine, ["Go", "Done"])
     assert run_here("undo", "--yes", "--force").err == notes(
-        "turn 1 is undone: 1 message, 1 file, 1 file of somebody else overwritten; teamchat redo restores it"
+        "turn 1 is undone: 1 message, 1 file, 1 file of somebody else overwritten; teamchat redo restores it",
+        "on hold: max; teamchat resume runs what is on hold",
     )
     assert tree.files() == {**before, b"own.txt": mine[b"own.txt"]}
     assert run_here("redo", "--yes").code == 0
@@ -287,6 +291,63 @@ def test_retry_with_another_member() -> None:
     assert run_here("retry", "--with", "eva", "--yes").code == 0
     assert [message["from"] for message in objects(run_here("log", "--json"))] == ["kailai", "eva"]
     assert Path("app.py").read_text() == "a = 1\nb = 2\ne\n"
+
+
+@pytest.mark.usefixtures("tree")
+def test_retry_runs_what_it_undoes_and_the_rest_stays_on_hold(world: Path) -> None:
+    team = crew(world, {"max": ["One.", "Two."], "eva": ["Three."]}, limits={"turns": 1})
+    assert run_here("send", "[NEXT: max] [NEXT: eva] Go").code == 7
+    ran = run_here("retry", "--yes")
+    assert ran.code == 0
+    calls = "runs again: max, called by kailai in msg-1\nstays on hold: eva, called by kailai in msg-1\n"
+    assert ran.out.startswith(f"undoes msg-2 max: One.\n{calls}")
+    assert (log(), team.prompts("eva")) == (["[NEXT: max] [NEXT: eva] Go", "Two."], [])
+    assert run_here("resume").code == 0
+    assert log()[2:] == ["Three."]
+
+
+def test_retry_names_itself_where_somebody_changed_files(tree: WorkTree) -> None:
+    shell(max="echo 1 >> app.py", eva=":")
+    run_here("send", "--to", "max", "Go")
+    tree.write("app.py", b"mine\n")
+    ran = run_here("retry", "--with", "eva", "--yes")
+    told = "teamchat: nothing was done: app.py changed since, by somebody else\n"
+    assert (ran.code, ran.err) == (1, f"{told}  try: teamchat retry --force --with eva\n")
+
+
+@pytest.mark.usefixtures("tree")
+def test_retry_after_an_undo_names_the_commands_that_run_what_is_on_hold() -> None:
+    shell(max="echo 1 >> app.py", eva="echo 2 >> app.py")
+    run_here("send", "--to", "max", "Go")
+    run_here("send", "--to", "max", "Go on")
+    run_here("undo", "--yes")
+    told = "teamchat: turn 2 is undone already, and its call is on hold\n  try: teamchat resume\n"
+    assert run_here("retry", "--yes").err == f"{told}  try: teamchat redo\n"
+    ran = run_here("retry", "--with", "eva", "--yes")
+    assert (ran.code, ran.err) == (2, f"{told}  try: teamchat redo --yes && teamchat retry --with eva\n")
+    assert run_here("undo", "--files", "--yes").code == 0
+    assert run_here("resume").code == 0
+    assert log() == ["Go", "Done", "Go on", "Done"]
+
+
+@pytest.mark.usefixtures("tree")
+def test_retry_with_another_member_refuses_a_group() -> None:
+    shell(max=":", eva=":", carol=":")
+    run_here("send", "--to", "max+eva", "Go")
+    ran = run_here("retry", "--with", "carol", "--yes")
+    assert (ran.code, log()) == (2, ["Go", "Done", "Done"])
+    assert ran.err == (
+        "teamchat: turns 1 and 2 are of one group, and are undone together: "
+        "--with would replace one member of them only\n  try: teamchat retry\n"
+    )
+
+
+@pytest.mark.usefixtures("tree")
+def test_retry_with_a_member_that_is_called_already_undoes_nothing(world: Path) -> None:
+    crew(world, {"max": ["One."], "eva": ["Two."]}, limits={"turns": 1})
+    run_here("send", "[NEXT: max] [NEXT: eva] Go")
+    assert refused(run_here("retry", "--with", "eva", "--yes")) == "eva is called by msg-1 already"
+    assert log()[1:] == ["One."]
 
 
 def test_a_turn_that_failed_is_retried(world: Path) -> None:

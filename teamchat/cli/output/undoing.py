@@ -9,7 +9,7 @@ from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.conversation.taking_back import RedoProposal, UndoProposal
 from teamchat.core.conversation.undo_files import FilesPlan
 from teamchat.core.conversation.undoing import UndoPlan
-from teamchat.core.engine.state import RouteStatus
+from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.messages import name_of
 from teamchat.core.text.clean import printable
 from teamchat.runners.untrusted_json import one_line
@@ -17,8 +17,11 @@ from teamchat.runners.untrusted_json import one_line
 LONGEST = 60  # characters of a message
 
 
-def undo_lines(proposal: UndoProposal, *, force: bool) -> Iterator[str]:
-    """What is undone, what stays, and what is on hold then."""
+def undo_lines(proposal: UndoProposal, *, force: bool, again: str | None = None) -> Iterator[str]:
+    """What is undone, what stays, and what is on hold then.
+
+    `again` is for a retry: the name of the member that runs the undone turn, empty for the same one.
+    """
     plan = proposal.plan
     if plan.why_together:
         yield plan.why_together
@@ -32,12 +35,24 @@ def undo_lines(proposal: UndoProposal, *, force: bool) -> Iterator[str]:
         return
     for lesson in plan.lessons:
         yield f"keeps lesson {lesson.number}"
-    for route in _on_hold(plan):
-        yield f"then on hold: {route}"
+    if again is None:
+        yield from (f"then on hold: {called(route)}" for route in on_hold(plan))
+    else:
+        yield from _retry_lines(proposal, again)
 
 
-def _on_hold(plan: UndoPlan) -> list[str]:
-    return [called(route) for route in plan.queue if route.status is RouteStatus.HELD]
+def _retry_lines(proposal: UndoProposal, again: str) -> Iterator[str]:
+    """Which calls run again, by whom, and which stay on hold."""
+    for route in on_hold(proposal.plan):
+        if route in proposal.plan.again:
+            yield f"runs again{f' with {again}' if again else ''}: {called(route)}"
+        elif route.answer is None:
+            yield f"stays on hold: {called(route)}"
+
+
+def on_hold(plan: UndoPlan) -> list[Route]:
+    """The calls that are on hold after the undo."""
+    return [route for route in plan.queue if route.status is RouteStatus.HELD]
 
 
 def redo_lines(proposal: RedoProposal, *, force: bool) -> Iterator[str]:
@@ -101,13 +116,9 @@ def undo_fields(proposal: UndoProposal) -> dict[str, object]:
         "scope": proposal.scope,
         "turns": [turn.number for turn in plan.turns],
         "messages": [] if proposal.scope == "files" else [message.id for message in plan.messages],
-        "on_hold": [] if proposal.scope == "files" else _on_hold_names(plan),
+        "on_hold": [] if proposal.scope == "files" else [route.target for route in on_hold(plan)],
         **file_fields(proposal.files),
     }
-
-
-def _on_hold_names(plan: UndoPlan) -> list[str]:
-    return [route.target for route in plan.queue if route.status is RouteStatus.HELD]
 
 
 def file_fields(plan: FilesPlan) -> dict[str, object]:

@@ -26,14 +26,15 @@ def resume_session(
     *,
     wait: bool,
     record: Path | None = None,
+    only: tuple[int, ...] | None = None,
 ) -> ExitCode:
-    """Run what is held in the session. Returns the exit code."""
+    """Run what is held in the session, or `only` the routes of these numbers. Returns the exit code."""
     if not show.quiet:
         note(f"session {session.name} continues")
     output = choose_output(team, session.name, show)
 
     def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
-        return coordinator.resume(mode)
+        return coordinator.resume(mode, only)
 
     recording = None
     if record is not None:

@@ -164,14 +164,14 @@ class ConversationCoordinator:
         for problem in noted.problems:
             self.run.emit(Warned(f"{who}{problem}"))
 
-    async def resume(self, mode: ResumeMode) -> Conclusion:
-        """Continue with what is held. Raises `NothingToResume` when the queue is empty."""
+    async def resume(self, mode: ResumeMode, only: tuple[int, ...] | None = None) -> Conclusion:
+        """Continue with what is held; `only` is as for `Resumed`. Raises `NothingToResume` when the queue is empty."""
         run = self.run
         if run.tally.turns and not run.state.queue:  # the only thing left was to store a kept turn
             return conclusion(run, ExitCode.DONE)
         if not run.state.queue:
             raise NothingToResume("nothing is waiting in this conversation", saying())
-        return await self._follow(run.step(Resumed(run.host.now(), mode)))
+        return await self._follow(run.step(Resumed(run.host.now(), mode, only)))
 
     async def summarise(self, name: str | None = None) -> Conclusion:
         """Have a member summarise what was said before the newest message: by default the team's `compactor`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.core.checkpoint.compare import changes
@@ -22,6 +22,7 @@ from teamchat.core.conversation.undo_files import (
 )
 from teamchat.core.conversation.undoing import (
     UndoPlan,
+    check_not_called,
     plan_undo,
     redo_conversation,
     start_undo,
@@ -95,6 +96,41 @@ def _instead(first: int, scope: Scope) -> Iterator[str]:
         yield f"teamchat undo {first} --files --force"
     else:
         yield from (f"teamchat undo {first} --force", f"teamchat undo {first} --conversation")
+
+
+def propose_retry(run: Run, session: Session, by: str | None) -> UndoProposal:
+    """The undo of the last turn before it runs again, `by` another member if one is named.
+
+    Raises as `propose_undo` does, and `UsageError` where the last turn is undone already or cannot run again that way.
+    """
+    check_no_unfinished_redo(run.db, session.id)
+    again = f" --with {shlex.quote(by)}" if by else ""
+    if undone := _just_undone(run, session):
+        redo = f"teamchat redo --yes && teamchat retry{again}" if by else "teamchat redo"
+        raise UsageError(f"turn {undone.turn} is undone already, and its call is on hold", f"teamchat resume\n{redo}")
+    proposal = propose_undo(run, session, None, None)
+    if proposal.scope == "files":
+        raise UsageError(
+            f"the undo of turn {proposal.plan.first} was interrupted", f"teamchat undo {proposal.plan.first}"
+        )
+    runs = proposal.plan.again
+    if not runs:
+        raise UsageError(f"turn {proposal.plan.first} cannot run again: its call is no longer queued", "teamchat undo")
+    if by:
+        if len(runs) > 1:
+            why = proposal.plan.why_together or f"{len(runs)} turns would run again"
+            raise UsageError(f"{why}: --with would replace one member of them only", "teamchat retry")
+        check_not_called(proposal.plan.queue, runs[0], run.team.member(by).name)
+    return replace(proposal, instead=(f"teamchat retry --force{again}",))
+
+
+def _just_undone(run: Run, session: Session) -> Undo | None:
+    """The undo of a conversation in which nothing happened since, and what was undone is on hold."""
+    try:
+        undo = undo_to_redo(run.db, session)
+    except UsageError:
+        return None
+    return undo if undo.scope != "files" and run.state.held else None
 
 
 def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> Undo:

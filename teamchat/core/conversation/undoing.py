@@ -7,12 +7,12 @@ them, and often they say what went wrong. What was spent stays spent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Redone, Retargeted, Undone
-from teamchat.core.engine.state import Route, RouteStatus, Rules
+from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.database import Database
@@ -49,6 +49,7 @@ class UndoPlan:
     - `turns` are the turns that are undone, side turns among them, `messages` those that are hidden, both in order.
     - `group` has the numbers of the turns that began from one state and are undone together; empty for a turn alone.
     - `before` is what comes back, `queue` the queue as it will be: the calls of the undone turns are on hold in it.
+    - `again` are the calls that a retry runs: those of the undone turns, and what has no reply of their groups.
     - `task` is the task as it was; `task_changes` tells whether that is another one than now.
     - `lessons` were learned from the session since, and stay.
     """
@@ -60,6 +61,7 @@ class UndoPlan:
     messages: tuple[ConversationMessage, ...]
     before: Before
     queue: tuple[Route, ...]
+    again: tuple[Route, ...]
     task: str | None
     task_changes: bool
     lessons: tuple[Lesson, ...]
@@ -96,10 +98,18 @@ def plan_undo(db: Database, session: Session, rules: Rules, turn: int | None = N
         messages=tuple(SqliteLog(db, session.id).after(before.through)),
         before=before,
         queue=state.queue,
+        again=tuple(_again(state, {one.route for one in turns})),
         task=before.task,
         task_changes=before.task != SqliteLog(db, session.id).team_task,
         lessons=tuple(lessons_since(db, session.name, turns[0].started_at)),
     )
+
+
+def _again(state: State, undone: Collection[int | None]) -> Iterator[Route]:
+    run = {mate.number for route in state.queue if route.number in undone for mate in state.mates(route)}
+    for route in state.queue:
+        if route.number in run and route.status is RouteStatus.HELD and route.answer is None:
+            yield route
 
 
 def _begins(db: Database, turn: Turn) -> int | None:
@@ -205,9 +215,13 @@ def give_call(run: Run, number: int, name: str) -> Route:
         raise UsageError("that call is not on hold", "teamchat log")
     if member.type == "human":
         raise UsageError(f"{member.name} is a person; a call can be given to an agent only", "teamchat team")
-    mates = (other for other in run.state.queue if other.parent == route.parent and other.number != number)
-    if any(other.target == member.name for other in mates):
-        raise UsageError(f"{member.name} is called by {route.parent} already", saying("--to", member.name))
+    check_not_called(run.state.queue, route, member.name)
     if member.name != route.target:
         run.step(Retargeted(run.host.now(), number, member.name))
     return run.state.route(number)
+
+
+def check_not_called(queue: Iterable[Route], route: Route, name: str) -> None:
+    """Raises `UsageError` where the message that made the call of `route` calls the member `name` as well."""
+    if any(other.target == name for other in queue if other.parent == route.parent and other.number != route.number):
+        raise UsageError(f"{name} is called by {route.parent} already", saying("--to", name))

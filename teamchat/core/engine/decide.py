@@ -143,8 +143,8 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             group_ran(draft, failed)
         case GroupDelivered(ends=ends):
             group_delivered(draft, ends)
-        case Resumed(mode=mode):
-            _resumed(draft, mode)
+        case Resumed(mode=mode, only=only):
+            _resumed(draft, mode, only)
         case StopRequested():
             draft.hold_all()
             draft.actions.append(Paused(PauseKind.INTERRUPTED, "interrupted"))
@@ -198,7 +198,7 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
     draft.enqueue(event.requests, Route(parent=event.message, by=event.speaker, request=event.message), ahead=True)
 
 
-def _resumed(draft: Draft, mode: ResumeMode) -> None:
+def _resumed(draft: Draft, mode: ResumeMode, only: tuple[int, ...] | None) -> None:
     queue = draft.state.queue
     if mode is ResumeMode.DROP:
         draft.drop(queue)
@@ -207,11 +207,14 @@ def _resumed(draft: Draft, mode: ResumeMode) -> None:
             route for route in queue if route.status in (RouteStatus.HELD, RouteStatus.ASKED) and route.answer is None
         )
         draft.drop(tuple(stopped)[:1])
+    queue = draft.state.queue
+    chosen = [route for route in queue if only is None or route.number in only]
+    runs = {mate.number for route in chosen for mate in draft.state.mates(route)}  # a group is delivered as a whole
     draft.put(
         replace(route, status=RouteStatus.WAITING if route.answer is None else RouteStatus.ANSWERED)
-        if route.status is RouteStatus.HELD
+        if route.status is RouteStatus.HELD and route.number in runs
         else route
-        for route in draft.state.queue
+        for route in queue
     )
     draft.state = granted(draft.state, draft.now)
 

@@ -91,10 +91,14 @@ class GroupDelivered:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A person resumes a stopped conversation: retry, skip the first turn or question, or drop the queue."""
+    """A person resumes a stopped conversation: retry, skip the first turn or question, or drop the queue.
+
+    With `only`, the routes of these numbers and the rest of their groups run; everything else stays on hold.
+    """
 
     now: float
     mode: ResumeMode = ResumeMode.RETRY
+    only: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,8 +130,8 @@ class Talk:
     def spends(self, tokens: int = 0, cost_usd: float = 0.0) -> Talk:
         return self.take(Spent(self.now, tokens, cost_usd))
 
-    def resume(self, mode: ResumeMode = ResumeMode.RETRY) -> Talk:
-        return self.take(Resumed(self.now, mode))
+    def resume(self, mode: ResumeMode = ResumeMode.RETRY, only: tuple[int, ...] | None = None) -> Talk:
+        return self.take(Resumed(self.now, mode, only))
 
     def stop(self) -> Talk:
         return self.take(StopRequested(self.now))

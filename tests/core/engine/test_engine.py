@@ -357,6 +357,20 @@ def test_resume_runs_what_failed_again_and_then_the_rest(talk: Talk) -> None:
     assert talk.resume().rest() == ["max", "sarah"]
 
 
+def test_resume_of_some_calls_leaves_the_others_on_hold(talk: Talk) -> None:
+    talk.says("max", "sarah", "carol").stop()
+    _, sarah, _ = talk.state.queue
+    assert talk.resume(only=(sarah.number,)).replies("max").rest() == ["max"]
+    assert talk.queue == ["max held", "carol held"]
+
+
+def test_resume_of_one_call_of_a_group_runs_the_group(talk: Talk) -> None:
+    talk.says("max+sarah", "carol").stop()
+    max_, *_ = talk.state.queue
+    talk.resume(only=(max_.number,))
+    assert talk.queue == ["max running", "sarah running", "carol held"]
+
+
 def test_resume_can_skip_what_failed(talk: Talk) -> None:
     talk.says("max", "sarah").fails().resume(ResumeMode.SKIP)
     assert talk.dropped == ["max"]
