@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from teamchat.core.store.database import Database
+    from teamchat.core.store.sessions import Session
     from teamchat.core.store.turns import Turn
 
 
@@ -88,7 +89,7 @@ def show(
         elif prompt or system:
             print_given(db, found, prompt=prompt)
         else:
-            print_receipt(db, found, abandoned=left)
+            print_receipt(db, found, chosen, abandoned=left)
 
 
 def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
@@ -108,16 +109,20 @@ def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
         note(line)
 
 
-def print_receipt(db: Database, turn: Turn, *, abandoned: bool) -> None:
+def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool) -> None:
+    from functools import partial
     from itertools import chain
 
     from teamchat.cli.output.long import in_margin, write_pieces
     from teamchat.cli.output.receipt import receipt_lines
-    from teamchat.cli.shared.typed import placed_here
-    from teamchat.core.store.turns import events_of
+    from teamchat.cli.shared.typed import TYPED, placed
+    from teamchat.core.store.turns import events_of, session_of
 
-    resume = placed_here("teamchat resume") if abandoned else None
-    for line in receipt_lines(turn, events_of(db, turn), resume):
+    session = session_of(db, turn)
+    elsewhere = [] if session == chosen.name else ["--session", session]
+    place = partial(placed, args=[*elsewhere, *TYPED.get()])
+
+    for line in receipt_lines(turn, events_of(db, turn), place, abandoned=abandoned):
         print(line)
     for head, key in left_by(db, turn):
         write_pieces(chain((f"{head}\n",), in_margin(left_text(db, turn, key))))

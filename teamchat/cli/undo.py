@@ -29,7 +29,7 @@ def undo(
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.undoing import on_hold, undo_fields, undo_lines, undone
     from teamchat.cli.shared.conversation import held_run
-    from teamchat.cli.shared.turn_called import check_name, turn_called
+    from teamchat.cli.shared.turn_called import check_name, turn_here
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
     from teamchat.cli.shared.workspace import open_store, team_with_session
@@ -44,7 +44,7 @@ def undo(
     found = team_with_session(team, session)
     with open_store(found.root) as db:
         chosen = need_session(db, session)
-        number = None if turn is None else turn_called(db, chosen, turn).number
+        number = None if turn is None else turn_here(db, chosen, turn).number
         with held_run(found, db, chosen) as run:
             proposal, done = confirmed_and_done(
                 lambda: propose_undo(run, chosen, number, scope),

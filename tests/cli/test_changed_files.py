@@ -121,3 +121,35 @@ def test_a_hostile_repository_runs_nothing(tree: WorkTree) -> None:
     assert run_here("send", "Go").code == 0
     assert named(changes()) == {"app.py": "changed"}
     assert not (tree.top / "build" / "ran").exists()
+
+
+@pytest.mark.usefixtures("tree")
+def test_the_commands_of_a_receipt_name_the_session_and_the_team_that_were_typed() -> None:
+    shell(max="echo 1 >> app.py", reader="echo 2 >> app.py")
+    run_here("send", "--to", "max", "Go")
+    run_here("send", "--new", "--session", "two", "--to", "reader", "Go on")
+    typed = "--team teamchat.toml --session s1"
+    shown = run_here("show", "1", *typed.split()).out
+    assert f"  try       teamchat diff 1 {typed}\n  try       teamchat undo 1 {typed}\n" in shown
+    shown = run_here("show", "--session", "two").out
+    assert "during its turn: teamchat diff 1 --session two, teamchat undo 1 --session two\n" in shown
+
+
+@pytest.mark.usefixtures("tree")
+def test_the_receipt_of_a_reply_that_a_branch_shares_names_the_session_that_has_its_turn() -> None:
+    shell(max="echo 1 >> app.py")
+    run_here("send", "Go")
+    run_here("branch", "other")
+    shown = run_here("show", "msg-2").out
+    assert "  try       teamchat diff 1 --session s1\n  try       teamchat undo 1 --session s1\n" in shown
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_reply_that_a_branch_shares_is_not_undone_by_its_number_there() -> None:
+    shell(max="echo 1 >> app.py")
+    run_here("send", "Go")
+    run_here("branch", "other")
+    run_here("send", "Go on")
+    ran = run_here("undo", "msg-2", "--yes")
+    told = "teamchat: msg-2 was written in session s1, which has the turn to undo"
+    assert (ran.code, ran.out, ran.err) == (4, "", f"{told}\n  try: teamchat undo msg-2 --session s1\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +59,15 @@ def receipt_fields(
     }
 
 
-def receipt_lines(turn: Turn, events: Sequence[StoredEvent], resume: str | None = None) -> Iterator[str]:
-    """`resume` is the command that continues a turn in which teamchat was killed; None for other turns."""
+def receipt_lines(
+    turn: Turn, events: Sequence[StoredEvent], place: Callable[[str], str], *, abandoned: bool
+) -> Iterator[str]:
+    """`place` adds team and session to a command. `abandoned`: teamchat was killed in the turn."""
     undone = ", undone" if turn.undone is not None else ""
-    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {REASON if resume else turn.status}{undone}"
-    if resume:
-        yield f"  {'try':<9} {resume}"
-    for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome) if turn.outcome else ())):
+    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {REASON if abandoned else turn.status}{undone}"
+    if abandoned:
+        yield f"  {'try':<9} {place('teamchat resume')}"
+    for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome, place) if turn.outcome else ())):
         yield f"  {name:<9} {visible(value)}"
     calls: dict[object, str] = {}
     for at, kind, data in events:
@@ -176,10 +178,11 @@ def _shown(setup: Setup) -> Iterator[tuple[str, str]]:
         yield "redacted", f"{plural(setup.redacted, 'secret')} in what others said"
 
 
-def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
+def _outcome(turn: Turn, outcome: Outcome, place: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     if outcome.failure:
         yield "failed", f"{outcome.failure.reason} [exit code {outcome.code.value}]"
-        yield from (("try", command) for command in (outcome.failure.hint or "").splitlines())
+        hint = outcome.failure.hint
+        yield from (("try", command) for command in (place(hint).splitlines() if hint else ()))
     elif turn.route is not None:
         yield "reply", outcome.reply or ""
     first = f", first byte after {duration(outcome.first_byte_s)}" if outcome.first_byte_s is not None else ""
@@ -194,7 +197,7 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
         keys = keys_for(outcome.denied, turn.setup.access_note, _servers(turn))
         yield "allow", f"give it more with {keys} in the team file, then: teamchat trust"
     yield from file_lines(outcome)
-    yield from _what_to_do(turn, outcome)
+    yield from _what_to_do(turn, outcome, place)
     if outcome.marked:
         yield "runs", outcome.marked
     for text in outcome.notes:
@@ -203,13 +206,14 @@ def _outcome(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
         yield "stderr", outcome.stderr_tail.strip().splitlines()[-1]
 
 
-def _what_to_do(turn: Turn, outcome: Outcome) -> Iterator[tuple[str, str]]:
+def _what_to_do(turn: Turn, outcome: Outcome, place: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     """The commands that show and undo what the turn changed in the files."""
+    diff, undo = place(f"teamchat diff {turn.number}"), place(f"teamchat undo {turn.number}")
     if broken := outcome.broken_access(turn.setup.access):
-        yield "access", f"{broken}: teamchat diff {turn.number}, teamchat undo {turn.number}"
+        yield "access", f"{broken}: {diff}, {undo}"
     elif outcome.known_changes and outcome.known_changes.count and turn.undone is None:
-        yield "try", f"teamchat diff {turn.number}"
-        yield "try", f"teamchat undo {turn.number}"
+        yield "try", diff
+        yield "try", undo
 
 
 def file_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:

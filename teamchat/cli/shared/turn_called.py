@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import name_of
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session
-from teamchat.core.store.turns import Turn, find_turn, get_turn
+from teamchat.core.store.turns import Turn, find_turn, get_turn, session_of
 
 MOST_DIGITS = 100  # Python reads no number of more than 4,300
 
@@ -28,6 +30,18 @@ def turn_called(db: Database, session: Session, name: str | None) -> Turn:
     if found is None:
         which = "turn yet" if name is None else f"turn {name}"
         raise UnknownName(f"session {session.name} has no {which}", "teamchat log")
+    return found
+
+
+def turn_here(db: Database, session: Session, name: str) -> Turn:
+    """The same, for a command that changes the session. Raises `UnknownName` also for a turn of another one.
+
+    A branch shares the replies of the session that it is a branch of, and not the turns.
+    """
+    found = turn_called(db, session, name)
+    if (owner := session_of(db, found)) != session.name:
+        told = f"{name} was written in session {owner}, which has the turn to undo"
+        raise UnknownName(told, f"teamchat undo {name} --session {shlex.quote(owner)}")
     return found
 
 

@@ -283,6 +283,16 @@ def _identity(row: Row) -> tuple[int, int]:
     return row.integer("id"), row.integer("number")
 
 
+def session_of(db: Database, turn: Turn) -> str:
+    """The name of the session that the turn is of. A branch shows replies of the session that it is a branch of."""
+    sql = "SELECT sessions.name FROM turns JOIN sessions ON sessions.id = turns.session WHERE turns.id = ?"
+    return db.the(_session_name, sql, turn.id)
+
+
+def _session_name(row: Row) -> str:
+    return row.text("name")
+
+
 def find_turn(db: Database, session: int, number: int | None = None) -> Turn | None:
     """A turn by its number, or the session's last."""
     return db.value(
