@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import tool_results
 from teamchat.runners.base import Vendor
 from teamchat.runners.edits import KINDS, Kind
@@ -22,17 +21,6 @@ from tests.real.world import World
 pytestmark = pytest.mark.real
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini", "opencode")
 AT_ONCE = 3  # tools in a reply: Gemini asks its model about loops after 30 replies
-TEAM = """[team]
-[[members]]
-name = "kailai"
-type = "human"
-[[members]]
-name = "max"
-agent = "{vendor}"
-model = "{model}"
-access = "edit"
-allow = ["python3", "printf"]
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +111,7 @@ def repository(user: World) -> World:
 def test_what_edit_lets_is_what_is_said_of_the_cli(repository: World, vendor: Vendor) -> None:
     row = AGENT_TYPES[vendor].runner.edits
     assert row is not None
-    repository.team(TEAM.format(vendor=vendor, model=MODELS[vendor]))
+    repository.member(vendor, 'access = "edit"\nallow = ["python3", "printf"]')
     tried = list(tries(repository, vendor))
     assert {one.kind for one in tried} == set(KINDS)
     assert not any(one.done() for one in tried if one.kind != "looking")

@@ -19,19 +19,6 @@ from tests.real.hostile_repository import plant
 from tests.real.world import TIMEOUT_S, World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real
-TEAM = """[team]
-
-[[members]]
-name = "kailai"
-type = "human"
-
-[[members]]
-name = "max"
-agent = "opencode"
-model = "anthropic/claude-opus-4-8"
-system_instruction = "You are Max, {{env:HOME}}"
-{extra}
-"""
 WAITS = "tail -f waits.txt"
 
 
@@ -43,7 +30,7 @@ def opencode(user: World) -> World:
 
 
 def give(user: World, extra: str = "") -> None:
-    user.team(TEAM.format(extra=extra))
+    user.member("opencode", f'system_instruction = "You are Max, {{env:HOME}}"\n{extra}')
 
 
 def run(command: str) -> ToolUse:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import ModelServer, prompt, system_text
 from teamchat.core.files.folders import STORE_NAME
 from teamchat.core.store.database import Database
@@ -79,11 +80,11 @@ class World:
 
     def member(self, vendor: Vendor, extra: str = "", head: str = "") -> str:
         """A team of one real member and a person; its name."""
-        model = {"claude": "claude-opus-4-8", "codex": "gpt-5.5", "gemini": "gemini-2.5-flash"}[vendor]
+        name = MEMBERS.get(vendor, "max")
         person = '[[members]]\nname = "kailai"\ntype = "human"\n'
-        member = f'[[members]]\nname = "{MEMBERS[vendor]}"\nagent = "{vendor}"\nmodel = "{model}"\n{extra}\n'
+        member = f'[[members]]\nname = "{name}"\nagent = "{vendor}"\nmodel = "{MODELS[vendor]}"\n{extra}\n'
         self.team(f"[team]\n{head}\n{person}{member}")
-        return MEMBERS[vendor]
+        return name
 
     def start(self, *args: str, stdin: bytes | None = None) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
