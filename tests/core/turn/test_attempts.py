@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from pathlib import Path
@@ -18,10 +17,7 @@ from teamchat.core.engine.events import Event, Spent, TurnBegan
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import AgentMissing, ExitCode, PromptTooLarge, StoreError
 from teamchat.core.messages import NewMessage, Routing, Speaker
-from teamchat.core.store.database import Database
-from teamchat.core.store.sessions import create_session
-from teamchat.core.store.turns import Turn, partial_of, turns_of
-from teamchat.core.team.team import Team
+from teamchat.core.store.turns import partial_of, turns_of
 from teamchat.core.turn import attempts as answering
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import close_failed, spent
@@ -33,8 +29,7 @@ from teamchat.core.turn.tally import Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.events import FailureKind, Usage
 from teamchat.runners.process.running import Launch
-from teamchat.runners.process.supervisor import Stopper
-from tests.core.fake_conversation import Fails, Hangs, Reply, Running, Stage, team_of
+from tests.core.fake_conversation import Fails, Hangs, Running, Stage, team_of
 from tests.fakes.scripted import begun_request, spoken
 
 ROUTE = Route("msg-1", "kailai", "msg-1", 1, "max")
@@ -76,32 +71,19 @@ class FakeRun(Run):
 
 
 @dataclass
-class Scene:
-    """`says` has what each member's program does, launch by launch; `noted` is what the engine was told."""
+class Scene(Stage):
+    """A `Stage` of one answer. `says` has a reply for each launch; `noted` is what the engine was told."""
 
-    folder: Path
-    team: Team
-    says: dict[str, list[Reply]] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     paused: Paused | None = None
-    launched: list[Launch] = field(default_factory=list)
-    events: list[ConversationEvent] = field(default_factory=list)
     noted: list[Event] = field(default_factory=list)
-    hear: Callable[[ConversationEvent], None] = lambda _: None
-    check: Callable[[ReadyTurn], None] = lambda _: None
 
     def __post_init__(self) -> None:
-        self.db = Database(self.folder / "teamchat.db")
-        self.session = create_session(self.db, self.team.name, None).id
+        super().__post_init__()
         self.manager = manager_of(self.team, self.db, self.session)
         self.manager.add_message(NewMessage("Hi", Speaker("kailai", "kailai", type="human"), Routing()))
-        self.stopper = Stopper()
         self.tally = Tally()
         self.cooldowns: Cooldowns | None = Cooldowns(self.folder / "cooldowns.json")
-
-    def member(self, name: str, **changes: object) -> None:
-        members = tuple(replace(m, **changes) if m.name == name else m for m in self.team.members)  # type: ignore[arg-type]
-        self.team = replace(self.team, members=members)
 
     def attempts(self) -> Attempts:
         run = FakeRun(
@@ -121,10 +103,6 @@ class Scene:
     def answer(self, route: Route = ROUTE) -> Answer | NoAnswer:
         return asyncio.run(self.attempts().answer(route))
 
-    def _emit(self, event: ConversationEvent) -> None:
-        self.events.append(event)
-        self.hear(event)
-
     def _check(self, turn: ReadyTurn) -> None:
         if turn.member.name in self.missing:
             raise AgentMissing(f"{turn.member.name}'s program is not installed", "install it")
@@ -136,19 +114,6 @@ class Scene:
         self.launched.append(launch)
         protocol = self.team.agent_of(self.team.member(name)).protocol
         return Running(launch, spoken(protocol, reply) if isinstance(reply, str) else reply.partial, reply)
-
-    @property
-    def spoke(self) -> list[str]:
-        """Whose program was started, in order."""
-        return [launch.identity.member for launch in self.launched]
-
-    @property
-    def warnings(self) -> list[str]:
-        return [event.text for event in self.events if isinstance(event, Warned)]
-
-    @property
-    def turns(self) -> list[Turn]:
-        return turns_of(self.db, self.session)
 
 
 @pytest.fixture
