@@ -1,6 +1,6 @@
-"""The program under test, run as users run it: `cli` in a process of its own, `run_here` in this one.
+"""The program under test, run as users run it: `cli` in a separate process, `run_here` in this one.
 
-A process of its own is forked from one that has imported the program (`forks.py`). `cli_exec` starts an interpreter.
+A separate process is forked from one that has imported the program (`forks.py`). `cli_exec` starts an interpreter.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def cli(
 
 
 def cli_exec(*args: str | os.PathLike[str]) -> Result:
-    """Run the real program to its end in an interpreter of its own, which imports what it needs."""
+    """Run the real program to its end in a new interpreter, which imports what it needs."""
     done = subprocess.run(argv(*args), stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False)
     return Result(done.returncode, _text(done.stdout), _text(done.stderr))
 
@@ -93,7 +93,7 @@ def start(
     stdout: int | IO[bytes] = subprocess.PIPE,
     stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> Started:
-    """Start the real program, or another Python `program`, in a session of its own; the caller ends it."""
+    """Start the real program, or another Python `program`, in a new session; the caller ends it."""
     return Started(
         argv(*args) if program is None else [sys.executable, str(program), *argv(*args)[len(RUN) :]],
         stdin=subprocess.DEVNULL,
