@@ -139,7 +139,9 @@ def kept(tree: WorkTree) -> tuple[object, ...]:
 def status(tree: WorkTree, git_dir: Path) -> str:
     """What `git status` says of the work tree by that repository."""
     where = (f"--git-dir={git_dir}", f"--work-tree={tree.top}")
-    return tree.git(*where, "status", "--porcelain=v2", "--branch", "--show-stash", "--ignored", "--untracked-files=all")
+    return tree.git(
+        *where, "status", "--porcelain=v2", "--branch", "--show-stash", "--ignored", "--untracked-files=all"
+    )
 
 
 @pytest.mark.parametrize("seed", range(SEQUENCES))
