@@ -27,16 +27,11 @@ BUILT_BY: Mapping[str, tuple[str, ...]] = {
 """The files that a program reads by itself."""
 LEFT_OUT = (".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", "/index.js", "/package.json")
 """The parts of a script's name that Python and Node.js let a command omit."""
-READS_A_SCRIPT = frozenset(
+SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh", "fish"})
+READS_A_SCRIPT = SHELLS | frozenset(
     {
         ".",
         "source",
-        "sh",
-        "bash",
-        "dash",
-        "ksh",
-        "zsh",
-        "fish",
         "python",
         "python3",
         "node",
@@ -51,6 +46,11 @@ ENDINGS = frozenset(
 )
 MOST_FOLDERS = 8  # folders, besides the member's own, that its words may name
 _HERE = re.compile(r"\$PWD\b|\$\{PWD\}|\$\( *pwd *\)|` *pwd *`")
+_SHELL_TEXT = re.compile(r"-[A-Za-z]*c")  # the option before a shell's text
+_WRITES = re.compile(
+    r"""('[^']*'|"(?:\\.|[^"\\])*"|\\.)"""  # text in quotes may be run by another shell
+    r"""|(?<![<=-])>>?\|?[ \t]*(?:'[^']*'|"[^"$`\\]*"|[\w./@%+,:~-]+)(?=[\s;&|()<>]|$)"""
+)
 _BETWEEN = re.compile(r"[\s;&|()<>{}'\"`$=,:]+")  # separates the words of a shell's text
 
 
@@ -111,9 +111,23 @@ def _scripts(program: str, words: Sequence[str], folders: Sequence[Path]) -> Ite
     for word in (*words, *_modules(words)):
         for part in {word, word.partition("=")[2]}:
             yield from _named(part, folders[0])
-    for parts in ((program, *words), *(("", *_parts(word)) for word in words)):
+    texts = (_without_written(word) if shell else word for word, shell in _marked(program, words))
+    for parts in ((program, *words), *(("", *_parts(text)) for text in texts)):
         for folder in folders:
             yield from _run(parts, folder)
+
+
+def _marked(program: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Each word, and whether it is a shell's text."""
+    shell = False
+    for before, word in pairwise((program, *words)):
+        shell = shell or before.rpartition("/")[2] in SHELLS
+        yield word, shell and _SHELL_TEXT.fullmatch(before) is not None
+
+
+def _without_written(text: str) -> str:
+    """A shell's text without the names of files that it only redirects output to."""
+    return _WRITES.sub(lambda found: found[1] or " ", text)
 
 
 def _parts(text: str) -> list[str]:

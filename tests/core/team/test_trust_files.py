@@ -84,6 +84,43 @@ def test_a_file_that_decides_what_runs_asks_again_when_it_changes(
     assert store.standing(team).changes == (f"removed file {name}",)
 
 
+@pytest.mark.parametrize("text", ["echo 1 >> app.py", "echo 1>app.py; echo 2 >|'app.py'", '(date) >> "app.py"&& :'])
+@pytest.mark.parametrize("shell", [("sh", "-c"), ("/bin/bash", "-e", "-lc"), ("env", "A=1", "zsh", "-c")])
+def test_a_script_that_a_shell_only_writes_may_change(
+    text: str, shell: tuple[str, ...], tmp_path: Path, store: TrustStore
+) -> None:
+    write(tmp_path / "teamchat.toml", runs(*shell, text))
+    write(tmp_path / "app.py", "one")
+    team = load(tmp_path / "teamchat.toml")
+    store.grant(team)
+    write(tmp_path / "app.py", "two")
+    assert store.standing(team).trusted
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("sh", "-c", "echo 1 > app.py; python3 app.py"),
+        ("sh", "-c", "echo 1 > $(./app.py)"),
+        ("bash", "-c", "ls > >(./app.py)"),
+        ("sh", "-c", "grep '>' ./app.py 'x'"),
+        ("sh", "-c", "./app.py > out"),
+        ("bash", "-c", "exec 3<>app.py; . /dev/fd/3"),
+        ("sh", "-c", "sh -c 'ls > app.py'"),
+        ("ruby", "-e", '{:a => "./app.py"}.each_value { |file| system(file) }'),
+    ],
+)
+def test_a_script_that_a_command_names_otherwise_asks_again(
+    command: tuple[str, ...], tmp_path: Path, store: TrustStore
+) -> None:
+    write(tmp_path / "teamchat.toml", runs(*command))
+    write(tmp_path / "app.py", "one")
+    team = load(tmp_path / "teamchat.toml")
+    store.grant(team)
+    write(tmp_path / "app.py", "two")
+    assert store.standing(team).changes == ("app.py has changed",)
+
+
 @pytest.mark.parametrize("text", [". ./x", "bash -e x", "A=$(source x)", "zsh<x"])
 def test_a_script_needs_neither_a_mode_nor_an_ending(text: str, tmp_path: Path, store: TrustStore) -> None:
     write(tmp_path / "teamchat.toml", runs("bash", "-c", text))
