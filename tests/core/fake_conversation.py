@@ -123,6 +123,7 @@ class Stage:
     session_of: Callable[[Launch], str | None] = lambda _: None
     usage_of: Callable[[Launch], dict[str, int] | None] = lambda _: None
     visible_at: list[list[ConversationMessage]] = field(default_factory=list)
+    types_ahead: bool = False
 
     def __post_init__(self) -> None:
         self.db = self.make(self.folder / "teamchat.db")
@@ -151,6 +152,7 @@ class Stage:
                     env={"PATH": "/bin"},
                     moment=self.moment,
                 ),
+                types_ahead=self.types_ahead,
             )
         )
         coordinator.recover()

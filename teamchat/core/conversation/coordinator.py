@@ -18,10 +18,12 @@ from teamchat.core.conversation.posting import Parsed, Posted, Posting
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
 from teamchat.core.conversation.side_by_side import apart_in, side_by_side
 from teamchat.core.conversation.summary import Summariser, summariser_of
+from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
 from teamchat.core.engine.actions import (
     Action,
     Deliver,
     Dropped,
+    Idle,
     NotDropped,
     Paused,
     Queued,
@@ -33,6 +35,7 @@ from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import (
     GroupDelivered,
     GroupRan,
+    HumanSpoke,
     MemberAnswered,
     Recovered,
     Resumed,
@@ -48,6 +51,7 @@ from teamchat.core.routing.todos import Noted
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, partial_of
+from teamchat.core.store.unsent import take_unsent
 from teamchat.core.team.team import Member
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
@@ -80,6 +84,7 @@ class ConversationCoordinator:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.posting, self.attempts, self.summariser = Posting(run), Attempts(run), Summariser(run)
+        self.typed_ahead = TypedAhead(run, self._store_unsent)
 
     @property
     def manager(self) -> ContextManager:
@@ -146,17 +151,38 @@ class ConversationCoordinator:
         opens = run.manager.get_current_message() is None
         return address(text, run.team, run.state, speaker=speaker, to=to, opens=opens, typed=typed)
 
+    async def send_unsent(self) -> Conclusion:
+        """Send what a person typed and no run has sent yet, and follow the routing as `send` does."""
+        return await self._follow((Idle(),))
+
     def store(self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0) -> tuple[Action, ...]:
         """Store a person's message and queue what it asks for."""
         run = self.run
         with run.transaction():
             posted = self.posting.message(addressed, images, typed)
             actions = run.decide(posted.event)
+        self._tell_stored(addressed, posted)
+        return actions
+
+    def _store_unsent(self, out: Outgoing) -> tuple[Action, ...]:
+        """The same for a kept message, which is removed in the same step; () if the person has taken it back."""
+        run, addressed = self.run, out.addressed
+        with run.transaction():
+            if not take_unsent(run.db, out.unsent.id):
+                return ()
+            posted = self.posting.message(addressed, typed=len(addressed.text), answers=out.answers)
+            actions = run.decide(posted.event)
+        for problem in addressed.problems:
+            run.emit(Warned(problem))
+        self._tell_stored(addressed, posted)
+        return actions
+
+    def _tell_stored(self, addressed: Addressed, posted: Posted[HumanSpoke]) -> None:
+        run = self.run
         if addressed.task is not None and run.manager.get_team_task() != addressed.task:
             run.emit(Warned(TASK_CUT))
         run.emit(MessageStored(posted.message))
         self._tell_todos(posted.noted)
-        return actions
 
     def _tell_todos(self, noted: Noted, who: str = "") -> None:
         for change in noted.changes:
@@ -209,14 +235,18 @@ class ConversationCoordinator:
 
     async def _follow(self, actions: tuple[Action, ...]) -> Conclusion:
         """Perform the engine's actions until one ends the run."""
-        run = self.run
+        run, before = self.run, self.run.state
         while True:
             for action in actions[:-1]:
                 self._tell(action)
             last = actions[-1]
-            if not isinstance(last, RunTurn | RunGroup | Deliver):
-                return conclude(run, last)
             try:
+                if changed := self.typed_ahead.between_turns(last, before):
+                    actions = changed
+                    continue
+                if not isinstance(last, RunTurn | RunGroup | Deliver):
+                    return conclude(run, last)
+                before = run.state
                 stopped = run.stopped() and not isinstance(last, Deliver)
                 actions = run.step(StopRequested(run.host.now())) if stopped else await self._perform(last)
             except NoRecording:

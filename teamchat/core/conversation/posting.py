@@ -53,8 +53,13 @@ class Posting:
 
     run: Run
 
-    def message(self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0) -> Posted[HumanSpoke]:
-        """Store a person's message with its images and task. The person typed the first `typed` characters."""
+    def message(
+        self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0, *, answers: bool = True
+    ) -> Posted[HumanSpoke]:
+        """Store a person's message with its images and task. The person typed the first `typed` characters.
+
+        With `answers` off it leaves the question open that the person is asked.
+        """
         run, who = self.run, addressed.speaker
         message = run.manager.add_message(
             NewMessage(
@@ -68,9 +73,8 @@ class Posting:
         if addressed.task is not None:
             run.manager.set_team_task(addressed.task)
         noted = note_todos(run.db, run.session, addressed.todos, who.name, message.id)
-        spoke = HumanSpoke(
-            run.host.now(), message.id, who.name, addressed.requests, addressed.drops, wordless=addressed.wordless
-        )
+        answers = answers and not addressed.wordless
+        spoke = HumanSpoke(run.host.now(), message.id, who.name, addressed.requests, addressed.drops, answers=answers)
         return Posted(message, spoke, noted)
 
     def parse(self, *replies: tuple[Member, str]) -> list[Parsed]:

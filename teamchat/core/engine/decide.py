@@ -7,6 +7,7 @@ actions and stores the state.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from teamchat.core.engine.actions import (
@@ -30,6 +31,7 @@ from teamchat.core.engine.events import (
     MemberAnswered,
     Recovered,
     Redone,
+    Released,
     Resumed,
     ResumeMode,
     Retargeted,
@@ -92,9 +94,7 @@ def group_ran(draft: Draft, failed: tuple[int, ...]) -> None:
     """
     for number in failed:
         draft.change(number, status=RouteStatus.HELD)
-    for route in draft.state.queue:
-        if route.status is RouteStatus.RUNNING:
-            draft.change(route.number, status=RouteStatus.WAITING)
+    draft.not_begun()
     if failed and not any(route.status is RouteStatus.ANSWERED for route in draft.state.queue):
         draft.hold_all()
         routes = tuple(route for route in draft.state.queue if route.number in failed)
@@ -143,8 +143,8 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             group_ran(draft, failed)
         case GroupDelivered(ends=ends):
             group_delivered(draft, ends)
-        case Resumed(mode=mode, only=only):
-            _resumed(draft, mode, only)
+        case Resumed() | Released():
+            _continued(draft, event)
         case StopRequested():
             draft.hold_all()
             draft.actions.append(Paused(PauseKind.INTERRUPTED, "interrupted"))
@@ -190,12 +190,23 @@ def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered | Retargeted) 
 
 
 def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
+    """No turn runs while a person's message is stored; those that were about to begin wait behind what it asks for."""
+    draft.not_begun()
     answered = draft.state.answered_by(event.speaker)
-    if answered and not event.wordless:
+    if answered and event.answers:
         draft.remove(answered)
     draft.drop_named(event.drops)
     draft.state = replace(draft.state, turns=0, since=event.now, stale=0)
     draft.enqueue(event.requests, Route(parent=event.message, by=event.speaker, request=event.message), ahead=True)
+
+
+def _continued(draft: Draft, event: Resumed | Released) -> None:
+    match event:
+        case Resumed(mode=mode, only=only):
+            _resumed(draft, mode, only)
+        case Released(routes=numbers):
+            draft.not_begun()
+            _free(draft, set(numbers))
 
 
 def _resumed(draft: Draft, mode: ResumeMode, only: tuple[int, ...] | None) -> None:
@@ -207,16 +218,18 @@ def _resumed(draft: Draft, mode: ResumeMode, only: tuple[int, ...] | None) -> No
             route for route in queue if route.status in (RouteStatus.HELD, RouteStatus.ASKED) and route.answer is None
         )
         draft.drop(tuple(stopped)[:1])
-    queue = draft.state.queue
-    chosen = [route for route in queue if only is None or route.number in only]
-    runs = {mate.number for route in chosen for mate in draft.state.mates(route)}  # a group is delivered as a whole
+    chosen = [route for route in draft.state.queue if only is None or route.number in only]
+    _free(draft, {mate.number for route in chosen for mate in draft.state.mates(route)})  # a group runs as a whole
+    draft.state = granted(draft.state, draft.now)
+
+
+def _free(draft: Draft, numbers: Collection[int]) -> None:
     draft.put(
         replace(route, status=RouteStatus.WAITING if route.answer is None else RouteStatus.ANSWERED)
-        if route.status is RouteStatus.HELD and route.number in runs
+        if route.status is RouteStatus.HELD and route.number in numbers
         else route
-        for route in queue
+        for route in draft.state.queue
     )
-    draft.state = granted(draft.state, draft.now)
 
 
 def _stand_still(draft: Draft, event: Recovered | Undone | Redone) -> None:

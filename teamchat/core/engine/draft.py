@@ -32,15 +32,14 @@ class Draft:
         self.actions += [Dropped(route) for route in routes]
 
     def drop_named(self, names: tuple[str, ...] | None, agent: str | None = None) -> None:
-        """Drop the routes to these names; None is DROP: ALL. A route that runs or has its reply stays.
+        """Drop the routes to these names; None is DROP: ALL. A route that has its reply stays.
 
         An `agent` drops only what agents have queued.
         """
         named = tuple(
             route
             for route in self.state.queue
-            if route.status not in (RouteStatus.RUNNING, RouteStatus.ANSWERED)
-            and (names is None or route.target in names)
+            if route.status is not RouteStatus.ANSWERED and (names is None or route.target in names)
         )
         kept = tuple(route for route in named if agent and route.by not in self.state.rules.ai)
         self.drop(tuple(route for route in named if route not in kept))
@@ -50,6 +49,13 @@ class Draft:
         """Hold the whole queue, except people who are asked: only a resume continues it."""
         self.put(
             replace(route, status=RouteStatus.HELD) if route.status is not RouteStatus.ASKED else route
+            for route in self.state.queue
+        )
+
+    def not_begun(self) -> None:
+        """The routes whose turns were to run, but have not begun, wait again."""
+        self.put(
+            replace(route, status=RouteStatus.WAITING) if route.status is RouteStatus.RUNNING else route
             for route in self.state.queue
         )
 

@@ -19,7 +19,7 @@ class ResumeMode(StrEnum):
 class HumanSpoke:
     """A person's message was stored. `drops` holds names to drop from the queue; None is DROP: ALL.
 
-    A `wordless` message, of markers only, does not answer a question.
+    A message of markers only, or one that was typed before the question, does not `answer` it.
     """
 
     now: float
@@ -27,7 +27,7 @@ class HumanSpoke:
     speaker: str
     requests: tuple[RouteRequest, ...] = ()
     drops: tuple[str, ...] | None = ()
-    wordless: bool = False
+    answers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,14 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
+class Released:
+    """A person stopped only the turn that ran, or spoke at a guard: these held routes wait to speak again."""
+
+    now: float
+    routes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Ctrl-C or SIGTERM."""
 
@@ -153,6 +161,7 @@ Event = (
     | GroupRan
     | GroupDelivered
     | Resumed
+    | Released
     | StopRequested
     | Recovered
     | Undone

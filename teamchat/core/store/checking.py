@@ -17,6 +17,7 @@ from teamchat.core.store.texts import a_text
 from teamchat.core.store.todos import a_change
 from teamchat.core.store.turns import a_before, a_turn, an_event
 from teamchat.core.store.undos import an_undo
+from teamchat.core.store.unsent import an_unsent_message
 from teamchat.core.text.clean import printable
 
 MOST_SHOWN = 5  # problems of one kind
@@ -84,6 +85,7 @@ KINDS = (
     Kind("todo change", "todo_changes", "id", a_change, ", 0 AS hidden"),
     Kind("summary", "summaries", "id", _summary),
     Kind("image", "images", "session, message, number", an_image),
+    Kind("unsent message", "unsent", "id", an_unsent_message),
     Kind("lesson", "lessons", "id", a_lesson),
 )
 """In an order in which rows refer to earlier ones, except the messages of turns."""

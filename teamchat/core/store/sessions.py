@@ -145,7 +145,8 @@ def touch_session(db: Database, session: int) -> None:
     db.execute(f"UPDATE sessions SET used_at = ?, used = {used} WHERE id = ?", time.time(), session)  # noqa: S608
 
 
-BEFORE_MESSAGES = ("routes", "todo_changes", "summaries", "images", "hides")  # rows of a session that refer to messages
+BEFORE_MESSAGES = ("unsent", "routes", "todo_changes", "summaries", "images", "hides")
+"""The tables with rows of a session that are removed before its messages, to which most of them refer."""
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"
 AT_ONCE_S = 0.5
 REST_S = 0.15  # longer than others, who wait for their turn, take between two looks

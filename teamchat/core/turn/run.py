@@ -47,6 +47,7 @@ class Run:
     - `manager` reads and stores the messages and makes the prompts. It belongs to `session`. By default it is made
       from the team's settings.
     - `cooldowns` remembers which agents met a rate limit. Without it none is avoided.
+    - `types_ahead`: a person types messages while members work (`chat`), which are sent between turns.
     """
 
     def __init__(
@@ -61,9 +62,11 @@ class Run:
         host: Host = REAL,
         manager: ContextManager | None = None,
         cooldowns: Cooldowns | None = None,
+        types_ahead: bool = False,
     ) -> None:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
         self.emit, self.host, self.cooldowns = emit, host, cooldowns
+        self.types_ahead = types_ahead
         self.manager = manager or manager_of(team, db, session)
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with

@@ -67,13 +67,22 @@ NO_CLOCKS = Clocks(math.inf, math.inf, math.inf, math.inf, math.inf)  # a record
 
 
 class Stopper:
-    """Stops a turn from outside: `request` once for the soft way, twice for SIGKILL at once."""
+    """Stops a turn from outside: `request` once for the soft way, twice for SIGKILL at once.
+
+    After a first request with `only_turn` what waits behind the turn still runs.
+    """
 
     def __init__(self) -> None:
         self.asked = 0
+        self.only_turn = False
 
-    def request(self) -> None:
+    def request(self, *, only_turn: bool = False) -> None:
         self.asked += 1
+        self.only_turn = only_turn and self.asked == 1
+
+    def reset(self) -> None:
+        """Let further turns run."""
+        self.asked, self.only_turn = 0, False
 
     async def sleep(self, seconds: float) -> None:
         """Sleep, at most until a stop is requested."""

@@ -58,11 +58,9 @@ class Talk:
         self.state, self.actions = decide(self.state, event)
         return self
 
-    def says(
-        self, *written: str, by: str = "kailai", drops: tuple[str, ...] | None = (), wordless: bool = False
-    ) -> Talk:
+    def says(self, *written: str, by: str = "kailai", drops: tuple[str, ...] | None = (), answers: bool = True) -> Talk:
         """A person speaks."""
-        return self.take(HumanSpoke(self.now, self._message(), by, wishes(*written), drops, wordless=wordless))
+        return self.take(HumanSpoke(self.now, self._message(), by, wishes(*written), drops, answers=answers))
 
     def replies(
         self,

@@ -20,7 +20,7 @@ from teamchat.core.engine.actions import (
 )
 from teamchat.core.engine.decide import asker_gone, default_target
 from teamchat.core.engine.draft import MAX_WAITING
-from teamchat.core.engine.events import HumanSpoke, ResumeMode, TurnBegan
+from teamchat.core.engine.events import HumanSpoke, Released, ResumeMode, TurnBegan
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from tests.core.engine.driver import AI, HUMANS, Talk, wishes
 
@@ -212,10 +212,31 @@ def test_drop_takes_out_what_is_held_and_who_is_asked(talk: Talk) -> None:
     assert talk.queue == ["sarah held"]
 
 
-def test_drop_does_not_reach_the_turn_that_runs(talk: Talk) -> None:
+def test_drop_reaches_a_turn_that_has_not_begun(talk: Talk) -> None:
     talk.says("max", "sarah").says(drops=None)
-    assert talk.dropped == ["sarah"]
-    assert talk.queue == ["max running"]
+    assert talk.dropped == ["max", "sarah"]
+    assert talk.queue == []
+
+
+def test_a_person_who_speaks_between_two_turns_goes_before_the_turn_that_was_to_begin(talk: Talk) -> None:
+    talk.says("max", "sarah").replies().says("carol")
+    assert talk.queue == ["carol running", "sarah waiting"]
+    assert talk.rest() == ["carol", "sarah"]
+
+
+def test_a_person_who_speaks_between_two_turns_calls_no_member_away(talk: Talk) -> None:
+    talk.says("max", "sarah").replies().says()
+    assert talk.queue == ["sarah running"]
+
+
+def test_what_is_released_speaks_and_what_was_held_before_stays_held(talk: Talk) -> None:
+    talk.says("max").fails().says("sarah", "carol").fails()
+    assert talk.queue == ["sarah held", "carol held", "max held"]
+    talk.take(Released(talk.now, (3,)))
+    assert talk.queue == ["carol running", "sarah held", "max held"]
+    talk.replies()
+    assert isinstance(talk.ending, Idle)
+    assert talk.queue == ["sarah held", "max held"]
 
 
 # --- people
@@ -244,14 +265,14 @@ def test_what_another_person_says_is_no_answer(talk: Talk) -> None:
 
 
 def test_a_message_of_markers_only_routes_and_leaves_the_question_open(talk: Talk) -> None:
-    talk.says("max").replies("kailai", "sarah").says("carol", wordless=True)
+    talk.says("max").replies("kailai", "sarah").says("carol", answers=False)
     assert talk.queue == ["carol running", "kailai asked", "sarah waiting"]
     assert talk.replies().ending == HumanAsked(Route("msg-2", "max", "msg-1", 2, "kailai", status=RouteStatus.ASKED))
     assert talk.says().rest() == ["sarah"]
 
 
 def test_a_question_can_be_dropped_without_a_word(talk: Talk) -> None:
-    talk.says("max").replies("kailai", "sarah").says(drops=("kailai",), wordless=True)
+    talk.says("max").replies("kailai", "sarah").says(drops=("kailai",), answers=False)
     assert talk.dropped == ["kailai"]
     assert talk.rest() == ["sarah"]
 
@@ -417,7 +438,7 @@ def test_resume_asks_again_who_is_asked(talk: Talk) -> None:
 
 
 def test_resume_leaves_a_question_behind_the_turn_that_failed_open(talk: Talk) -> None:
-    talk.says("max").replies("kailai", "sarah").says("carol", wordless=True).fails().resume()
+    talk.says("max").replies("kailai", "sarah").says("carol", answers=False).fails().resume()
     assert talk.queue == ["carol running", "kailai asked", "sarah waiting"]
     assert default_target(talk.state, "kailai") == "max"
 

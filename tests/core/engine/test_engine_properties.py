@@ -40,6 +40,7 @@ from teamchat.core.engine.events import (
     MemberAnswered,
     Recovered,
     Redone,
+    Released,
     Resumed,
     ResumeMode,
     Retargeted,
@@ -188,7 +189,8 @@ class AnyConversation(RuleBasedStateMachine):
         if not isinstance(event, Resumed | Undone | Redone):
             held = {route.number for route in before.held}
             freed = held - {route.number for route in self.state.held} - set(self.left)
-            assert not freed, "only resume moves what is held"
+            named = set(event.routes) if isinstance(event, Released) else set()
+            assert freed <= named, "only a resume and a release move what is held"
 
     def no_guard_was_passed(self, starting: int) -> None:
         state = self.state
@@ -219,8 +221,8 @@ class AnyConversation(RuleBasedStateMachine):
                 return (event.route, route.status) == (number, RouteStatus.RUNNING)
             case GroupDelivered(ends=ends):
                 return route.status is RouteStatus.ANSWERED and number in [end.route for end in ends]
-            case HumanSpoke(speaker=speaker, wordless=wordless):
-                return (route.target, route.status) == (speaker, RouteStatus.ASKED) and not wordless
+            case HumanSpoke(speaker=speaker, answers=answers):
+                return (route.target, route.status) == (speaker, RouteStatus.ASKED) and answers
         return False
 
     def leaves(self, number: int, how: str) -> None:
@@ -274,13 +276,34 @@ class AnyConversation(RuleBasedStateMachine):
         return [route for route in self.running if route.number not in self.over and isinstance(self.ending, RunGroup)]
 
     @property
+    def between_turns(self) -> bool:
+        """True if a turn or a group is to run, and nobody of it has begun."""
+        fresh = not any(route.status is RouteStatus.ANSWERED for route in self.state.queue) and not self.over
+        return isinstance(self.ending, RunTurn | RunGroup) and fresh
+
+    @property
     def rests(self) -> bool:
         return not isinstance(self.ending, RunTurn | RunGroup | Deliver)
 
     @precondition(lambda self: self.rests)
-    @rule(speaker=st.sampled_from(HUMANS), wishes=wishes, drops=drops, wordless=st.booleans())
-    def somebody_speaks(self, speaker: str, wishes: tuple[RouteRequest, ...], drops: Drops, *, wordless: bool) -> None:
-        self.took(HumanSpoke(self.now, self.message(), speaker, wishes, drops, wordless))
+    @rule(speaker=st.sampled_from(HUMANS), wishes=wishes, drops=drops, answers=st.booleans())
+    def somebody_speaks(self, speaker: str, wishes: tuple[RouteRequest, ...], drops: Drops, *, answers: bool) -> None:
+        self.took(HumanSpoke(self.now, self.message(), speaker, wishes, drops, answers))
+
+    @precondition(lambda self: self.between_turns)
+    @rule(speaker=st.sampled_from(HUMANS), wishes=wishes, drops=drops)
+    def somebody_has_typed_ahead(self, speaker: str, wishes: tuple[RouteRequest, ...], drops: Drops) -> None:
+        waited = {route.number for route in self.state.queue if route.status is not RouteStatus.ASKED}
+        self.took(HumanSpoke(self.now, self.message(), speaker, wishes, drops))
+        assert waited <= {route.number for route in self.state.queue} | set(self.left)
+
+    @precondition(lambda self: self.state.held and (self.rests or self.between_turns))
+    @rule(data=st.data())
+    def held_routes_are_released(self, data: st.DataObject) -> None:
+        numbers = data.draw(st.lists(st.sampled_from([route.number for route in self.state.held]), unique=True))
+        self.took(Released(self.now, tuple(numbers)))
+        if not isinstance(self.ending, Paused):
+            assert not [route for route in self.state.held if route.number in numbers]
 
     @precondition(lambda self: self.rests)
     @rule(names=st.permutations(AI), more=wishes)

@@ -20,6 +20,7 @@ from tests.program import ROOT
 TABLES = [
     "hides", "images", "lessons", "lineage", "messages", "migrations", "routes", "sessions", "summaries",
     "texts", "todo_changes", "turn_events", "turns", "undos",
+    "unsent",
 ]  # fmt: skip
 
 

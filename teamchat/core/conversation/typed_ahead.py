@@ -1,0 +1,114 @@
+"""Messages that a person types while members work go out between two turns, in the order typed.
+
+One goes out before each turn, so that each is answered before the next one. A stop of only the turn that runs is here
+too: what waits behind that turn goes on, and a kept message goes out first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from teamchat.core.conversation.addressing import Addressed, address
+from teamchat.core.engine.actions import Action, Deliver, HumanAsked, Idle, Paused, PauseKind, Queued, RunGroup, RunTurn
+from teamchat.core.engine.events import Released
+from teamchat.core.engine.state import RouteStatus, State
+from teamchat.core.errors import StoreError, TeamchatError
+from teamchat.core.store.unsent import Unsent, unsent_of
+from teamchat.core.turn.events import Warned
+from teamchat.core.turn.run import Run
+
+RESET_BY_SPEAKING = (PauseKind.TURNS, PauseKind.TIME, PauseKind.LOOP)
+"""The guards that a person's message resets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A kept message that is to be stored now. It does not `answer` a question that was asked after it was typed."""
+
+    unsent: Unsent
+    addressed: Addressed
+    answers: bool
+
+
+@dataclass(slots=True)
+class TypedAhead:
+    """The kept messages of one run. `store` stores one; it returns () if the person has just taken it back."""
+
+    run: Run
+    store: Callable[[Outgoing], tuple[Action, ...]]
+    refused: set[int] = field(default_factory=set)
+    sent: bool = False  # a message was sent that the next turn belongs to
+
+    def between_turns(self, last: Action, before: State) -> tuple[Action, ...] | None:
+        """Let a person's message and a stop change what the engine wanted `last`; None if neither does.
+
+        The last turn began in the state `before`.
+        """
+        run, stopper = self.run, self.run.stopper
+        only_turn, begins = stopper.only_turn, isinstance(last, RunTurn | RunGroup)
+        if (stopper.asked and (begins or not only_turn)) or isinstance(last, Deliver):
+            return None  # first the turn is stopped, or its group's replies are delivered
+        if begins and self.sent:
+            self.sent = False
+            return None
+        actions = self._send_one() if run.types_ahead and (only_turn or _goes_out(last)) else None
+        freed = _held_since(before, run.state) if isinstance(last, Paused) or only_turn else ()
+        if freed and (actions or only_turn):
+            actions = (*(actions or ())[:-1], *run.step(Released(run.host.now(), freed)))
+        if actions and only_turn:
+            stopper.reset()
+        return actions
+
+    def _send_one(self) -> tuple[Action, ...] | None:
+        while out := self._next():
+            if actions := self.store(out):
+                self.sent = any(isinstance(action, Queued) for action in actions)
+                return actions
+        return None
+
+    def _next(self) -> Outgoing | None:
+        """The first message that can be sent. The others stay, and are not tried again in this run."""
+        for unsent in unsent_of(self.run.db, self.run.session):
+            if unsent.id in self.refused:
+                continue
+            try:
+                return self._addressed(unsent)
+            except StoreError:
+                raise
+            except TeamchatError as error:
+                self.refused.add(unsent.id)
+                self.run.emit(Warned(f"not sent: {error}"))
+        return None
+
+    def _addressed(self, unsent: Unsent) -> Outgoing:
+        run = self.run
+        speaker = unsent.speaker or run.team.humans[0].name
+        answers = self._answers(unsent, speaker)
+        state = run.state if answers else _without_question(run.state, speaker)
+        opens = run.manager.get_current_message() is None
+        typed = len(unsent.text)
+        addressed = address(unsent.text, run.team, state, speaker=speaker, to=unsent.to, opens=opens, typed=typed)
+        return Outgoing(unsent, addressed, answers)
+
+    def _answers(self, unsent: Unsent, speaker: str) -> bool:
+        asked = self.run.state.answered_by(speaker)
+        return asked is None or unsent.at * 1000 >= self.run.manager.get_message(asked.parent).timestamp
+
+
+def _without_question(state: State, speaker: str) -> State:
+    asked = state.answered_by(speaker)
+    return replace(state, queue=tuple(route for route in state.queue if route is not asked))
+
+
+def _goes_out(last: Action) -> bool:
+    """True if kept messages go out now. After a failure and a used-up budget the person decides."""
+    if isinstance(last, Paused):
+        return last.kind in RESET_BY_SPEAKING
+    return isinstance(last, RunTurn | RunGroup | Idle | HumanAsked)
+
+
+def _held_since(before: State, now: State) -> tuple[int, ...]:
+    """The routes that are held now and only waited `before`, or did not exist."""
+    waited = {route.number for route in before.queue if route.status is RouteStatus.WAITING}
+    return tuple(route.number for route in now.held if route.number in waited or route.number >= before.next_route)
