@@ -10,6 +10,7 @@ import base64
 import difflib
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from teamchat.core.cassette.compare import text_difference
@@ -89,50 +90,33 @@ def recorded_host(cassette: Cassette, run: RecordedRun, player: Player, root: Pa
     Once all that was recorded of the run is played, the time is over or a person stops it, if that is how it ended.
     """
     paused = run.end and run.end.paused
-
-    def missing(identity: Identity, stdin: bytes) -> NoRecording:
-        return NoRecording(
-            f"the cassette has no recording of this turn of {identity.member}"
-            f"{difference(cassette.turns, identity, stdin)}",
-            saying("--new", "--record", "again.cassette"),
-        )
-
-    def launch(what: Launch) -> Running:
-        try:
-            return player(what)
-        except NotRecorded as error:
-            raise missing(error.identity, error.stdin) from None
-
-    def check(turn: ReadyTurn) -> None:
-        identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
-        found = player.find(identity, stdin)
-        if found and found.error and found.error.kind != SPAWN:
-            player.take(identity, stdin)
-            raise ERRORS[found.error.kind](found.error.text, found.error.hint)
-
     told = [
         (turn.member, turn.told.answers, {str(name): text for name, text in turn.told.layers.items()})
         for turn in run.turns
         if turn.told
     ]
 
-    def upcoming(member: str) -> TurnLine | None:
-        """Its next turn."""
-        its = [turn for turn in run.turns if turn.member == member]
-        left = sum(turn.identity.member == member for turn in player.waiting)
-        return its[-left] if left else None
+    def launch(what: Launch) -> Running:
+        try:
+            return player(what)
+        except NotRecorded as error:
+            raise NoRecording(
+                f"the cassette has no recording of this turn of {error.identity.member}"
+                f"{difference(cassette.turns, error.identity, error.stdin)}",
+                saying("--new", "--record", "again.cassette"),
+            ) from None
 
     def existing(member: Member, _runner: Runner) -> Callable[[str], bool]:
-        line = upcoming(member.name)
+        line = _upcoming(run, player, member)
         return frozenset(line.existing if line else ()).__contains__
 
     def slash(member: Member, *_: object) -> Slash | None:
-        line = upcoming(member.name)
+        line = _upcoming(run, player, member)
         return Slash(**line.slash.model_dump()) if line and line.slash else None
 
     return Host(
         launch,
-        check,
+        partial(_check, player),
         exists=existing,
         slash=slash,
         env={},
@@ -144,6 +128,22 @@ def recorded_host(cassette: Cassette, run: RecordedRun, player: Player, root: Pa
         comes=player.comes,
         in_work_tree=lambda _: any(isinstance(turn.files, FileChanges) for turn in run.turns),
     )
+
+
+def _upcoming(run: RecordedRun, player: Player, member: Member) -> TurnLine | None:
+    """The member's next turn."""
+    its = [turn for turn in run.turns if turn.member == member.name]
+    left = sum(turn.identity.member == member.name for turn in player.waiting)
+    return its[-left] if left else None
+
+
+def _check(player: Player, turn: ReadyTurn) -> None:
+    """Raise the recorded error of a turn that was refused before it started."""
+    identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
+    found = player.find(identity, stdin)
+    if found and found.error and found.error.kind != SPAWN:
+        player.take(identity, stdin)
+        raise ERRORS[found.error.kind](found.error.text, found.error.hint)
 
 
 def difference(turns: tuple[TurnLine, ...], identity: Identity, stdin: bytes) -> str:
