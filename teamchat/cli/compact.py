@@ -40,7 +40,7 @@ def compact(
 
     Nothing is lost: the log keeps every message, and prompts still quote what people said last.
     """
-    from teamchat.cli.shared.conversation import OutputOptions, choose_output, converse
+    from teamchat.cli.shared.conversation import OutputOptions, converse
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store
     from teamchat.core.conversation.summary import summariser_of
     from teamchat.core.store.sessions import need_session, touch_session
@@ -52,5 +52,4 @@ def compact(
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         touch_session(db, chosen.id)
-        output = choose_output(found, chosen.name, show)
-        return converse(found, db, chosen, output, lambda coordinator: coordinator.summarise(member), wait=not no_wait)
+        return converse(found, db, chosen, show, lambda coordinator: coordinator.summarise(member), wait=not no_wait)

@@ -7,7 +7,7 @@ import typer
 
 from teamchat.cli.output.lines import confirmed, learned, note, plural
 from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.conversation import OutputOptions, choose_output, converse
+from teamchat.cli.shared.conversation import OutputOptions, converse
 from teamchat.cli.shared.options import JsonOption, NoWaitOption, SessionOption, TeamOption, TimeoutOption, TrustOption
 from teamchat.cli.shared.workspace import find_team, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
@@ -50,9 +50,9 @@ def learn_from_session(
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         keep_as = chosen.name if yes else None
-        output = choose_output(found, chosen.name, OutputOptions(as_json))
+        show = OutputOptions(as_json)
         code = converse(
-            found, db, chosen, output, lambda coordinator: coordinator.learn(member, keep_as), wait=wait, listen=listen
+            found, db, chosen, show, lambda coordinator: coordinator.learn(member, keep_as), wait=wait, listen=listen
         )
         if lessons and not yes and code is ExitCode.DONE:
             if confirmed(f"Keep {plural(len(lessons), 'lesson')}?"):

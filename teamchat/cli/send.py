@@ -84,7 +84,7 @@ def send(
     from functools import partial
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import OutputOptions, choose_output, converse
+    from teamchat.cli.shared.conversation import OutputOptions, converse
     from teamchat.cli.shared.piped import read_message
     from teamchat.cli.shared.typed import saying_what_to_type
     from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_trust, open_store
@@ -102,33 +102,26 @@ def send(
     message = read_message(words or (), None if cut else found.max_bytes, file or ())
     typed = 0 if anyway else message.typed
     sent = replace(message, typed=len(message.text)) if expand else message
-    with open_store(found.root) as db:
+    with open_store(found.root) as db, saying_what_to_type(message):
         if dry_run:
             from teamchat.cli.shared.dry_run import explain
 
-            with saying_what_to_type(message):
-                return explain(found, db, session, sent, new=new, speaker=as_, to=to, typed=typed, cut=cut)
+            return explain(found, db, session, sent, new=new, speaker=as_, to=to, typed=typed, cut=cut)
         current = None if new else current_session(db, session)
-        with saying_what_to_type(message):  # before anything begins
-            check_entry(
-                found, db, current, message.text, speaker=as_, to=to, typed=typed, cut=cut, images=message.images
-            )
+        check_entry(found, db, current, message.text, speaker=as_, to=to, typed=typed, cut=cut, images=message.images)
         chosen, begins = choose_session(db, found, session, new=new)
         if not quiet:
             note(f"session {chosen.name} " + ("begins" if begins else "continues (--new starts another)"))
-        output = choose_output(found, chosen.name, show)
-        recording = (
-            None
-            if record is None
-            else partial(
+        recording = None
+        if record:
+            recording = partial(
                 recorded,
                 record,
                 lambda writer, cooling: writer.human(sent.text, as_, to, cooling, sent.images, sent.typed),
             )
-        )
+        work = sending(found, db, chosen, sent, speaker=as_, to=to)
         with begun(db, chosen) if begins else nullcontext():
-            work = sending(found, db, chosen, sent, speaker=as_, to=to)
-            return converse(found, db, chosen, output, work, wait=not no_wait, record=recording)
+            return converse(found, db, chosen, show, work, wait=not no_wait, record=recording)
 
 
 def sending(

@@ -95,7 +95,7 @@ def converse(
     team: Team,
     db: Database,
     session: Session,
-    output: Output,
+    show: OutputOptions,
     work: Work,
     *,
     wait: bool = True,
@@ -114,7 +114,7 @@ def converse(
     def place(hint: str) -> str:
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
 
-    console = Console(output, listen, place)
+    console = Console(choose_output(team, session.name, show), listen, place)
     with held(team.root, db, session, wait=wait):
         check_no_unfinished_undo(db, session.id)
         return console.run(

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from teamchat.cli.output.lines import note
-from teamchat.cli.shared.conversation import OutputOptions, choose_output, converse
+from teamchat.cli.shared.conversation import OutputOptions, converse
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode
@@ -31,7 +31,6 @@ def resume_session(
     """Run what is held in the session, or `only` the routes of these numbers. Returns the exit code."""
     if not show.quiet:
         note(f"session {session.name} continues")
-    output = choose_output(team, session.name, show)
 
     def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
         return coordinator.resume(mode, only)
@@ -41,4 +40,4 @@ def resume_session(
         from teamchat.cli.shared.recorder import recorded
 
         recording = partial(recorded, record, lambda to, cooling: to.resume(mode, cooling))
-    return converse(team, db, session, output, work, wait=wait, record=recording)
+    return converse(team, db, session, show, work, wait=wait, record=recording)
