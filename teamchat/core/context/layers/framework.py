@@ -17,7 +17,7 @@ MAX_SHOWN = 64  # bytes of a title, and of the team's name; names of members are
 
 def framework_text(team: Team, member: Member) -> str:
     """Who is in the team and how to hand over; the same from turn to turn, so that vendors can cache it. Under 1 KB."""
-    others = [other for other in team.members if other is not member]
+    others = [other for other in team.members if other.name != member.name]
     example = next((other.name for other in others if other.type == "ai"), others[0].name if others else "NAME")
     team_name = repr(_cut(team.name))
     wording = team.wording
