@@ -42,6 +42,8 @@ def remove(
             named = [need_worktree(state, chosen.id, chosen.name, member)] if member else all_of(state, chosen.id)
             if not force:
                 removing.need_merged(state, named)
+            if not named:
+                note(f"no member has a worktree in session {chosen.name}")
             for tree in named:
                 gone = removing.remove(state, tree)
                 note(f"the worktree of {tree.member} is removed")
