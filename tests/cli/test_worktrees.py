@@ -193,3 +193,53 @@ def test_a_session_is_named_behind_remove_and_another_one_is_never_taken(tree: W
     assert told == "options go behind the command"
     assert run_here("worktrees", "remove", "--all", "--force", "--session", "first").code == 0
     assert [line["session"] for line in objects(run_here("worktrees", "--json"))] == ["second"]
+
+
+def test_a_member_in_a_worktree_is_not_told_of_itself_as_another_one(tree: WorkTree) -> None:
+    shell(tree.top, max=":", eva=":")
+    run_here("send", "--to", "max", "Go")
+    assert "The others: kailai (person), eva.\n" in run_here("show", "--prompt").out
+
+
+TOLD = (
+    "max's worktree has changes of 1 file that are not merged: "
+    "teamchat worktrees shows them, teamchat merge max brings them in"
+)
+
+
+def test_after_a_turn_it_is_said_that_its_changes_are_in_the_worktree(tree: WorkTree) -> None:
+    shell(tree.top, max="echo more >> app.txt", eva=":")
+    assert f"· {TOLD}\n" in run_here("send", "--to", "max", "Go").err
+    again = run_here("send", "--to", "max", "Go on", "--json")
+    assert [line["text"] for line in objects(again) if line["type"] == "warning"] == [TOLD]
+    run_here("merge", "max")
+    assert "worktree" not in run_here("send", "--to", "eva", "Go on").err
+
+
+def test_it_is_said_once_in_a_run(tree: WorkTree) -> None:
+    shell(
+        tree.top,
+        max="echo more >> app.txt; echo '[NEXT: eva]'",
+        eva="test -e ../once || echo '[NEXT: max]'; touch ../once",
+    )
+    ran = run_here("send", "--to", "max", "Go")
+    assert (ran.out.count("Done"), ran.err.count(TOLD)) == (4, 1)
+
+
+def test_a_group_of_which_one_member_changed_files_is_told_where_they_are(tree: WorkTree) -> None:
+    shell(tree.top, max="echo more >> app.txt", eva=":")
+    ran = run_here("send", "--to", "max+eva", "Go")
+    assert ran.err.count(TOLD) == 1
+
+
+def test_a_replay_has_no_worktree_to_tell_of(tree: WorkTree) -> None:
+    shell(tree.top, max="echo more >> app.txt")
+    assert TOLD in run_here("send", "Go", "--record", "one.cassette").err
+    ran = run_here("replay", "--verify", "one.cassette")
+    assert ran.code == 0, ran.out + ran.err
+
+
+def test_without_worktrees_there_is_nothing_to_remove(tree: WorkTree) -> None:
+    shell(tree.top, {}, max=":")
+    run_here("send", "Go")
+    assert run_here("worktrees", "remove", "--all").err == "· no member has a worktree in session s1\n"

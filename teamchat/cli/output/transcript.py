@@ -20,6 +20,7 @@ from teamchat.core.turn.events import (
     AgentSpoke,
     Conclusion,
     ConversationEvent,
+    GroupCompared,
     TurnFinished,
     TurnStarted,
     Warned,
@@ -48,7 +49,7 @@ class Transcript:
         self._routes: dict[int, int | None] = {}  # of turns by their numbers
 
     def __call__(self, event: ConversationEvent) -> None:
-        if isinstance(event, AgentSpoke) and _passing(event):
+        if (isinstance(event, AgentSpoke) and _passing(event)) or _of_disk(event):
             return
         if isinstance(event, TurnFinished):
             setup = replace(event.turn.setup, redacted=0)  # a recording has no secrets left for a replay to remove
@@ -85,6 +86,11 @@ class Transcript:
     @property
     def printed(self) -> list[str]:
         return [line for part in _in_order(self._parts) for line in part.printed]
+
+
+def _of_disk(event: ConversationEvent) -> bool:
+    """True if the event tells of worktrees, of which a replay has none."""
+    return isinstance(event, GroupCompared) or (isinstance(event, Warned) and event.of_disk)
 
 
 def _passing(spoke: AgentSpoke) -> bool:

@@ -16,7 +16,7 @@ from teamchat.core.conversation.grouping import run_together
 from teamchat.core.conversation.lessons import find_lessons, learner_of
 from teamchat.core.conversation.posting import Parsed, Posted, Posting
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
-from teamchat.core.conversation.side_by_side import apart_in, side_by_side
+from teamchat.core.conversation.side_by_side import apart_in, not_merged, side_by_side
 from teamchat.core.conversation.summary import Summariser, summariser_of
 from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
 from teamchat.core.engine.actions import (
@@ -50,7 +50,7 @@ from teamchat.core.messages import well_formed
 from teamchat.core.routing.todos import Noted
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
-from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, partial_of
+from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, last_turn_of, partial_of
 from teamchat.core.store.unsent import take_unsent
 from teamchat.core.team.team import Member
 from teamchat.core.text.commands import saying
@@ -85,6 +85,7 @@ class ConversationCoordinator:
         self.run = run
         self.posting, self.attempts, self.summariser = Posting(run), Attempts(run), Summariser(run)
         self.typed_ahead = TypedAhead(run, self._store_unsent)
+        self.told_apart: set[str] = set()  # members whose worktrees were told to have changes that are not merged
 
     @property
     def manager(self) -> ContextManager:
@@ -307,7 +308,19 @@ class ConversationCoordinator:
         if isinstance(answer, NoAnswer):
             self.run.tally.fail(route, answer.error)
             return self.run.step(TurnEnded(self.run.host.now(), route.number, None))
-        return self._end_turn(answer)
+        actions = self._end_turn(answer)
+        await self._tell_not_merged(answer.turn)
+        return actions
+
+    async def _tell_not_merged(self, *turns: Turn) -> None:
+        """Tell once for each member that the changes in its worktree are not in the user's files."""
+        for turn in turns:
+            told = None
+            if turn.member not in self.told_apart:
+                told = await in_thread(partial(not_merged, self.run, turn))
+            if told:
+                self.told_apart.add(turn.member)
+                self.run.emit(Warned(told, turn.route, of_disk=True))
 
     def _end_turn(self, answer: Answer) -> tuple[Action, ...]:
         run, route = self.run, answer.route
@@ -338,6 +351,9 @@ class ConversationCoordinator:
             )
             if compared := await in_thread(partial(side_by_side, run, routes)):
                 run.emit(compared)
+            else:
+                last = (last_turn_of(run.db, run.session, route.target) for route in routes)
+                await self._tell_not_merged(*filter(None, last))
         finally:
             run.group, run.apart = None, frozenset()
         return run.step(GroupRan(run.host.now(), failed))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from pathlib import Path
 
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.merge import merge
 from teamchat.core.conversation.grouping import colliding
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import CheckpointFailed
+from teamchat.core.store.turns import Turn
 from teamchat.core.turn.events import Difference, GroupCompared, SameLines, Warned
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.work_trees import readable
@@ -46,6 +49,25 @@ def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
         run.emit(Warned(f"what the group has changed cannot be compared: {failed}"))
         return None
     return GroupCompared(tuple(_told(one) for one in found), same)
+
+
+def not_merged(run: Run, turn: Turn) -> str | None:
+    """What to do with the changes in the worktree in which a turn ran; None where all is merged, or it had none.
+
+    Blocks while git compares.
+    """
+    tree = find(run.trees.folder, run.session, turn.member) if run.host.live else None
+    if tree is None or not Path(turn.setup.cwd).is_relative_to(tree.folder):
+        return None
+    try:
+        found = list(_differences(run, [turn.member]))
+    except CheckpointFailed as failed:
+        return f"what {turn.member} has changed in its worktree cannot be compared: {failed}"
+    if not found:
+        return None
+    number = len(found[0][1].changes)
+    has = f"{turn.member}'s worktree has changes of {number} file{'s' * (number > 1)} that are not merged"
+    return f"{has}: teamchat worktrees shows them, teamchat merge {shlex.quote(turn.member)} brings them in"
 
 
 def _differences(run: Run, names: Sequence[str]) -> Iterator[_Compared]:

@@ -127,10 +127,14 @@ class TodoChanged:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """Something that a person should know and that stops nothing. `route` names the turn that it is about, if any."""
+    """Something that a person should know and that stops nothing. `route` names the turn that it is about, if any.
+
+    `of_disk`: it tells of worktrees, of which a replay has none.
+    """
 
     text: str
     route: int | None = None
+    of_disk: bool = False
 
 
 ConversationEvent = (
