@@ -95,6 +95,7 @@ def test_undo_takes_all_back_and_redo_brings_all_again(user: World, tree: WorkTr
     ran(user, "send", f"{ALL} quagga-asked")
     for word in SAID:
         assert holding(user, word, since=begun) == set(MEMBERS)
+    assert all(turn.setup.resumes for turn in user.turns[-3:]) == (memory == "resume")
 
     ran(user, "undo", "4", "--yes")
     assert (tree.files(), tree.git("status", "--porcelain")) == (files, status)
