@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -12,27 +11,18 @@ import pytest
 
 from tests.cli.helpers import objects, refused
 from tests.cli.test_killed import Mortals
+from tests.cli.test_killed import mortals as mortals  # noqa: PLC0414 (a fixture)
 from tests.core.checkpoint.worktree import WorkTree
 from tests.program import run_here
 from tests.shell_team import repository, shell
 
-EVERY = 1 if "DEATHS" in os.environ else 11
+EVERY = 1 if "DEATHS" in os.environ else 17
 WORK = "rm -r tests; sed -i s/a/A/ app.py; printf '\\000\\377' > b.bin; chmod +x run.sh; ln -s app.py link; mkdir d"
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> WorkTree:
     return repository(tmp_path / "unused")
-
-
-@pytest.fixture
-def mortals(tmp_path: Path) -> Iterator[Mortals]:
-    folders = [tmp_path / name for name in ("one", "two")]
-    for folder in folders:
-        folder.mkdir()
-    mortals = Mortals(*folders)
-    yield mortals
-    mortals.close()
 
 
 def killed(mortals: Mortals, step: int, *args: str) -> bool:
@@ -48,7 +38,7 @@ def said() -> list[object]:
     return [message["text"] for message in objects(run_here("log", "--json"))]
 
 
-@pytest.mark.parametrize("part", [0, 3])
+@pytest.mark.parametrize("part", [0, 8])
 def test_whoever_was_killed_completes_it(tree: WorkTree, mortals: Mortals, part: int) -> None:
     shell(max=WORK)
     before = tree.files()

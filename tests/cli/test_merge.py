@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.worktrees import merging
 from tests import hostile_git
 from tests.cli.helpers import objects
 from tests.cli.test_worktrees import commit, folder_of, own_files, shell
@@ -130,44 +129,6 @@ def test_what_was_merged_can_be_put_back_unless_it_was_changed_since(ten: WorkTr
     assert ran.code == 1
     assert "x.txt (changed since it was merged)" in ran.err
     assert (ten.top / "x.txt").read_text() == "changed\n"
-
-
-class Killed(BaseException):
-    """The end of the process, at that place."""
-
-
-@pytest.mark.parametrize("at", range(4))
-@pytest.mark.parametrize("after", [False, True])
-def test_a_killed_merge_is_completed_by_the_next_one(
-    at: int, after: bool, ten: WorkTree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    work(ten, "sed -i s/10/ten/ ten.txt; rm docs/one.md; echo x > x.txt; echo y > y.txt")
-    ten.write("ten.txt", TEN.replace("line 1\n", "mine\n").encode())
-    count = 0
-
-    def mortal(function: Callable[..., object]) -> Callable[..., object]:
-        def run(*arguments: object) -> object:
-            nonlocal count
-            count += 1
-            if count - 1 == at and not after:
-                raise Killed
-            result = function(*arguments)
-            if count - 1 == at:
-                raise Killed
-            return result
-
-        return run
-
-    with monkeypatch.context() as patched:
-        for name in ("set_refs", "restore", "take"):
-            patched.setattr(merging, name, mortal(getattr(merging, name)))
-        with pytest.raises(Killed):
-            run_here("merge", "max")
-    assert run_here("merge", "max").code == 0
-    assert (ten.top / "ten.txt").read_text() == TEN.replace("line 1\n", "mine\n").replace("10", "ten")
-    assert not (ten.top / "docs").exists()
-    assert (ten.top / "x.txt").read_text() == "x\n"
-    assert "there is nothing new of max" in run_here("merge", "max").err
 
 
 def test_worktrees_are_listed_with_what_is_not_merged(ten: WorkTree) -> None:

@@ -88,9 +88,10 @@ def merge_into(state: Path, there: Opened, favour: Favour | None = None) -> Merg
 def take_back(state: Path, there: Opened) -> Merge | None:
     """Put back the user's files as they were before the last merge of the worktree; None where there was none.
 
-    Files that were changed since are clashes, and then nothing is put back.
+    Files that were changed since are clashes, and then nothing is put back. A merge that was killed is completed first.
     """
     tree, home = there.tree, there.home
+    _complete(state, there)
     kept = {name: tree_of(home, state, tree.ref(f"merged/{name}")) for name in ("before", "after", "base")}
     before, after, base = kept["before"], kept["after"], kept["base"]
     if before is None or after is None or base is None:
@@ -100,9 +101,9 @@ def take_back(state: Path, there: Opened) -> Merge | None:
     if plan.conflicts:
         found = (Clash(conflict.path, "changed since it was merged") for conflict in plan.conflicts)
         return Merge((), tuple(found), done=False)
+    set_refs(home, state, {tree.ref("base"): base})  # first: whoever is killed has what is put back as not merged
     restore(home, state, plan.restore)
-    gone: dict[str, str | None] = {tree.ref(f"merged/{name}"): None for name in kept}
-    set_refs(home, state, {tree.ref("base"): base, **gone})
+    set_refs(home, state, {tree.ref(f"merged/{name}"): None for name in kept})
     return Merge(changes(home, after, before))
 
 
