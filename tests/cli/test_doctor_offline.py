@@ -179,7 +179,8 @@ def test_a_process_that_should_stay_and_leaves_fails(put: Put) -> None:
     ran, rows = proved()
     assert ran.code == ExitCode.MEMBER_FAILED
     assert {what for what, found in states(rows, "claude").items() if found != "ok"} == {"stays"}
-    assert "'Two.'" in rows["claude", "stays"]["text"]
+    text = rows["claude", "stays"]["text"]  # its end is noticed before the second turn, or by it
+    assert text == "kept running, it ended after its first turn" or "did not answer 'Two.'" in text
 
 
 def kept_running(world: Path) -> Check:
