@@ -27,7 +27,7 @@ def undo(
     """Undo the last turn, or all from TURN on: messages, what they queued, and changes of files."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.output.undoing import on_hold, undo_fields, undo_lines, undone
+    from teamchat.cli.output.undoing import merged_lines, on_hold, undo_fields, undo_lines, undone
     from teamchat.cli.shared.conversation import held_run
     from teamchat.cli.shared.turn_called import check_name, turn_here
     from teamchat.cli.shared.typed import placed_here
@@ -62,5 +62,7 @@ def undo(
             check_dry_run(proposal, force=force)
         elif done and not as_json:
             note(f"{undone(proposal, force=force)}; {placed_here('teamchat redo')} restores it")
+            for line in merged_lines(proposal):
+                note(line)
             if proposal.scope != "files" and (held := [route.target for route in on_hold(proposal.plan)]):
                 note(f"on hold: {', '.join(held)}; {placed_here('teamchat resume')} runs what is on hold")

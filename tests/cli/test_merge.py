@@ -218,3 +218,38 @@ def test_a_commit_of_the_user_changes_nothing_for_the_member(ten: WorkTree) -> N
     ten.git("add", "--all")
     commit(ten, "all of it")
     assert run_here("merge", "max").out == "added    x.txt\n"
+
+
+def test_an_undo_says_what_was_merged_and_stays_in_the_users_files(ten: WorkTree) -> None:
+    work(ten, "sed -i s/10/ten/ ten.txt; rm docs/one.md")
+    run_here("merge", "max")
+    ran = run_here("undo", "--yes")
+    stays = "stays in your files, merged from max's worktree: docs/one.md, ten.txt"
+    line = f"{stays}; teamchat merge --undo max undoes the last merge"
+    assert (ran.code, f"{line}\n" in ran.out, f"· {line}\n" in ran.err) == (0, True, True)
+    assert "ten" in (ten.top / "ten.txt").read_text()
+    assert run_here("merge", "--undo", "max").code == 0
+    assert (ten.top / "ten.txt").read_text() == TEN
+
+
+def test_an_undo_of_a_turn_before_an_earlier_merge_says_what_shows_its_changes(ten: WorkTree) -> None:
+    work(ten, "sed -i s/10/ten/ ten.txt")
+    run_here("merge", "max")
+    work(ten, "echo new > other.txt")
+    run_here("merge", "max")
+    told = "stays in your files, merged from max's worktree: other.txt, ten.txt; "
+    assert (
+        f"{told}earlier merges are not undone; see teamchat diff 1, teamchat diff 2\n"
+        in run_here("undo", "1", "--dry-run").out
+    )
+    [line] = objects(run_here("undo", "2", "--dry-run", "--json"))
+    assert line["merged"] == [{"member": "max", "paths": ["other.txt"], "last": True}]
+
+
+def test_an_undo_of_what_is_not_merged_says_nothing_of_merges(ten: WorkTree) -> None:
+    work(ten, "sed -i s/10/ten/ ten.txt")
+    run_here("merge", "max")
+    work(ten, "echo new > other.txt")
+    assert "merged" not in run_here("undo", "--dry-run").out
+    run_here("merge", "--undo", "max")
+    assert "merged" not in run_here("undo", "1", "--dry-run").out

@@ -239,7 +239,7 @@ def test_json(tree: WorkTree) -> None:
     assert objects(run_here("undo", "--yes", "--json")) == [
         {
             "v": 1, "type": "undo", "turn": 1, "scope": "both", "turns": [1], "messages": ["msg-2"],
-            "on_hold": ["max"], "files": [file], "conflicts": [], "not_undone": [], "done": True,
+            "on_hold": ["max"], "files": [file], "conflicts": [], "not_undone": [], "merged": [], "done": True,
         }
     ]  # fmt: skip
     [redone] = objects(run_here("redo", "--yes", "--json"))

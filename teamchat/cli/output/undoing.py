@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from teamchat.cli.output.lines import called, plural
 from teamchat.cli.output.patch import MARKS, counted
+from teamchat.cli.shared.typed import placed_here
 from teamchat.core.conversation.taking_back import RedoProposal, UndoProposal
 from teamchat.core.conversation.undo_files import FilesPlan
 from teamchat.core.conversation.undoing import UndoPlan
@@ -31,6 +33,7 @@ def undo_lines(proposal: UndoProposal, *, force: bool, again: str | None = None)
         if plan.task_changes:
             yield f"restores the task: {one_line(plan.task or 'none', LONGEST)}"
     yield from _file_lines(proposal.files, "undoes", force=force)
+    yield from merged_lines(proposal)
     if proposal.scope == "files":
         return
     for lesson in plan.lessons:
@@ -39,6 +42,17 @@ def undo_lines(proposal: UndoProposal, *, force: bool, again: str | None = None)
         yield from (f"then on hold: {called(route)}" for route in on_hold(plan))
     else:
         yield from _retry_lines(proposal, again)
+
+
+def merged_lines(proposal: UndoProposal) -> Iterator[str]:
+    """What stays in the user's files, as it was merged since, and the command that removes or shows it."""
+    for one in proposal.merged:
+        stays = f"stays in your files, merged from {one.member}'s worktree: {printable(', '.join(one.paths))}"
+        if one.last:
+            yield f"{stays}; {placed_here(f'teamchat merge --undo {shlex.quote(one.member)}')} undoes the last merge"
+        else:
+            shown = ", ".join(placed_here(f"teamchat diff {turn}") for turn in one.turns)
+            yield f"{stays}; not all of it by the last merge, see {shown}"
 
 
 def _retry_lines(proposal: UndoProposal, again: str) -> Iterator[str]:
@@ -118,6 +132,7 @@ def undo_fields(proposal: UndoProposal) -> dict[str, object]:
         "messages": [] if proposal.scope == "files" else [message.id for message in plan.messages],
         "on_hold": [] if proposal.scope == "files" else [route.target for route in on_hold(plan)],
         **file_fields(proposal.files),
+        "merged": [{"member": one.member, "paths": list(one.paths), "last": one.last} for one in proposal.merged],
     }
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from teamchat.core.checkpoint.compare import changes
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.values import NoRepository
+from teamchat.core.conversation.merged_since import Merged, merged_since
 from teamchat.core.conversation.undo_files import (
     FilesPlan,
     plan_redo_of_files,
@@ -49,7 +50,7 @@ MOST_PATHS = 20  # in a command that brings files back
 class UndoProposal:
     """What an undo would do, and the commands to run `instead` where others changed files.
 
-    `begun` is the undo that it completes.
+    `begun` is the undo that it completes, `merged` what stays in the user's files.
     """
 
     number: int
@@ -58,6 +59,7 @@ class UndoProposal:
     files: FilesPlan
     begun: Undo | None
     instead: tuple[str, ...]
+    merged: tuple[Merged, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +84,14 @@ def propose_undo(run: Run, session: Session, turn: int | None, scope: Scope | No
         raise UsageError(f"the undo of turn {begun.turn} was interrupted", f"teamchat undo {begun.turn}")
     number = begun.number if begun else next_undo(run.db, session.id)
     wanted: Scope = scope or (begun.scope if begun else "both")
-    files = FilesPlan()
+    files, merged = FilesPlan(), tuple[Merged, ...]()
     if wanted != "conversation":
+        merged = tuple(merged_since(run.trees.folder, run.session, plan.turns))
         files = plan_undo_of_files(run.trees, plan.turns, f"undo-{number}/{'again' if begun else 'before'}")
     if wanted == "files" and not (files.trees or begun):
         why = f": {'; '.join(files.not_undone)}" if files.not_undone else ""
         raise UsageError(f"turn {plan.first} and later ones changed no file that can be restored{why}")
-    return UndoProposal(number, wanted, plan, files, begun, tuple(_instead(plan.first, wanted)))
+    return UndoProposal(number, wanted, plan, files, begun, tuple(_instead(plan.first, wanted)), merged)
 
 
 def _instead(first: int, scope: Scope) -> Iterator[str]:
