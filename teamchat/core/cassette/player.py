@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teamchat.runners.events import Failure, FailureKind
-from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Launcher, Running, SpawnFailed
+from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Launcher, Running
+from teamchat.runners.process.start_errors import SpawnFailed
 
 LOOK_S = 0.005  # how often a turn checks whether it may begin
 STOPPED = -15  # the exit code of a stopped replayed agent: ended by SIGTERM

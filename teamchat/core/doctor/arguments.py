@@ -12,7 +12,7 @@ from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import ANSWER_S, Ask
 from teamchat.core.text.secret_words import masked
 from teamchat.runners.base import Runner
-from teamchat.runners.process.running import SpawnFailed
+from teamchat.runners.process.start_errors import SpawnFailed
 
 _OPTION = re.compile(r"--[A-Za-z][\w-]*|-[A-Za-z]")
 _REFUSED = re.compile(

@@ -12,7 +12,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.team.team import INSTALL
 from teamchat.runners.base import Runner, Vendor
 from teamchat.runners.failures import ending
-from teamchat.runners.process.running import SpawnFailed
+from teamchat.runners.process.start_errors import SpawnFailed
 
 Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None, bytes]]
 """Asks a program for its version, as `capture` of `runners/process/command.py` does."""

@@ -28,16 +28,8 @@ from teamchat.runners.events import (
 from teamchat.runners.file_changes import FileChanges, WorkTree
 from teamchat.runners.installed import installed_version
 from teamchat.runners.logins import login_variables, with_source
-from teamchat.runners.process.running import (
-    FolderReplaced,
-    HasEnded,
-    Identity,
-    Launch,
-    Launcher,
-    SpawnFailed,
-    Stays,
-    start_error,
-)
+from teamchat.runners.process.running import Identity, Launch, Launcher, Stays
+from teamchat.runners.process.start_errors import FolderReplaced, HasEnded, SpawnFailed, start_error
 from teamchat.runners.process.supervisor import NO_LIMITS, Stopper, TurnEnd, run_turn
 
 NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGENT, FolderReplaced: FailureKind.REFUSED}

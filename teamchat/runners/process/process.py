@@ -26,7 +26,8 @@ from typing import BinaryIO, Literal
 
 from teamchat.runners.events import Failure
 from teamchat.runners.process import guardian
-from teamchat.runners.process.running import Chunk, Exit, FolderReplaced, Launch, Running, SpawnFailed, start_error
+from teamchat.runners.process.running import Chunk, Exit, Launch, Running
+from teamchat.runners.process.start_errors import FolderReplaced, SpawnFailed, start_error
 from teamchat.runners.process.start_folder import open_folder
 
 POLL_S = 0.01

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from teamchat.runners.process.running import FolderReplaced
+from teamchat.runners.process.start_errors import FolderReplaced
 
 _HOW = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # Linux can enter unreadable folders
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.process.command import Ended, capture, printing, run
-from teamchat.runners.process.running import SpawnFailed
+from teamchat.runners.process.start_errors import SpawnFailed
 from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, lives, shell
 
 ENV = {"PATH": os.environ["PATH"]}

@@ -11,7 +11,8 @@ import pytest
 
 from teamchat.runners.base import LiveRule
 from teamchat.runners.process.live import LiveAgent
-from teamchat.runners.process.running import Launch, SpawnFailed
+from teamchat.runners.process.running import Launch
+from teamchat.runners.process.start_errors import SpawnFailed
 from tests.leftovers import marked
 from tests.runners.processes import PATIENCE_S, Ran, following, shell
 

@@ -21,7 +21,8 @@ from teamchat.runners.base import StopRule
 from teamchat.runners.process import guardian
 from teamchat.runners.process import process as process_module
 from teamchat.runners.process.process import Process, launch
-from teamchat.runners.process.running import Launch, SpawnFailed
+from teamchat.runners.process.running import Launch
+from teamchat.runners.process.start_errors import SpawnFailed
 from tests.leftovers import marked
 from tests.runners.conftest import Start
 from tests.runners.processes import (
