@@ -167,6 +167,8 @@ def meant(args: list[str]) -> list[str]:
             return ["log", "-n", "1", *options]
         case ["ls", *options] | ["sessions", "list" | "ls", *options]:
             return ["sessions", *options]
+        case ["sessions", "rm" | "remove", *options]:
+            return ["sessions", "delete", *options]
         case ["log", number, *options] if number.isdecimal():
             return ["log", "-n", number, *options]
     return args

@@ -33,14 +33,13 @@ def branch(
     as_json: JsonOption = False,
 ) -> None:
     """Begin a conversation that has the messages of this one so far. Both go on by themselves."""
-    import dataclasses
-
-    from teamchat.cli.output.jsonl import write_line
+    from teamchat.cli.output.jsonl import session_fields, write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.conversation.branching import branch as begin
     from teamchat.core.conversation.branching import turns_after
+    from teamchat.core.store.listing import title_of
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import check_there, need_session
     from teamchat.core.text.clean import printable
@@ -59,7 +58,7 @@ def branch(
         if as_json:
             since = [{"session": one.session, "turn": one.turn.number} for one in later]
             fields = {"branch_of": {"session": chosen.name, "at": last}, "changed_files": since, "back": back}
-            write_line("session", **dataclasses.asdict(made), **fields)
+            write_line("session", **session_fields(made, title_of(db, made)), **fields)
             return
         for line in (*begun_lines(db, made, chosen, last, back), *file_lines(later, last)):
             note(printable(line))
@@ -75,14 +74,15 @@ def check_no_message(db: Database, session: Session, name: str | None) -> None:
 
 
 def begun_lines(db: Database, made: Session, parent: Session, last: str, back: str) -> Iterator[str]:
+    import os
+
     from teamchat.cli.output.lines import plural
     from teamchat.cli.shared.typed import placed_here
-    from teamchat.cli.shared.workspace import session_typed
     from teamchat.core.store.routes import open_routes
     from teamchat.core.text.commands import saying
 
     yield f"session {made.name} begins as {parent.name} was at {last}: {plural(made.messages, 'message')}"
-    if session_typed(db, made):
+    if (os.environ.get("TEAMCHAT_SESSION") or made.name) != made.name:
         go_on = placed_here(saying("--session", made.name))
         yield f"TEAMCHAT_SESSION names another one; continue this one: {go_on}"
     else:

@@ -14,6 +14,7 @@ from teamchat.cli.shared.options import (
     StreamOption,
     TeamOption,
     TimeoutOption,
+    TitleOption,
     TrustOption,
 )
 
@@ -51,6 +52,7 @@ def send(
     team: TeamOption = None,
     session: SessionOption = None,
     new: Annotated[bool, typer.Option("--new", help="Start a new conversation, named by --session if given.")] = False,
+    title: TitleOption = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Send the text even if it looks like a call but calls nobody.")
     ] = False,
@@ -109,7 +111,7 @@ def send(
             return explain(found, db, session, sent, new=new, speaker=as_, to=to, typed=typed, cut=cut)
         current = None if new else current_session(db, session)
         check_entry(found, db, current, message.text, speaker=as_, to=to, typed=typed, cut=cut, images=message.images)
-        chosen, begins = choose_session(db, found, session, new=new)
+        chosen, begins = choose_session(db, found, session, new=new, title=title)
         if not quiet:
             note(f"session {chosen.name} " + ("begins" if begins else "continues (--new starts another)"))
         recording = None

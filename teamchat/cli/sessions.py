@@ -81,43 +81,78 @@ def session_size(session: Session) -> str:
     return f"{plural(session.messages, 'message')}, {plural(session.turns, 'turn')}"
 
 
-LONGEST_TASK = 60  # characters shown in a list
+def rename(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", autocompletion=complete.sessions, callback=session_name, help="The conversation."
+        ),
+    ],
+    title: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TITLE]...", show_default=False, help="Its new title; without one it is its first words again."
+        ),
+    ] = None,
+    team: TeamOption = None,
+) -> None:
+    """Give a conversation another title. Its name, which --session takes, stays."""
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.options import session_title
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.store.listing import title_of
+    from teamchat.core.store.sessions import need_session, rename_session
+
+    line = session_title(" ".join(title)) if title else None
+    with open_store(find_root(team)) as db:
+        rename_session(db, need_session(db, name).id, line)
+        renamed = need_session(db, name)
+        note(f"session {renamed.name} is titled: {title_of(db, renamed)}")
+
 
 sessions = typer.Typer(invoke_without_command=True)
 sessions.command()(delete)
+sessions.command()(rename)
 
 
 @sessions.callback()
 def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOption = False) -> None:
-    """List this workspace's conversations, the current one first, or delete one."""
-    import dataclasses
+    """List this workspace's conversations, the one that was used last first; delete or rename one.
 
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.lines import moment, note
-    from teamchat.cli.shared.workspace import find_root, open_store
+    ▸ marks the conversation that a command continues here without --session.
+    """
+    import os
+    import shutil
+    import sys
+    import time
+
+    from teamchat.cli.output.jsonl import listed_fields, write_line
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.output.listing import plain_line, state_of, table
+    from teamchat.cli.shared.workspace import find_root, is_held, open_store
     from teamchat.core.errors import UsageError
-    from teamchat.core.store.lineage import parent_of
-    from teamchat.core.store.sessions import all_sessions
-    from teamchat.core.text.clean import printable
-    from teamchat.runners.untrusted_json import one_line
+    from teamchat.core.store import listing
+    from teamchat.core.store.sessions import current_session
 
     if ctx.invoked_subcommand:
         if team or as_json:
             raise UsageError("options go behind the command", f"teamchat sessions {ctx.invoked_subcommand} --help")
         return
-    with open_store(find_root(team)) as db:
-        known = all_sessions(db)
-        if not (known or as_json):
-            note("there is no conversation here yet")
-        for found in known:
-            parent = parent_of(db, found.id)
-            if as_json:
-                of = parent and {"session": parent[0], "at": parent[1]}
-                write_line("session", **dataclasses.asdict(found), branch_of=of)
-            else:
-                counts = session_size(found)
-                print(
-                    f"{found.name}  {moment(found.used_at)}  {counts}  {printable(found.team)}"
-                    + (f"  branch of {parent[0]} at {parent[1]}" if parent else "")
-                    + (f"  {one_line(found.task, LONGEST_TASK)}" if found.task else "")
-                )
+    root, now = find_root(team), time.time()
+    with open_store(root) as db:
+        known = listing.list_sessions(db)
+        current = current_session(db, os.environ.get("TEAMCHAT_SESSION"))
+    busy = {one.session.id for one in known if (one.queue or one.running) and is_held(root, one.session.id)}
+    rows = [(one, state_of(one, held=one.session.id in busy, now=now)) for one in known]
+    here = [current.id] if current else []
+    if as_json:
+        for one, state in rows:
+            write_line("session", **listed_fields(one, state, current=one.session.id in here))
+    elif not rows:
+        note("there is no conversation here yet")
+    elif sys.stdout.isatty():
+        for line in table(rows, here, shutil.get_terminal_size().columns, now):
+            print(line)
+    else:
+        for one, state in rows:
+            print(plain_line(one, state))

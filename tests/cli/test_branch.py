@@ -73,6 +73,7 @@ def test_as_json_it_is_one_object() -> None:
     del line["id"], line["created_at"], line["used_at"]
     assert line == {
         "v": 1, "type": "session", "name": "s2", "team": "crew", "task": None, "messages": 3, "turns": 0,
+        "title": "Begin", "cost_usd": None, "turns_with_cost": 0,
         "branch_of": {"session": "s1", "at": "msg-3"}, "changed_files": [],
         "back": "teamchat send --session s1 'Your message'",
     }  # fmt: skip

@@ -186,23 +186,6 @@ def test_what_can_not_be_shown_is_one_line(args: list[str], code: int, error: st
 # --- sessions
 
 
-def test_every_session_is_one_line_with_the_last_one_first(world: Path) -> None:
-    crew(world, {"max": ["a", "b", "c"]}, team={"name": "blog", "task": "Line one\n\x1b[31m" + "two " * 50})
-    run_here("send", "Hi")
-    run_here("send", "Hi")
-    run_here("send", "--new", "--session", "other", "Hi")
-    task = ("Line one " + "two " * 50)[:59] + "…"
-    assert steady(run_here("sessions")) == Result(
-        0,
-        f"other  WHEN  2 messages, 1 turn  blog  {task}\ns1  WHEN  4 messages, 2 turns  blog  {task}\n",
-        "",
-    )
-    assert [(line["name"], line["messages"]) for line in objects(run_here("sessions", "--json"))] == [
-        ("other", 2),
-        ("s1", 4),
-    ]
-
-
 def test_where_nothing_was_said_there_are_no_sessions(world: Path) -> None:
     crew(world, {"max": []})
     assert run_here("sessions") == Result(0, "", notes("there is no conversation here yet"))

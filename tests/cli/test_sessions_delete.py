@@ -182,7 +182,8 @@ def test_what_a_crash_has_left_goes_too(world: Path, db: Database) -> None:
         (["delete", "x", "--yes"], 4, "there is no session 'x' (sessions: other, s1)"),
         (["delete"], 2, "missing argument 'NAME'"),
         (["--json", "delete", "s1", "--yes"], 2, "options go behind the command"),
-        (["remove", "s1"], 2, "there is no command 'remove'"),
+        (["remove", "x", "--yes"], 4, "there is no session 'x' (sessions: other, s1)"),
+        (["drop", "s1"], 2, "there is no command 'drop'"),
     ],
 )
 def test_what_can_not_be_deleted_is_one_line(args: list[str], code: int, error: str) -> None:

@@ -9,12 +9,15 @@ from itertools import chain
 from typing import Any
 
 from teamchat.assemblers.parts import Trimmed
+from teamchat.cli.output.listing import SessionState
 from teamchat.cli.output.long import PIECE, text_pieces, write_pieces
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.lessons import Lesson
+from teamchat.core.store.listing import Listed
+from teamchat.core.store.sessions import Session
 from teamchat.core.turn.events import (
     AgentSpoke,
     Conclusion,
@@ -178,6 +181,30 @@ def lesson_fields(lesson: Lesson) -> dict[str, Any]:
 def route_fields(route: Route) -> dict[str, Any]:
     fields = ("number", "target", "priority", "group", "parent", "by", "status", "attempt")
     return {name: getattr(route, name) for name in fields}
+
+
+def session_fields(session: Session, title: str) -> dict[str, Any]:
+    return {
+        **{name: getattr(session, name) for name in ("id", "name", "team", "task", "created_at", "used_at")},
+        "title": title,
+        "messages": session.messages,
+        "turns": session.turns,
+        "cost_usd": session.cost_usd,
+        "turns_with_cost": session.turns_with_cost,
+    }
+
+
+def listed_fields(listed: Listed, state: SessionState, *, current: bool) -> dict[str, Any]:
+    of = listed.branch_of
+    return {
+        **session_fields(listed.session, listed.title),
+        "current": current,
+        "state": state.name,
+        "running": [dataclasses.asdict(turn) for turn in listed.running],
+        "queue": [route_fields(route) for route in listed.queue],
+        "last": listed.last and {"message": listed.last.id, "from": listed.last.speaker, "at": listed.last.at},
+        "branch_of": of and {"session": of[0], "at": of[1]},
+    }
 
 
 def todo_fields(change: Change) -> dict[str, Any]:

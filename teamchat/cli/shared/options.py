@@ -21,6 +21,17 @@ def session_name(name: str | None) -> str | None:
     return name
 
 
+def session_title(title: str | None) -> str | None:
+    from teamchat.core.routing.titles import LONGEST_TITLE
+
+    line = None if title is None else " ".join(title.split())
+    if line is not None and not (line and line.isprintable()):
+        raise typer.BadParameter(f"expected a title of printable characters, got {title!r}.")
+    if line is not None and len(line) > LONGEST_TITLE:
+        raise typer.BadParameter(f"expected at most {LONGEST_TITLE} characters, got {len(line):,}.")
+    return line
+
+
 def finite(speed: float) -> float:
     if math.isnan(speed):
         raise typer.BadParameter("nan is not a number.")
@@ -55,7 +66,13 @@ SessionOption = Annotated[
         envvar="TEAMCHAT_SESSION",
         autocompletion=sessions,
         callback=session_name,
-        help="The conversation (default: the last one).",
+        help="The conversation (default: your last one; in a script the scripts' last one).",
+    ),
+]
+TitleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--title", metavar="TITLE", callback=session_title, help="With --new: its title (default: its first words)."
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line: teamchat help json.")]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from teamchat.cli.shared.typed import typed_with, was_typed
+from teamchat.cli.shared.typed import line_of, typed_with, was_typed
 from teamchat.core.errors import AgentMissing, StoreError, TeamchatError, UnknownName, UsageError
 from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
 from teamchat.core.files.session_lock import holder_of
@@ -21,6 +21,7 @@ from teamchat.core.store.sessions import (
     create_session,
     current_session,
     find_session,
+    last_session,
     need_session,
     no_session,
     remove_session,
@@ -75,7 +76,7 @@ def open_store(root: Path) -> Iterator[Database]:
 
     An unexpected error becomes a `DamagedStore` if the store is damaged. Otherwise it is a bug of teamchat.
     """
-    db = Database(store_file(root))
+    db = Database(store_file(root), typed=was_typed_by_a_person())
     try:
         yield db
     except TeamchatError:  # a missing message is also a KeyError
@@ -88,6 +89,20 @@ def open_store(root: Path) -> Iterator[Database]:
         raise
     finally:
         db.close()
+
+
+def was_typed_by_a_person() -> bool:
+    """True if this process has a terminal and an interactive shell started it.
+
+    Such a shell gives each command line a process group of its own. What a script, a hook or another program starts
+    stays in the group of its parent, even at a terminal.
+    """
+    parent = os.getppid()
+    try:
+        of_a_program = parent and os.getpgid(parent) == os.getpgrp()  # the parent of a container's first process is 0
+    except OSError:  # it has ended
+        of_a_program = False
+    return not of_a_program and any(os.isatty(stream) for stream in range(3))
 
 
 def store_file(root: Path) -> Path:
@@ -105,15 +120,21 @@ def abandoned(root: Path, session: int, running: Callable[[], Sequence[T]]) -> l
     """
     if not (before := running()):
         return []
+    return [] if is_held(root, session) else [found for found in running() if found in before]
+
+
+def is_held(root: Path, session: int) -> bool:
+    """True if a process runs the session, or if its lock cannot be opened."""
     try:
-        held = holder_of(lock_file(root, session))
+        return holder_of(lock_file(root, session)) is not None
     except StoreError:
-        return []
-    return [] if held else [found for found in running() if found in before]
+        return True
 
 
-def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> tuple[Session, bool]:
-    """The session to continue, and whether it is new. `new` begins another one, under the name if one is given.
+def choose_session(
+    db: Database, team: Team, name: str | None, *, new: bool, title: str | None = None
+) -> tuple[Session, bool]:
+    """The session to continue, and whether it is new. `new` begins another one, with the name and title if given.
 
     Without a name the workspace may have no session yet. Raises `UnknownName` for a missing one, and `UsageError`.
     """
@@ -124,19 +145,30 @@ def choose_session(db: Database, team: Team, name: str | None, *, new: bool) -> 
         if name and not (found or new):
             options = ["--new"] if was_typed("--session") else ["--new", "--session", name]
             raise UnknownName(no_session(db, name), typed_with(*options))
+        if found and title is not None:
+            raise UsageError(
+                f"--title is for a new session, and {found.name} continues",
+                line_of("sessions", "rename", found.name, title),
+            )
         if found:
             touch_session(db, found.id)
             return found, False
-        return create_session(db, team.name, team.task, name), True
+        return create_session(db, team.name, team.task, name, title=title), True
 
 
 def session_typed(db: Database, session: Session) -> str:
-    """The `--session` option that selects this session; empty if the command selects it anyway."""
+    """The `--session` option that selects this session; empty if the command selects it anyway.
+
+    A person at a terminal or another script may run the command that a script prints.
+    """
+    name = os.environ.get("TEAMCHAT_SESSION")
+    readers = (True,) if db.typed else (True, False)
     try:
-        anyway = current_session(db, os.environ.get("TEAMCHAT_SESSION"))
+        anyway = [find_session(db, name)] if name else [last_session(db, typed=reader) for reader in readers]
     except StoreError:  # report how the run ended even so
-        anyway = None
-    return "" if anyway and anyway.id == session.id else f" --session {shlex.quote(session.name)}"
+        anyway = [None]
+    selected = all(found and found.id == session.id for found in anyway)
+    return "" if selected else f" --session {shlex.quote(session.name)}"
 
 
 @contextlib.contextmanager

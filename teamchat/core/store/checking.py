@@ -73,7 +73,7 @@ def _message(row: Row) -> None:
 
 
 KINDS = (
-    Kind("session", "sessions", "id", _session, ", 0 AS message_count, 0 AS turn_count"),
+    Kind("session", "sessions", "id", _session),
     Kind("lineage", "lineage", "session, through", _lineage),
     Kind("text", "texts", "hash", a_text),
     Kind("undo", "undos", "id", an_undo),

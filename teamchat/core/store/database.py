@@ -32,9 +32,12 @@ NO_VALUE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError,
 class Database:
     """One connection. Many processes may have the file open at once (WAL); a write takes the lock when it begins."""
 
-    def __init__(self, path: Path, *, as_it_is: bool = False) -> None:
-        """With `as_it_is` it is neither made, migrated nor looked at, whatever it holds."""
-        self.path = path
+    def __init__(self, path: Path, *, as_it_is: bool = False, typed: bool = False) -> None:
+        """With `as_it_is` it is neither made, migrated nor looked at, whatever it holds.
+
+        `typed` says that a person typed the command that uses it, rather than a script.
+        """
+        self.path, self.typed = path, typed
         with self.errors():
             if not as_it_is:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -94,6 +97,8 @@ class Database:
             if _means_damage(error):
                 raise self.damaged(error) from error
             raise _unusable(self.path, error) from error
+        except UnicodeDecodeError as error:  # raised instead of SQLite's error, whose message quotes the file
+            raise self.damaged("its schema is no text") from error
         except OSError as error:
             reason = error.strerror or str(error)
             raise StoreError(f"the store {self.path} cannot be used: {reason}; {WRITABLE}") from error

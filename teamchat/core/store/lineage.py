@@ -51,6 +51,9 @@ SHARE = (
     f"""UPDATE sessions SET shared = (
         SELECT COALESCE(MAX(number), 0) FROM {MESSAGES} WHERE lineage.session = ?2 AND messages.id <= ?3
     ) WHERE id = ?2 AND ?1 <> ?2""",  # noqa: S608 (our own words)
+    f"""UPDATE sessions SET message_count = message_count + (
+        SELECT COUNT(*) FROM {MESSAGES} WHERE lineage.session = ?2 AND messages.id <= ?3
+    ) WHERE id = ?2 AND ?1 <> ?2""",  # noqa: S608 (our own words)
 )
 
 

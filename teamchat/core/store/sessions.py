@@ -12,13 +12,18 @@ from pathlib import Path
 
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.database import Database
-from teamchat.core.store.lineage import MESSAGES, refuse_branches
+from teamchat.core.store.lineage import refuse_branches
 from teamchat.core.store.rows import Row
 from teamchat.core.text.commands import saying
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
+    """A conversation. `title` is the one that a person gave it; without one its first words are its title.
+
+    `cost_usd` is the cost of the `turns_with_cost`; None if no turn's cost is known.
+    """
+
     id: int
     name: str
     team: str
@@ -27,16 +32,19 @@ class Session:
     used_at: float
     messages: int = 0
     turns: int = 0
+    title: str | None = None
+    cost_usd: float | None = None
+    turns_with_cost: int = 0
 
 
 MOST_LISTED = 10  # in a line that says which there are
-SELECT = f"""SELECT sessions.*,
-    (SELECT COUNT(*) FROM {MESSAGES} WHERE lineage.session = sessions.id)
-        - (SELECT COUNT(*) FROM hides WHERE session = sessions.id) AS message_count,
-    (SELECT COUNT(*) FROM turns WHERE session = sessions.id) AS turn_count FROM sessions"""  # noqa: S608 (our own words)
+COUNTS = ("message_count", "turn_count", "turns_with_cost")
+SELECT = "SELECT * FROM sessions"
+USED_BY = {True: "used_typed", False: "used_by_scripts"}
 
 
 def a_session(row: Row) -> Session:
+    counts = {name: row.integer(name) if row.has(name) else 0 for name in COUNTS}  # an older store has none of them
     return Session(
         id=row.integer("id"),
         name=row.text("name"),
@@ -44,20 +52,29 @@ def a_session(row: Row) -> Session:
         task=row.text_or_none("task"),
         created_at=row.moment("created_at"),
         used_at=row.moment("used_at"),
-        messages=row.integer("message_count"),
-        turns=row.integer("turn_count"),
+        messages=counts["message_count"],
+        turns=counts["turn_count"],
+        title=row.text_or_none("title") if row.has("title") else None,
+        cost_usd=row.real("spent_usd") if counts["turns_with_cost"] else None,
+        turns_with_cost=counts["turns_with_cost"],
     )
 
 
 def create_session(
-    db: Database, team: str, task: str | None, name: str | None = None, fence_key: str | None = None
+    db: Database,
+    team: str,
+    task: str | None,
+    name: str | None = None,
+    fence_key: str | None = None,
+    title: str | None = None,
 ) -> Session:
     """A new session, named `s1`, `s2`, ... unless a name is given; with a key of its own unless it replays one's."""
-    now = time.time()
+    now, key = time.time(), secrets.token_hex(16) if fence_key is None else fence_key
     with db.transaction():
         cursor = db.execute(
-            "INSERT INTO sessions (name, team, task, fence_key, created_at, used_at) VALUES (?, ?, ?, ?, ?, ?)",
-            name or _free_name(db), team, task, secrets.token_hex(16) if fence_key is None else fence_key, now, now,
+            "INSERT INTO sessions (name, team, task, fence_key, created_at, used_at, title)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            name or _free_name(db), team, task, key, now, now, title,
         )  # fmt: skip
         touch_session(db, cursor.lastrowid or 0)
         return db.the(a_session, f"{SELECT} WHERE sessions.id = ?", cursor.lastrowid)
@@ -85,9 +102,14 @@ def find_session(db: Database, name: str) -> Session | None:
     return db.value(a_session, f"{SELECT} WHERE name = ?", name)
 
 
-def last_session(db: Database) -> Session | None:
-    """The session that was used last, whatever the clock said by then."""
-    return db.value(a_session, f"{SELECT} ORDER BY used DESC, sessions.id DESC LIMIT 1")
+def last_session(db: Database, *, typed: bool | None = None) -> Session | None:
+    """The session that was used last, whatever the clock said by then.
+
+    A person at a terminal and scripts each have a last session of their own, so that a hook does not change which one
+    the person continues. Who has used none gets the last of all. `typed` tells the two apart, by default as `db` does.
+    """
+    kind = USED_BY[db.typed if typed is None else typed]
+    return db.value(a_session, f"{SELECT} ORDER BY {kind} DESC, used DESC, sessions.id DESC LIMIT 1")
 
 
 def current_session(db: Database, name: str | None) -> Session | None:
@@ -134,15 +156,21 @@ def session_names(file: Path) -> list[str]:
         return [name for (name,) in connection.execute("SELECT name FROM sessions ORDER BY used DESC, id DESC")]
 
 
+def rename_session(db: Database, session: int, title: str | None) -> None:
+    """Give the session a title; without one its first words are its title again. Its name stays."""
+    db.execute("UPDATE sessions SET title = ? WHERE id = ?", title, session)
+
+
 def edits_of(db: Database, session: int) -> int:
     """How many messages of the session have been hidden, without those that a redo brought back."""
     return db.the(lambda row: row.integer("edits"), "SELECT edits FROM sessions WHERE id = ?", session)
 
 
 def touch_session(db: Database, session: int) -> None:
-    """Make it the one that the next command continues."""
+    """Make it the one that the next command continues, of those that a person types or of those that scripts run."""
     used = "(SELECT MAX(used) + 1 FROM sessions)"  # a counter: clocks are set back
-    db.execute(f"UPDATE sessions SET used_at = ?, used = {used} WHERE id = ?", time.time(), session)  # noqa: S608
+    sql = f"UPDATE sessions SET used_at = ?, used = {used}, {USED_BY[db.typed]} = {used} WHERE id = ?"  # noqa: S608
+    db.execute(sql, time.time(), session)
 
 
 BEFORE_MESSAGES = ("unsent", "routes", "todo_changes", "summaries", "images", "hides")

@@ -1,0 +1,99 @@
+"""What a list of conversations shows of each: its title, its queue, the turns that run, the last message."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from teamchat.core.engine.state import Route
+from teamchat.core.routing.titles import READ, first_words
+from teamchat.core.store.database import Database
+from teamchat.core.store.lineage import MESSAGES, parent_of
+from teamchat.core.store.messages import NEWEST_FIRST, NOT_HIDDEN, OLDEST_FIRST
+from teamchat.core.store.routes import a_route
+from teamchat.core.store.rows import Row
+from teamchat.core.store.sessions import Session, all_sessions
+
+OWN_FIRST = f"""SELECT substr(content, 1, {READ}) AS head FROM messages
+    WHERE session = ?1 {NOT_HIDDEN} ORDER BY id LIMIT 1"""  # noqa: S608 (our own words)
+SHARED_FIRST = f"""SELECT substr(content, 1, {READ}) AS head FROM {MESSAGES}
+    WHERE lineage.session = ?1 {NOT_HIDDEN} {OLDEST_FIRST} LIMIT 1"""  # noqa: S608 (our own words)
+LAST = f"""SELECT messages.message, speaker_name, timestamp FROM {MESSAGES}
+    WHERE lineage.session = ?1 {NOT_HIDDEN} {NEWEST_FIRST} LIMIT 1"""  # noqa: S608 (our own words)
+QUEUES = "SELECT * FROM routes WHERE place IS NOT NULL ORDER BY session, place"
+RUNNING = """SELECT session, member, number, started_at FROM turns WHERE status = 'running'
+    ORDER BY session, number"""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTurn:
+    """A turn that has not ended; `started_at` in seconds since 1970."""
+
+    member: str
+    number: int
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class LastMessage:
+    """The newest message that was not undone; `at` in seconds since 1970."""
+
+    id: str
+    speaker: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A session in a list. `branch_of` is the session that it is a branch of, and the last message they share."""
+
+    session: Session
+    title: str
+    queue: tuple[Route, ...]
+    running: tuple[RunningTurn, ...]
+    last: LastMessage | None
+    branch_of: tuple[str, str] | None
+
+
+def list_sessions(db: Database) -> list[Listed]:
+    """All sessions, the one that was used last first. The time it takes does not grow with their messages and turns."""
+    queues = _by_session(db, a_route, QUEUES)
+    running = _by_session(db, _running, RUNNING)
+    return [
+        Listed(
+            session,
+            title_of(db, session),
+            tuple(queues[session.id]),
+            tuple(running[session.id]),
+            db.value(_last, LAST, session.id),
+            parent_of(db, session.id),
+        )
+        for session in all_sessions(db)
+    ]
+
+
+def title_of(db: Database, session: Session) -> str:
+    """The title that was given, or the first words; of a branch those of the first message after it began."""
+    if session.title is not None:
+        return session.title
+    heads = (db.value(lambda row: row.text("head"), sql, session.id) for sql in (OWN_FIRST, SHARED_FIRST))
+    return first_words(next((head for head in heads if head is not None), ""))
+
+
+def _by_session(db: Database, make: Callable[[Row], T], sql: str) -> defaultdict[int, list[T]]:
+    found: defaultdict[int, list[T]] = defaultdict(list)
+    for session, value in db.each(lambda row: (row.integer("session"), make(row)), sql):
+        found[session].append(value)
+    return found
+
+
+def _running(row: Row) -> RunningTurn:
+    return RunningTurn(row.text("member"), row.count("number"), row.moment("started_at"))
+
+
+def _last(row: Row) -> LastMessage:
+    return LastMessage(row.text("message"), row.text("speaker_name"), row.integer("timestamp") / 1000)
