@@ -42,6 +42,7 @@ def retry(
     from teamchat.cli.output.undoing import undo_lines, undone
     from teamchat.cli.shared.conversation import OutputOptions, held_run
     from teamchat.cli.shared.resuming import resume_session
+    from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import confirmed_and_done
     from teamchat.cli.shared.workspace import need_trust, open_store, team_with_session
     from teamchat.core.conversation.taking_back import carry_out_undo, propose_retry
@@ -63,7 +64,7 @@ def retry(
         with held_run(found, db, chosen) as run:
             proposal, done = confirmed_and_done(
                 lambda: propose_retry(run, chosen, with_),
-                lambda proposal: undo_lines(proposal, force=force, again=with_ or ""),
+                lambda proposal: undo_lines(proposal, placed_here, force=force, again=with_ or ""),
                 "Undo it and run it again?",
                 lambda proposal: carry_out_undo(run, proposal, force=force),
                 yes=yes,

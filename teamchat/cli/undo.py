@@ -48,7 +48,7 @@ def undo(
         with held_run(found, db, chosen) as run:
             proposal, done = confirmed_and_done(
                 lambda: propose_undo(run, chosen, number, scope),
-                lambda proposal: undo_lines(proposal, force=force),
+                lambda proposal: undo_lines(proposal, placed_here, force=force),
                 "Undo it?",
                 lambda proposal: carry_out_undo(run, proposal, force=force),
                 yes=yes,
@@ -62,7 +62,7 @@ def undo(
             check_dry_run(proposal, force=force)
         elif done and not as_json:
             note(f"{undone(proposal, force=force)}; {placed_here('teamchat redo')} restores it")
-            for line in merged_lines(proposal):
+            for line in merged_lines(proposal, placed_here):
                 note(line)
             if proposal.scope != "files" and (held := [route.target for route in on_hold(proposal.plan)]):
                 note(f"on hold: {', '.join(held)}; {placed_here('teamchat resume')} runs what is on hold")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from teamchat.cli.output.lines import called, plural
 from teamchat.cli.output.patch import MARKS, counted
-from teamchat.cli.shared.typed import placed_here
 from teamchat.core.conversation.taking_back import RedoProposal, UndoProposal
 from teamchat.core.conversation.undo_files import FilesPlan
 from teamchat.core.conversation.undoing import UndoPlan
@@ -19,10 +18,13 @@ from teamchat.runners.untrusted_json import one_line
 LONGEST = 60  # characters of a message
 
 
-def undo_lines(proposal: UndoProposal, *, force: bool, again: str | None = None) -> Iterator[str]:
+def undo_lines(
+    proposal: UndoProposal, place: Callable[[str], str], *, force: bool, again: str | None = None
+) -> Iterator[str]:
     """What is undone, what stays, and what is on hold then.
 
-    `again` is for a retry: the name of the member that runs the undone turn, empty for the same one.
+    `place` adds team and session to a command. `again` is for a retry: the name of the member that runs the undone turn,
+    empty for the same one.
     """
     plan = proposal.plan
     if plan.why_together:
@@ -33,7 +35,7 @@ def undo_lines(proposal: UndoProposal, *, force: bool, again: str | None = None)
         if plan.task_changes:
             yield f"restores the task: {one_line(plan.task or 'none', LONGEST)}"
     yield from _file_lines(proposal.files, "undoes", force=force)
-    yield from merged_lines(proposal)
+    yield from merged_lines(proposal, place)
     if proposal.scope == "files":
         return
     for lesson in plan.lessons:
@@ -44,14 +46,14 @@ def undo_lines(proposal: UndoProposal, *, force: bool, again: str | None = None)
         yield from _retry_lines(proposal, again)
 
 
-def merged_lines(proposal: UndoProposal) -> Iterator[str]:
+def merged_lines(proposal: UndoProposal, place: Callable[[str], str]) -> Iterator[str]:
     """What stays in the user's files, as it was merged since, and the command that removes or shows it."""
     for one in proposal.merged:
         stays = f"stays in your files, merged from {one.member}'s worktree: {printable(', '.join(one.paths))}"
         if one.last:
-            yield f"{stays}; {placed_here(f'teamchat merge --undo {shlex.quote(one.member)}')} undoes the last merge"
+            yield f"{stays}; {place(f'teamchat merge --undo {shlex.quote(one.member)}')} undoes the last merge"
         else:
-            shown = ", ".join(placed_here(f"teamchat diff {turn}") for turn in one.turns)
+            shown = ", ".join(place(f"teamchat diff {turn}") for turn in one.turns)
             yield f"{stays}; not all of it by the last merge, see {shown}"
 
 
