@@ -67,11 +67,13 @@ def difference(state: Path, there: Opened) -> Difference:
 def merge_into(state: Path, there: Opened, favour: Favour | None = None) -> Merge:
     """Merge the worktree into the user's files, or complete a merge that was killed. Index and HEAD stay as they are.
 
-    Raises `CheckpointFailed`.
+    The undo of a merge that was killed is completed first. Raises `CheckpointFailed`.
     """
     tree, home = there.tree, there.home
     if completed := _complete(state, there):
         return completed
+    if tree_of(home, state, tree.ref("merged/base")) == there.base:  # only an undo that began sets that base again
+        take_back(state, there)
     theirs = take(there.own, state, tree.ref(_THEIRS)).tree
     before = take(home, state, tree.ref(_BEFORE)).tree
     merged = merge(home, there.base, before, theirs, favour)
