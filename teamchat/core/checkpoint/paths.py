@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 
 _GITS_OWN = re.compile(r"(\.git|git~[0-9]+)[ .]*(:.*)?", re.IGNORECASE | re.DOTALL)
 _IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")  # by the file system of a Mac, in names
@@ -15,3 +16,16 @@ def is_safe(path: str) -> bool:
 
 def _is_name(part: str) -> bool:
     return part not in ("", ".", "..") and "\0" not in part and not _GITS_OWN.fullmatch(_IGNORED.sub("", part))
+
+
+def folders_of(path: str) -> Iterator[str]:
+    """The folders that a path is in, the topmost first."""
+    at = path.find("/")
+    while at != -1:
+        yield path[:at]
+        at = path.find("/", at + 1)
+
+
+def is_within(path: str, places: Collection[str]) -> bool:
+    """Whether the path is one of the places, or in a folder that is one."""
+    return path in places or any(folder in places for folder in folders_of(path))

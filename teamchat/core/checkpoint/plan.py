@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from teamchat.core.checkpoint.paths import folders_of
 from teamchat.core.checkpoint.values import SUBMODULE, Conflict, PathChange, RestorePlan, Step, TreeEntry
 
 
@@ -67,16 +68,8 @@ def _blocked(restore: Mapping[str, TreeEntry | None], current: Mapping[str, Tree
     while True:
         back = {path for path, entry in restore.items() if entry is not None and path not in blocked}
         after = back | {path for path in there if path not in restore or path in blocked}
-        folders = {folder for path in after for folder in _folders(path)}
-        new = {path for path in back if path in folders or not after.isdisjoint(_folders(path))}
+        folders = {folder for path in after for folder in folders_of(path)}
+        new = {path for path in back if path in folders or not after.isdisjoint(folders_of(path))}
         if not new:
             return blocked
         blocked |= new
-
-
-def _folders(path: str) -> Iterator[str]:
-    """The folders that a path is in."""
-    at = path.find("/")
-    while at != -1:
-        yield path[:at]
-        at = path.find("/", at + 1)

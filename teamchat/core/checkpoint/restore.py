@@ -171,7 +171,7 @@ def _put(folders: _Folders, path: str, entry: TreeEntry, content: bytes) -> None
 
 
 def _clear(folder: int, name: str) -> int | None:
-    """Make room for a file. Returns the permission bits of the one that it takes the place of."""
+    """Make room for a file. Returns the permission bits of the one that it replaces, if its owner may read that."""
     try:
         status = os.lstat(name, dir_fd=folder)
     except FileNotFoundError:
@@ -179,7 +179,8 @@ def _clear(folder: int, name: str) -> int | None:
     if stat.S_ISDIR(status.st_mode):
         _remove_hollow(folder, name)
         return None
-    return stat.S_IMODE(status.st_mode) if stat.S_ISREG(status.st_mode) else None
+    kept = stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_IRUSR
+    return stat.S_IMODE(status.st_mode) if kept else None
 
 
 def _remove_hollow(folder: int, name: str) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.compare import changes, kind_of, stat
 from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.ignored import ignored_in
+from teamchat.core.checkpoint.paths import is_within
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import trees_of
 from teamchat.core.checkpoint.restore import restore
@@ -202,7 +204,11 @@ def _plan(
     first = {change.path: change.old for _, made in reversed(changed) for change in made}
     plan = plan_restore([Step(made) for span, made in changed if span.ours], current)
     plan = _without_unseen(repository, plan, current)
-    unseen = {readable(one.path) for one in now.left_out}
+    unseen = {readable(one.path) for one in now.left_out} | set(left_out)
+    if not redo:
+        there = _there_before(trees, repository, spans[0].old, plan, unseen)
+        plan = _without(plan, there)
+        unseen |= {readable(path) for path in there}
     ends = (now.tree, spans[0].old) if redo else (spans[0].old, now.tree)
     lines = stat(repository, *ends) if len(plan.restore) <= MOST_COUNTED else {}
     counted = {path: count for path, count in lines.items() if plan.restore.get(path) == first[path]}
@@ -210,7 +216,25 @@ def _plan(
     files = tuple(
         _file(path, *((there, target) if redo else (target, there)), counted.get(path)) for path, there, target in sides
     )
-    return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen.union(left_out))))
+    return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen)))
+
+
+def _there_before(
+    trees: WorkTrees, repository: GitRepository, before: str, plan: RestorePlan, left_out: Collection[str]
+) -> set[str]:
+    """The paths that the plan deletes, but that may have been there before the turns.
+
+    Git ignored them by the rules of the tree `before`, or a checkpoint left them out.
+    """
+    targets = {**plan.restore, **{conflict.path: conflict.target for conflict in plan.conflicts}}
+    deleted = [path for path, target in targets.items() if target is None]
+    ignored = ignored_in(repository, trees.folder, before, deleted)
+    return ignored | {path for path in deleted if is_within(readable(path), left_out)}
+
+
+def _without(plan: RestorePlan, paths: Collection[str]) -> RestorePlan:
+    kept = {path: entry for path, entry in plan.restore.items() if path not in paths}
+    return replace(plan, restore=kept, conflicts=tuple(one for one in plan.conflicts if one.path not in paths))
 
 
 def _without_unseen(

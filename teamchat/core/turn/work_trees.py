@@ -16,14 +16,16 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.compare import changes, stat
 from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.ignored import RULES, ignored_in
+from teamchat.core.checkpoint.paths import is_within
 from teamchat.core.checkpoint.refs import prune_daily, tree_of
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Lines, NoRepository
+from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Lines, NoRepository, PathChange
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import fence_key, name_of
 from teamchat.core.worktrees.records import Owner
-from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
+from teamchat.runners.file_changes import FileChange, FileChanges, Kind, NoCheckpoint
 
 MOST_LISTED = 1_000  # changed files on a receipt; the checkpoints have all
 SLOW_S = 240.0  # a checkpoint that takes longer is told
@@ -131,7 +133,7 @@ class TurnTree:
         try:
             after = take(self.repository, self.trees.folder, f"{self.trees.refs}/{self.span.number}/after")
             same = after.tree == self.before
-            found = [] if same else list(_listed(self.repository, self.before, after.tree, cwd))
+            found = [] if same else list(self._listed(after, cwd))
         except CheckpointFailed as failed:
             return NoCheckpoint(str(failed))
         finally:
@@ -142,18 +144,29 @@ class TurnTree:
             after.tree,
             tuple(islice(found, MOST_LISTED)),
             max(0, len(found) - MOST_LISTED),
-            tuple(readable(one.path) for one in after.left_out),
+            tuple(sorted({readable(one.path) for taken in (self.taken, after) if taken for one in taken.left_out})),
             self.trees.others(self.span),
             next(filter(None, (_slow(taken) for taken in (self.taken, after) if taken)), None),
         )
 
+    def _listed(self, after: Checkpoint, cwd: Path) -> Iterator[FileChange]:
+        """The changes, without files that are only no longer ignored by git."""
+        found = changes(self.repository, self.before, after.tree)
+        lines = stat(self.repository, self.before, after.tree)
+        added = [change.path for change in found if change.old is None]
+        rules = any(change.path.rpartition("/")[2] == RULES for change in found)
+        ignored = ignored_in(self.repository, self.trees.folder, self.before, added) if rules else set()
+        for change in found:
+            if change.path not in ignored:
+                count = lines.get(change.path, Lines(None, None))
+                path = readable(os.path.relpath(self.repository.top / change.path, cwd.resolve()))
+                yield FileChange(path, self._what(change, after), count.added, count.removed)
 
-def _listed(repository: GitRepository, before: str, after: str, cwd: Path) -> Iterator[FileChange]:
-    lines = stat(repository, before, after)
-    for change in changes(repository, before, after):
-        count = lines.get(change.path, Lines(None, None))
-        path = readable(os.path.relpath(repository.top / change.path, cwd.resolve()))
-        yield FileChange(path, change.what, count.added, count.removed)
+    def _what(self, change: PathChange, after: Checkpoint) -> Kind:
+        """What happened to a path. What one of the checkpoints left out was there all the time."""
+        lacks = self.taken if change.old is None else after if change.new is None else None
+        places = {one.path for one in lacks.left_out} if lacks else set()
+        return "changed" if is_within(change.path, places) else change.what
 
 
 def readable(path: str) -> str:

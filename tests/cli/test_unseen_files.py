@@ -1,0 +1,131 @@
+"""Files that a checkpoint does not have, as git ignores them or nobody may read them: undo deletes none of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.helpers import objects
+from tests.cli.test_undo import tree as tree  # noqa: PLC0414 (a fixture)
+from tests.core.checkpoint.worktree import WorkTree
+from tests.program import Result, argv, run_here
+from tests.shell_team import shell
+
+LARGE = 51 << 20  # bytes
+DROP = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")  # root, too, may then read only what it may
+
+
+def changed() -> dict[str, str]:
+    """What the receipt of the last turn says."""
+    outcome = objects(run_here("show", "--json"))[0]["outcome"]
+    return {file["path"]: file["what"] for file in outcome["changes"]["files"]}  # type: ignore[index]
+
+
+def test_what_git_ignored_before_the_turn_stays_when_the_turn_changed_the_rules(tree: WorkTree) -> None:
+    tree.write(":env", b"mine\n")
+    tree.write("deep/.gitignore", b"*.log\n")
+    for path in ("build/mine", "deep/er/x.log"):
+        tree.write(path, b"mine\n")
+    with (tree.top / ".gitignore").open("a") as file:
+        file.write(":env\n")
+    shell(max="echo scripts/ > .gitignore; rm deep/.gitignore; echo x > made; echo max >> build/mine; echo x > x.log")
+    before = tree.files()
+    assert run_here("send", "Go").code == 0
+    rules = {".gitignore": "changed", "deep/.gitignore": "deleted"}
+    assert changed() == {**rules, "made": "added", "x.log": "added"}
+    ran = run_here("undo", "--yes")
+    assert ran.code == 0
+    assert "not in checkpoints: :env, build/mine, deep/er/x.log\n" in ran.out
+    assert tree.files() == {**before, b"build/mine": ("file", b"mine\nmax\n")}
+    assert run_here("redo", "--yes").code == 0
+    assert (tree.top / "made").exists()
+    assert not (tree.top / "deep/.gitignore").exists()
+    assert tree.files().keys() >= {b":env", b"build/mine", b"deep/er/x.log"}
+
+
+def test_what_was_too_large_or_a_repository_of_its_own_before_the_turn_stays(tree: WorkTree) -> None:
+    with (tree.top / "large").open("wb") as file:
+        file.truncate(LARGE)
+    tree.write("inner/mine", b"mine\n")
+    tree.git("init", "-q", "inner")
+    shell(max=f"echo small > large; rm -rf inner/.git; truncate -s {LARGE} app.py; echo x > made")
+    assert run_here("send", "Go").code == 0
+    assert changed() == {"app.py": "changed", "inner/mine": "changed", "large": "changed", "made": "added"}
+    ran = run_here("undo", "--yes", "--force")  # app.py would be overwritten, with what no checkpoint has
+    assert ran.code == 0
+    assert "not in checkpoints: app.py, inner, inner/mine, large\n" in ran.out
+    assert (tree.top / "large").read_text() == "small\n"
+    assert (tree.top / "inner" / "mine").read_text() == "mine\n"
+    assert (tree.top / "app.py").read_text() == "a = 1\nb = 2\n"
+    assert not (tree.top / "made").exists()
+
+
+@pytest.fixture
+def bound() -> None:
+    """Skips where even mode 000 keeps nobody from reading a file."""
+    if os.getuid() == 0 and not (shutil.which("setpriv") and _ran("true").returncode == 0):
+        pytest.skip("needs setpriv, which takes from root the right to read everything")
+
+
+def _ran(*command: str) -> subprocess.CompletedProcess[str]:
+    drop = DROP if os.getuid() == 0 else ()
+    return subprocess.run([*drop, *command], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+
+def unprivileged(*args: str) -> Result:
+    """Run the program as somebody whom the modes of files bind."""
+    done = _ran(*argv(*args))
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.usefixtures("bound")
+def test_what_nobody_may_read_is_left_alone_and_named(tree: WorkTree) -> None:
+    for path in ("secret", "closed/mine", "opened"):
+        tree.write(path, b"mine\n")
+    before = tree.files()
+    shell(max="chmod 644 opened; chmod 000 app.py; echo x > made; rm run.sh")
+    before = tree.files()
+    for path in ("secret", "closed", "tests", "opened"):
+        (tree.top / path).chmod(0)
+    try:
+        ran = unprivileged("send", "Go")
+        assert ran.code == 0, ran.err
+        assert changed() == {"app.py": "changed", "made": "added", "opened": "changed", "run.sh": "deleted"}
+        assert "unseen" in run_here("show").out
+        refused = unprivileged("undo", "--yes")
+        assert refused.code == 1
+        assert "app.py" in refused.err
+        ran = unprivileged("undo", "--yes", "--force")
+        assert ran.code == 0, ran.err
+        assert "not in checkpoints: app.py, closed, opened, secret, tests\n" in ran.out
+        assert Path("app.py").stat().st_mode & 0o600 == 0o600
+    finally:
+        for path in ("secret", "closed", "tests", "opened"):
+            (tree.top / path).chmod(0o755 if (tree.top / path).is_dir() else 0o644)
+    assert tree.files() == before
+
+
+@pytest.mark.usefixtures("bound")
+def test_a_worktree_is_made_and_merged_beside_what_nobody_may_read(tree: WorkTree) -> None:
+    for path in ("secret", "closed/mine"):
+        tree.write(path, b"mine\n")
+    shell(max="echo x > made; ls > seen")
+    team = tree.top / "teamchat.toml"
+    team.write_text(team.read_text().replace('access = "edit"', 'access = "edit"\nworkspace = "worktree"'))
+    before = tree.files()
+    for path in ("secret", "closed"):
+        (tree.top / path).chmod(0)
+    try:
+        ran = unprivileged("send", "--trust", "Go")
+        assert ran.code == 0, ran.err
+        ran = unprivileged("merge", "max")
+        assert (ran.code, ran.out) == (0, "added    made\nadded    seen\n"), ran.err
+        assert unprivileged("merge", "--undo", "max").code == 0
+    finally:
+        (tree.top / "secret").chmod(0o644)
+        (tree.top / "closed").chmod(0o755)
+    assert tree.files() == before
