@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,7 +9,10 @@ from teamchat.cli.shared.complete import members
 from teamchat.cli.shared.options import JsonOption, NoWaitOption, SessionOption, TeamOption
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from teamchat.core.worktrees.merging import Merge
+    from teamchat.core.worktrees.records import Opened
 
 
 def merge(
@@ -47,15 +51,17 @@ def merge(
                     raise UsageError(f"nothing of {there.tree.member} was merged that could be undone")
             else:
                 made = merge_into(state, there, "ours" if ours else "theirs" if theirs else None)
-    return _tell(there.tree.member, made, undo=undo, as_json=as_json)
+    return _tell(state, there, made, undo=undo, as_json=as_json)
 
 
-def _tell(member: str, made: Merge, *, undo: bool, as_json: bool) -> int:
+def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool) -> int:
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note, plural
+    from teamchat.cli.shared.typed import placed_here
     from teamchat.core.text.clean import printable
     from teamchat.core.turn.work_trees import readable
 
+    member = there.tree.member
     files = [{"path": readable(change.path), "what": change.what} for change in made.changes]
     clashes = [{"path": readable(clash.path), "why": clash.why} for clash in made.clashes]
     if as_json:
@@ -71,8 +77,18 @@ def _tell(member: str, made: Merge, *, undo: bool, as_json: bool) -> int:
             note(f"{plural(len(files), 'file')} {what} {member}" if files else f"there is nothing new of {member}")
         return 0
     if not as_json:
-        note("nothing was changed, and both versions are kept")
-        if not undo:
-            note(f"try: teamchat merge --theirs {member}")
-            note(f"try: teamchat merge --ours {member}")
+        note("nothing was changed" if undo else "nothing was changed, and both versions are kept")
+        for command in _next(state, there, made, undo=undo):
+            note(f"try: {printable(placed_here(command))}")
     return 1
+
+
+def _next(state: Path, there: Opened, made: Merge, *, undo: bool) -> list[str]:
+    """The commands after a conflict; those for an undo show and drop what was changed since the merge."""
+    from teamchat.core.worktrees.merging import since_merge
+
+    member = shlex.quote(there.tree.member)
+    if not undo:
+        return [f"teamchat merge --theirs {member}", f"teamchat merge --ours {member}"]
+    shown, restore = since_merge(state, there, made.clashes)
+    return [*shown, *([f"{restore} && teamchat merge --undo {member}"] if restore else [])]

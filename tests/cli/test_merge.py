@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -251,3 +253,30 @@ def test_an_undo_of_what_is_not_merged_says_nothing_of_merges(ten: WorkTree) -> 
     assert "merged" not in run_here("undo", "--dry-run").out
     run_here("merge", "--undo", "max")
     assert "merged" not in run_here("undo", "1", "--dry-run").out
+
+
+def test_an_undo_of_a_merge_names_the_commands_for_what_was_changed_since(ten: WorkTree) -> None:
+    work(ten, "sed -i s/10/ten/ ten.txt")
+    run_here("merge", "max")
+    merged = (ten.top / "ten.txt").read_text()
+    ten.write("ten.txt", b"mine\n")
+    ran = run_here("merge", "--undo", "max", "--session", "s1")
+    assert ran.code == 1
+    conflict, nothing, shows, restores = ran.err.splitlines()
+    assert (conflict, nothing) == ("· conflict: ten.txt (changed since it was merged)", "· nothing was changed")
+    assert restores.endswith(" && teamchat merge --undo max --session s1")
+    diff = subprocess.run(["sh", "-c", shows.removeprefix("· try: ")], check=False, capture_output=True, text=True)
+    assert "-line ten\n+mine\n" in diff.stdout
+    restore = shlex.split(restores.removeprefix("· try: ").partition(" && ")[0])
+    subprocess.run(restore, check=True)
+    assert (ten.top / "ten.txt").read_text() == merged
+    assert run_here("merge", "--undo", "max").code == 0
+    assert (ten.top / "ten.txt").read_text() == TEN
+
+
+def test_the_commands_after_a_conflict_name_the_session_that_was_typed(ten: WorkTree) -> None:
+    work(ten, "sed -i s/10/ten/ ten.txt")
+    ten.write("ten.txt", TEN.replace("10", "mine").encode())
+    ran = run_here("merge", "max", "--session", "s1")
+    tries = "· try: teamchat merge --theirs max --session s1\n· try: teamchat merge --ours max --session s1\n"
+    assert (ran.code, tries in ran.err) == (1, True)

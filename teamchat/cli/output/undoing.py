@@ -23,8 +23,8 @@ def undo_lines(
 ) -> Iterator[str]:
     """What is undone, what stays, and what is on hold then.
 
-    `place` adds team and session to a command. `again` is for a retry: the name of the member that runs the undone turn,
-    empty for the same one.
+    `place` adds team and session to a command. `again` is for a retry: the name of the member that runs the undone
+    turn, empty for the same one.
     """
     plan = proposal.plan
     if plan.why_together:

@@ -7,8 +7,9 @@ killed meanwhile finds both trees again, and does the same once more.
 from __future__ import annotations
 
 import os
+import shlex
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from teamchat.core.worktrees.records import Opened
 
 _Known = Mapping[str, TreeEntry]
 _Wanted = Mapping[str, TreeEntry | None]
+MOST_SHOWN = 3  # files that were changed since a merge, each with a command
 _BEFORE, _AFTER, _THEIRS = "merging/before", "merging/after", "merging/theirs"
 
 
@@ -107,6 +109,26 @@ def take_back(state: Path, there: Opened) -> Merge | None:
     restore(home, state, plan.restore)
     set_refs(home, state, {tree.ref(f"merged/{name}"): None for name in kept})
     return Merge(changes(home, after, before))
+
+
+def since_merge(state: Path, there: Opened, clashes: Sequence[Clash]) -> tuple[list[str], str | None]:
+    """Commands for files that were changed since the last merge: each shows one, and the last restores what was merged.
+
+    Without the files that the merge deleted, and those whose names are no text.
+    """
+    after = tree_of(there.home, state, there.tree.ref("merged/after"))
+    known = entries(there.home, after) if after else {}
+    paths = [clash.path for clash in clashes if clash.path in known and clash.path.isprintable()]
+    if not paths:
+        return [], None
+    top = there.home.top
+    git = ["git", "-C", str(top)]
+    shown = [  # git diff does not compare untracked files
+        " | ".join((shlex.join([*git, "show", f"{after}:{path}"]), shlex.join(["diff", "-u", "-", str(top / path)])))
+        for path in paths[:MOST_SHOWN]
+    ]
+    restore = [*git, "restore", f"--source={after}", "--", *(f":(top,literal){path}" for path in paths)]
+    return shown, shlex.join(restore)
 
 
 def _complete(state: Path, there: Opened) -> Merge | None:
