@@ -235,4 +235,4 @@ def test_a_message_that_is_too_long_for_a_line_is_not_given_as_an_example() -> N
 def test_the_commands_that_take_where_they_work_are_known(option: str) -> None:
     group = LazyGroup(name="teamchat")
     takes = {name for name in COMMANDS if any(option in one.opts for one in group.get_command(None, name).params)}
-    assert takes - {"replay", "test"} == set(TAKERS[option])  # a cassette says who; no hint names these
+    assert takes - {"replay", "test", "import"} == set(TAKERS[option])  # no hint names these

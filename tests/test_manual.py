@@ -27,7 +27,9 @@ def relative(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", ["tutorial", "undo", "howto/panel", "howto/own-agent", "howto/record-and-replay"])
+@pytest.mark.parametrize(
+    "page", ["tutorial", "undo", "howto/panel", "howto/own-agent", "howto/export", "howto/record-and-replay"]
+)
 def test_a_page_is_true(page: str, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "kai")
     install(world, monkeypatch, "claude", "codex", "gemini")

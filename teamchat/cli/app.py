@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -40,6 +41,8 @@ COMMANDS = {
     "sessions": BEHIND,
     "branch": BEHIND,
     "compare": BEHIND,
+    "export": BEHIND,
+    "import": BEHIND,
     "usage": BEHIND,
     "task": BEHIND,
     "todo": BEHIND,
@@ -59,7 +62,8 @@ COMMANDS = {
 
 @cache
 def _command(name: str) -> Any:
-    found = getattr(import_module(f"teamchat.cli.{name}"), name)
+    own = f"{name}_" if iskeyword(name) else name
+    found = getattr(import_module(f"teamchat.cli.{own}"), own)
     single = typer.Typer(add_completion=False)
     if isinstance(found, typer.Typer):  # a command with commands of its own
         single.add_typer(found, name=name, rich_help_panel=COMMANDS[name])
@@ -74,7 +78,10 @@ def guess(typed: str, known: Iterable[str]) -> str:
 
 
 class LazyGroup(TyperGroup):
-    """Finds a command in the module of its name, `teamchat/cli/NAME.py`: function NAME, or a Typer with its own."""
+    """Finds a command in the module of its name, `teamchat/cli/NAME.py`: function NAME, or a Typer with its own.
+
+    Where NAME is a keyword of Python, `_` follows it.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
         del ctx

@@ -22,7 +22,8 @@ DAMAGES = int(os.environ.get("DAMAGES", "3"))  # of each kind; `make fuzz` tries
 LOOKING = [
     ["log"], ["log", "--json"], ["show"], ["show", "1", "--json"], ["show", "2", "--prompt"], ["show", "1", "--diff"],
     ["show", "--system"], ["sessions"], ["sessions", "--json"], ["usage"], ["usage", "--all", "--json"], ["task"],
-    ["todo"], ["todo", "--history"], ["learn"], ["team"], ["stop"], ["open", "max"],
+    ["todo"], ["todo", "--history"], ["learn"], ["team"], ["stop"], ["open", "max"], ["export"],
+    ["export", "--format", "json", "--all"],
     ["send", "--dry-run", "[NEXT: max] and now?"],
 ]  # fmt: skip
 CHANGING = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -49,6 +49,7 @@ def cassette_file(path: Path | None) -> Path | None:
     return path
 
 
+FormatName = Literal["md", "json", "jsonl", "snapshot"]
 TeamOption = Annotated[
     str | None,
     typer.Option(

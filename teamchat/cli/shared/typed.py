@@ -21,6 +21,7 @@ IN_SESSION = (
     "branch",
     "compact",
     "diff",
+    "export",
     "learn",
     "log",
     "merge",

@@ -18,20 +18,27 @@ SHORTEST = 6  # characters; a shorter part of a key is worthless
 
 
 class CutRedactor:
-    """A redactor that remembers the secrets found by another one, and also removes their pieces."""
+    """A redactor that remembers the secrets found by another one, and also removes their pieces.
+
+    `removed` counts what it has replaced.
+    """
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
         self._known: set[str] = set()
+        self.removed = 0
 
     def __call__(self, text: str) -> str:
         """`text` with every secret and piece of one replaced by as many `*`."""
         clean = self._redact(text)
         if clean != text:
-            self._known.update(_taken_out(text, clean))
-        for found in re.finditer(CUT, clean) if self._known else ():
-            for start, end in self._pieces(clean, found.start()):
+            found = list(_removed(text, clean))
+            self._known.update(secret for secret in found if len(secret) > SHORTEST)
+            self.removed += len(found)
+        for cut in re.finditer(CUT, clean) if self._known else ():
+            for start, end in self._pieces(clean, cut.start()):
                 clean = clean[:start] + "*" * (end - start) + clean[end:]
+                self.removed += 1
         return clean
 
     def _pieces(self, text: str, cut: int) -> Iterator[tuple[int, int]]:
@@ -46,10 +53,10 @@ class CutRedactor:
             yield behind, behind + tail
 
 
-def _taken_out(text: str, clean: str) -> Iterator[str]:
+def _removed(text: str, clean: str) -> Iterator[str]:
     for stars in re.finditer(r"\*+", clean):
         secret = text[stars.start() : stars.end()]
-        if len(secret) > SHORTEST and set(secret) != {"*"}:
+        if set(secret) != {"*"}:
             yield secret
 
 

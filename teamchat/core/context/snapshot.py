@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
@@ -28,11 +28,20 @@ _log.addHandler(logging.NullHandler())  # for programs that want it
 
 
 @dataclass(frozen=True, slots=True)
+class Renamed:
+    """A message whose id was empty or taken, and the one that it got."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a snapshot holds. No two messages have the same id."""
+    """What a snapshot holds. No two messages have the same id; those that had are `renamed`."""
 
     messages: tuple[ConversationMessage, ...]
     team_task: str | None
+    renamed: tuple[Renamed, ...] = ()
 
 
 def to_json(messages: Iterable[ConversationMessage], team_task: str | None) -> dict[str, object]:
@@ -60,21 +69,27 @@ def from_json(snapshot: object) -> Conversation:
         raise ValueError("Invalid snapshot format") from error
     default = now_ms() if model.timestamp is None else model.timestamp
     messages = [message.to_message(default) for message in model.messages]
-    return Conversation(tuple(_renamed(messages)), model.team_task)
+    ids = own_ids(messages)
+    renamed = tuple(Renamed(one.id, own) for one, own in zip(messages, ids, strict=True) if one.id != own)
+    for one in renamed:
+        _log.warning("[ContextManager] Message id %.80r is empty or taken, renamed to %s", one.old, one.new)
+    with_ids = (replace(one, id=own) for one, own in zip(messages, ids, strict=True))
+    return Conversation(tuple(with_ids), model.team_task, renamed)
 
 
-def _renamed(messages: Sequence[ConversationMessage]) -> Iterator[ConversationMessage]:
-    """The messages, each with an id of its own."""
+def own_ids(messages: Sequence[ConversationMessage]) -> list[str]:
+    """An id for each of the messages: its own, or the next free `msg-N` if that is empty or an earlier one has it."""
     taken, used, number = {message.id for message in messages}, {""}, next_number(messages)
+    ids = []
     for message in messages:
-        if message.id in used:
+        own = message.id
+        if own in used:
             number = free_number(number, taken.__contains__)
-            taken.add(f"msg-{number}")
-            _log.warning("[ContextManager] Message id %.80r is empty or taken, renamed to msg-%d", message.id, number)
-            yield replace(message, id=f"msg-{number}")
-        else:
-            used.add(message.id)
-            yield message
+            own = f"msg-{number}"
+            taken.add(own)
+        used.add(own)
+        ids.append(own)
+    return ids
 
 
 def _well_formed(value: object) -> object:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
+from teamchat.core.store.imported import an_imported_entry
 from teamchat.core.store.lessons import a_lesson
 from teamchat.core.store.messages import a_message
 from teamchat.core.store.routes import a_route, a_state
@@ -86,6 +87,7 @@ KINDS = (
     Kind("summary", "summaries", "id", _summary),
     Kind("image", "images", "session, message, number", an_image),
     Kind("unsent message", "unsent", "id", an_unsent_message),
+    Kind("imported entry", "imported_entries", "session, number", an_imported_entry),
     Kind("lesson", "lessons", "id", a_lesson),
 )
 """In an order in which rows refer to earlier ones, except the messages of turns."""

@@ -35,6 +35,20 @@ def images_of(db: Database, session: int, message: str) -> tuple[Image, ...]:
     return tuple(Image(name, kind, get_text(db, body)) for name, kind, body in rows)
 
 
+def image_names(db: Database, session: int) -> dict[str, tuple[str, ...]]:
+    """The names of the images of each message that has some, by the message's id."""
+    names: dict[str, tuple[str, ...]] = {}
+    for message, name in db.values(
+        lambda row: (row.text("message"), row.text("name")),
+        f"""SELECT images.message, images.name FROM {MESSAGES}
+        JOIN images ON images.session = messages.session AND images.message = messages.message
+        WHERE lineage.session = ?1 ORDER BY images.message, images.number""",  # noqa: S608 (our own words)
+        session,
+    ):
+        names[message] = (*names.get(message, ()), name)
+    return names
+
+
 def an_image(row: Row) -> tuple[str, Kind, str]:
     """Its name, its kind and the key of its content."""
     row.integer("session"), row.text("message"), row.integer("number")

@@ -393,6 +393,22 @@ FINDING: tuple[str, ...] = (
 )
 
 
+@migration
+def m011_imported(db: sqlite3.Connection) -> None:
+    """Store what an imported conversation has besides messages."""
+    db.execute(
+        """CREATE TABLE imported_entries (
+        session INTEGER NOT NULL REFERENCES sessions,
+        number INTEGER NOT NULL, -- in the order of the file
+        message TEXT,            -- that it belongs to; NULL of a turn that gave none
+        after TEXT,              -- the message before a turn that gave none
+        turn TEXT,               -- JSON
+        images TEXT NOT NULL,    -- JSON: names
+        PRIMARY KEY (session, number)
+    ) STRICT, WITHOUT ROWID"""
+    )
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the store to the schema of this version, one transaction for each migration. Raises `NewerStore`."""
     done = db.execute("PRAGMA user_version").fetchone()[0]

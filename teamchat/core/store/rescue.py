@@ -34,6 +34,7 @@ MENDING = (
     "UPDATE hides SET undo = NULL WHERE undo NOT IN (SELECT id FROM undos)",
     "UPDATE turns SET system_text = NULL WHERE system_text NOT IN (SELECT hash FROM texts)",
     "UPDATE turns SET text = NULL WHERE text NOT IN (SELECT hash FROM texts)",
+    "DELETE FROM imported_entries WHERE session NOT IN (SELECT id FROM sessions)",
     "DELETE FROM turn_events WHERE turn NOT IN (SELECT id FROM turns)",
     "UPDATE messages SET turn = NULL WHERE turn NOT IN (SELECT id FROM turns)",
     """DELETE FROM routes WHERE session NOT IN (SELECT id FROM sessions) OR EXISTS (

@@ -166,6 +166,11 @@ def edits_of(db: Database, session: int) -> int:
     return db.the(lambda row: row.integer("edits"), "SELECT edits FROM sessions WHERE id = ?", session)
 
 
+def set_beginning(db: Database, session: int, moment: float) -> None:
+    """Note that the session began at that time, in seconds since 1970: an imported one began elsewhere."""
+    db.execute("UPDATE sessions SET created_at = ? WHERE id = ?", moment, session)
+
+
 def touch_session(db: Database, session: int) -> None:
     """Make it the one that the next command continues, of those that a person types or of those that scripts run."""
     used = "(SELECT MAX(used) + 1 FROM sessions)"  # a counter: clocks are set back
@@ -173,7 +178,7 @@ def touch_session(db: Database, session: int) -> None:
     db.execute(sql, time.time(), session)
 
 
-BEFORE_MESSAGES = ("unsent", "routes", "todo_changes", "summaries", "images", "hides")
+BEFORE_MESSAGES = ("unsent", "routes", "todo_changes", "summaries", "images", "hides", "imported_entries")
 """The tables with rows of a session that are removed before its messages, to which most of them refer."""
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"
 AT_ONCE_S = 0.5

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.context.snapshot import Conversation, from_json, to_json
+from teamchat.core.context.snapshot import Conversation, Renamed, from_json, to_json
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
@@ -97,7 +97,9 @@ def test_what_a_snapshot_may_lack_is_filled_in(monkeypatch: pytest.MonkeyPatch) 
     bare = {"version": 1, "messages": [{"content": "Hi", "speaker": {"roleName": "Kai"}}]}
 
     assert from_json(bare) == Conversation(
-        (ConversationMessage("Hi", Speaker("Kai", "Kai", type="human"), timestamp=5000, id="msg-1"),), None
+        (ConversationMessage("Hi", Speaker("Kai", "Kai", type="human"), timestamp=5000, id="msg-1"),),
+        None,
+        (Renamed("", "msg-1"),),
     )
 
 

@@ -18,8 +18,8 @@ from teamchat.core.store.sessions import all_sessions, create_session
 from tests.program import ROOT
 
 TABLES = [
-    "hides", "images", "lessons", "lineage", "messages", "migrations", "routes", "sessions", "summaries",
-    "texts", "todo_changes", "turn_events", "turns", "undos",
+    "hides", "images", "imported_entries", "lessons", "lineage", "messages", "migrations", "routes",
+    "sessions", "summaries", "texts", "todo_changes", "turn_events", "turns", "undos",
     "unsent",
 ]  # fmt: skip
 
@@ -126,6 +126,17 @@ def test_a_damaged_store_is_refused(path: Path) -> None:
     with refused(path) as caught, closing(Database(path)) as db:
         create_session(db, "team", None)
     assert "malformed" in str(caught.value)
+
+
+def test_a_schema_that_is_no_text_is_damage(path: Path) -> None:
+    Database(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = 'x', name = CAST(x'f028' AS TEXT) WHERE name = 'turns'")
+        db.commit()
+    with refused(path) as caught:
+        Database(path)
+    assert isinstance(caught.value, DamagedStore)
 
 
 @pytest.mark.parametrize("size", [0, 1, 99, 100, 511, 512, 4095, 4096, 8192, 20_000])

@@ -1,0 +1,1 @@
+"""The formats of `teamchat export`, one a file."""

@@ -1,0 +1,14 @@
+"""One JSON object: what `teamchat import` reads back as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from teamchat.core.transcripts.form import to_json
+from teamchat.core.transcripts.transcript import Transcript
+
+
+def write(transcript: Transcript) -> Iterator[str]:
+    yield from json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(to_json(transcript))
+    yield "\n"

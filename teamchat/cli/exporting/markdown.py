@@ -1,0 +1,69 @@
+"""Readable Markdown. What somebody said is quoted, so that nothing in it can pass for another speaker's heading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from teamchat.cli.exporting.words import changed_file, footer, heading, step_line, when
+from teamchat.core.text.clean import printable, visible
+from teamchat.core.transcripts.transcript import MemberTurn, Said, Transcript
+
+SPECIAL = re.compile(r"[\\`*_\[\]<>~&|]|^[#+\-=:](?=.)|(?<=^\d)[.)]")
+
+
+def write(transcript: Transcript) -> Iterator[str]:
+    yield f"# {_plain(transcript.session)}\n\n"
+    yield f"Team {_plain(transcript.team)}, begun {when(transcript.began_ms)}.\n"
+    if transcript.task:
+        yield f"\nThe task:\n\n{_quoted(transcript.task)}\n"
+    for entry in transcript.entries:
+        yield from _said(entry) if isinstance(entry, Said) else _unanswered(entry)
+
+
+def _said(said: Said) -> Iterator[str]:
+    message = said.message
+    yield f"\n## {_plain(heading(message))}\n\n"
+    facts = [_plain(message.id), when(message.timestamp)]
+    facts += ["undone"] if said.undone else []
+    facts += [f"image {_plain(name)}" for name in said.images]
+    yield f"{' · '.join(facts)}\n\n"
+    if said.turn:
+        yield from _steps(said.turn)
+    yield f"{_quoted(message.content)}\n"
+    if said.turn:
+        yield from _end(said.turn)
+
+
+def _unanswered(turn: MemberTurn) -> Iterator[str]:
+    yield f"\n## {_plain(turn.member)}: {_plain(turn.failure or turn.status)}\n\n"
+    yield f"{when(turn.began_ms)}{' · undone' if turn.undone else ''}\n\n"
+    yield from _steps(turn)
+    if turn.text.strip():
+        yield f"What it had written:\n\n{_quoted(turn.text)}\n"
+    yield from _end(turn)
+
+
+def _steps(turn: MemberTurn) -> Iterator[str]:
+    lines = [step_line(step) for step in turn.steps]
+    yield from (f"- {_plain(line)}\n" for line in lines)
+    if lines:
+        yield "\n"
+
+
+def _end(turn: MemberTurn) -> Iterator[str]:
+    yield f"\n{_plain(footer(turn))}\n"
+    if turn.files:
+        yield "\n"
+        yield from (f"- {_plain(changed_file(file))}\n" for file in turn.files)
+        yield f"- and {turn.more_files:,} more files\n" if turn.more_files else ""
+
+
+def _plain(text: str) -> str:
+    """One line of text that Markdown shows as it is."""
+    return SPECIAL.sub(lambda found: f"\\{found[0]}", printable(text).strip())
+
+
+def _quoted(text: str) -> str:
+    """A text of somebody, on lines of a quote. Markdown in it stays Markdown."""
+    return "\n".join(f"> {line}" if line else ">" for line in visible(text).strip().splitlines())

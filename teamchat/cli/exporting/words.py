@@ -1,0 +1,60 @@
+"""What several formats say of a message, a step and a turn, as plain text."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from teamchat.cli.output.lines import duration, plural, short_number
+from teamchat.cli.output.patch import MARKS, counted
+from teamchat.core.messages import ConversationMessage, name_of
+from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Step
+from teamchat.runners.untrusted_json import one_line
+
+LONGEST_STEP = 200  # characters
+SAID = {
+    "said": "{text}",
+    "tool": "{name} {text}",
+    "denied": "denied: {name} {text}",
+    "question": "asked its user: {text}",
+    "retry": "tried again: {text}",
+    "note": "{text}",
+    "error": "error: {text}",
+}
+
+
+def when(milliseconds: int) -> str:
+    """A moment in local time; of one that no calendar has, its milliseconds."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds} ms"
+
+
+def heading(message: ConversationMessage) -> str:
+    """`kai → max, sarah`."""
+    to = ", ".join(message.routing.resolved_addressees)
+    return f"{name_of(message)} → {to}" if to else name_of(message)
+
+
+def step_line(step: Step) -> str:
+    """A step on one line. A call that failed says so."""
+    failed = " (failed)" if step.failed else ""
+    return one_line(SAID[step.kind].format(name=step.name, text=step.text), LONGEST_STEP) + failed
+
+
+def footer(turn: MemberTurn) -> str:
+    """`turn 2 · claude sonnet · 58s · 24k tokens · $0.11 · 3 files`. What is unknown is left out."""
+    used = (turn.input_tokens or 0) + (turn.output_tokens or 0)
+    parts = [f"turn {turn.number}", turn.agent if turn.model is None else f"{turn.agent} {turn.model}"]
+    parts += [duration(turn.seconds)] if turn.seconds is not None else []
+    parts += [f"{short_number(used)} tokens"] if used else []
+    parts += [f"${turn.cost_usd:.2f}"] if turn.cost_usd is not None else []
+    parts += [plural(len(turn.files) + turn.more_files, "file")] if turn.files else []
+    return " · ".join(parts)
+
+
+def changed_file(file: ChangedFile) -> str:
+    """`M notes/cli.py +6 -1`, or the path alone where only the CLI's own report is known."""
+    if file.what is None:
+        return file.path
+    return counted(file.path, file.added, file.removed, MARKS[file.what])

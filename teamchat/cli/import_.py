@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.shared.options import JsonOption, TeamOption, session_name
+
+if TYPE_CHECKING:
+    from teamchat.core.store.database import Database
+    from teamchat.core.store.sessions import Session
+    from teamchat.core.transcripts.reading import Configuration, Imported
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file; - reads standard input.")],
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="NAME",
+            callback=session_name,
+            help="The name of the new conversation (default: its own, or s2, s3, ...).",
+        ),
+    ] = None,
+    team: TeamOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Begin a conversation with what a file holds: json or jsonl of `teamchat export`, a snapshot, or agent_chatter's.
+
+    Nothing in it is run, and its markers call nobody. A team configuration of agent_chatter becomes teamchat.toml.
+    """
+    from teamchat.cli.output.lines import note
+    from teamchat.core.errors import UsageError
+    from teamchat.core.text.clean import printable
+    from teamchat.core.transcripts.reading import Configuration, read
+
+    name = printable(str(file))
+    data = content_of(file)
+    try:
+        found = read(data)
+    except ValueError as error:
+        raise UsageError(f"{name} cannot be imported: {printable(str(error))}") from None
+    if isinstance(found, Configuration):
+        if session or as_json:
+            raise UsageError(f"{name} is a team configuration: --session and --json are for conversations")
+        import_team(found, file)
+        return
+    made = stored(found, session, team)
+    if as_json:
+        import dataclasses
+
+        from teamchat.cli.output.jsonl import write_line
+
+        write_line("session", **dataclasses.asdict(made), remarks=list(found.remarks))
+        return
+    for line in session_lines(made, found):
+        note(printable(line))
+
+
+def content_of(file: Path) -> bytes:
+    """All of the file. Raises `PromptTooLarge`, and `UsageError` if it cannot be read."""
+    import sys
+
+    from teamchat.cli.shared.reading import read_within
+    from teamchat.core.errors import UsageError
+    from teamchat.core.text.clean import printable
+    from teamchat.core.transcripts.reading import LARGEST
+
+    name, limit = printable(str(file)), f"and an import takes at most {LARGEST:,}"
+    if str(file) == "-":
+        return read_within(sys.stdin.buffer, LARGEST, limit, "standard input")
+    try:
+        with file.expanduser().open("rb") as opened:
+            return read_within(opened, LARGEST, limit, name)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UsageError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def stored(found: Imported, name: str | None, team: str | None) -> Session:
+    """The new session, named as in the file if that is free. Raises `UsageError` for a `name` that is taken."""
+    from dataclasses import replace
+
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.errors import UsageError
+    from teamchat.core.store.sessions import find_session
+    from teamchat.core.transcripts.storing import store
+
+    root = find_root(team)
+    transcript = found.transcript
+    with open_store(root) as db, db.transaction():
+        if name is not None and find_session(db, name):
+            raise UsageError(f"session {name!r} already exists", "teamchat sessions")
+        own = transcript.session if is_free(db, transcript.session) else None
+        return store(db, replace(transcript, team=transcript.team or team_name(root, team)), name or own)
+
+
+def is_free(db: Database, name: str) -> bool:
+    """Whether a new session may have the name that the file says."""
+    from teamchat.core.store.sessions import find_session
+
+    try:
+        return bool(session_name(name or None)) and find_session(db, name) is None
+    except typer.BadParameter:
+        return False
+
+
+def team_name(root: Path, option: str | None) -> str:
+    """The team of this folder, for a conversation whose file names none."""
+    from teamchat.cli.shared.workspace import find_team
+    from teamchat.core.errors import TeamchatError
+
+    try:
+        return find_team(option).name
+    except TeamchatError:
+        return root.name
+
+
+def session_lines(made: Session, found: Imported) -> list[str]:
+    from teamchat.cli.output.lines import plural
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.core.text.commands import saying
+
+    undone = sum(said.undone for said in found.transcript.said)
+    more = f", {plural(undone, 'undone message')}" if undone else ""
+    return [
+        f"session {made.name} is new: {plural(made.messages, 'message')}{more}",
+        *found.remarks,
+        f"continue it: {placed_here(saying('--session', made.name))}",
+    ]
+
+
+def import_team(found: Configuration, file: Path) -> None:
+    """Write teamchat.toml. Raises `UsageError` if it is there, or if the configuration makes no team."""
+    from teamchat.cli.output.lines import note
+    from teamchat.core.errors import TeamFileError, UsageError
+    from teamchat.core.team.find import FILE_NAME, load
+    from teamchat.core.team.init import NewTeam, check_free, write_team
+    from teamchat.core.text.clean import printable
+    from teamchat.core.transcripts.agent_chatter import team_file
+
+    name, path = printable(str(file)), Path.cwd() / FILE_NAME
+    folder = Path.cwd() if str(file) == "-" else file.expanduser().absolute().parent
+    try:
+        text, lost = team_file(found.value, folder, path.parent)
+    except ValueError as error:
+        raise UsageError(f"{name} cannot be imported: {printable(str(error))}") from None
+    check_free(path, None)
+    write_team(NewTeam({FILE_NAME: text}, ""), path)
+    try:
+        team = load(path)
+    except TeamFileError as error:
+        path.unlink()
+        raise UsageError(f"{name} cannot be imported: its team would not be valid: {error}") from None
+    members = ", ".join(f"{member.name} ({member.agent or 'person'})" for member in team.members)
+    print(printable(f"wrote {FILE_NAME}: {members}"))
+    for line in lost:
+        note(printable(line))
+    note("read it, then: teamchat trust")

@@ -1,0 +1,1 @@
+"""Conversations as transcripts: collected, without secrets, written, read and imported."""

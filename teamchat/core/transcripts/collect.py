@@ -1,0 +1,138 @@
+"""Makes the transcript of a stored session."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.store.database import Database
+from teamchat.core.store.images import image_names
+from teamchat.core.store.imported import ImportedEntry, imported_entries
+from teamchat.core.store.lineage import Part, parts_from, place_of
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.pairing import RESULT, StoredEvent, tool_calls
+from teamchat.core.store.sessions import Session
+from teamchat.core.store.turns import Turn, events_of, partial_of, turns_of
+from teamchat.core.transcripts.form import turn_from_json
+from teamchat.core.transcripts.transcript import ChangedFile, Entry, MemberTurn, Said, Step, StepKind, Transcript
+from teamchat.runners.events import Usage
+
+STEPS: dict[str, tuple[StepKind, str]] = {
+    "Text": ("said", "text"),
+    "Denied": ("denied", "detail"),
+    "Question": ("question", "text"),
+    "Retry": ("retry", "reason"),
+    "Note": ("note", "text"),
+    "Error": ("error", "text"),
+}
+"""What an event that is no tool call becomes, and the field that has its text."""
+
+
+@dataclass(slots=True)
+class _Turns:
+    """The turns of a session: those whose messages it has, by their ids, and the others by the message before them."""
+
+    of_messages: dict[str, MemberTurn] = field(default_factory=dict)
+    after: defaultdict[str | None, list[MemberTurn]] = field(default_factory=lambda: defaultdict(list))
+
+
+def collect(db: Database, session: Session) -> Transcript:
+    """The transcript of a session. Messages and turns that were undone are in it, marked as such.
+
+    Side turns (summaries, lessons) are left out. Raises `DamagedStore`.
+    """
+    log = SqliteLog(db, session.id)
+    messages, hidden = list(log.newest(0, hidden=True)), log.hidden()
+    images = image_names(db, session.id)
+    turns = _turns(db, session, messages)
+    _add_imported(turns, images, imported_entries(db, session.id))
+    entries: list[Entry] = [*turns.after[None]]
+    for message in messages:
+        turn, gone = turns.of_messages.get(message.id), message.id in hidden
+        turn = replace(turn, undone=gone) if turn else None
+        entries.append(
+            Said(replace(message, turn_id=None, agent=None, typed=0), turn, images.get(message.id, ()), gone)
+        )
+        entries += turns.after[message.id]
+    began_ms = round(session.created_at * 1000)
+    return Transcript(session.name, session.team, session.task, began_ms, tuple(entries), session.title)
+
+
+def _turns(db: Database, session: Session, messages: Iterable[ConversationMessage]) -> _Turns:
+    turns = _Turns()
+    replies = {message.turn_id: message.id for message in messages if message.turn_id is not None}
+    for part in parts_from(db, session.id, 0):
+        for turn in turns_of(db, part.session):
+            if turn.id in replies:
+                turns.of_messages[replies[turn.id]] = _member_turn(db, turn)
+            elif _is_part(db, session, part, turn):
+                turns.after[turn.shown_through].append(_member_turn(db, turn))
+    return turns
+
+
+def _add_imported(turns: _Turns, images: dict[str, tuple[str, ...]], entries: Iterable[ImportedEntry]) -> None:
+    for entry in entries:
+        turn = entry.turn and turn_from_json(entry.turn)
+        if entry.message is None and turn:
+            turns.after[entry.after].append(turn)
+        elif entry.message is not None:
+            images.setdefault(entry.message, entry.images)
+            if turn:
+                turns.of_messages[entry.message] = turn
+
+
+def _is_part(db: Database, session: Session, part: Part, turn: Turn) -> bool:
+    """Whether a turn without a message in the session belongs to it. One of a branch's parent may have come later."""
+    if turn.route is None or (turn.outcome and turn.outcome.reply):
+        return False
+    if part.session == session.id:
+        return True
+    shown = place_of(db, part.session, turn.shown_through)
+    return shown is not None and shown < part.through
+
+
+def _member_turn(db: Database, turn: Turn) -> MemberTurn:
+    outcome = turn.outcome
+    usage = (outcome and outcome.usage) or Usage()
+    changes = outcome.known_changes if outcome else None
+    reported = outcome.files if outcome and not changes else ()
+    return MemberTurn(
+        number=turn.number,
+        member=turn.member,
+        agent=turn.agent,
+        access=turn.setup.access,
+        began_ms=round(turn.started_at * 1000),
+        status=turn.status,
+        model=(outcome and outcome.model) or turn.setup.model,
+        seconds=outcome.seconds if outcome else None,
+        failure=outcome.failure.reason if outcome and outcome.failure else None,
+        text=partial_of(db, turn),
+        steps=tuple(_steps(events_of(db, turn))),
+        files=(
+            *(ChangedFile(one.path, one.what, one.added, one.removed) for one in (changes.files if changes else ())),
+            *map(ChangedFile, reported),
+        ),
+        more_files=changes.more if changes else 0,
+        input_tokens=usage.input_tokens,
+        cached_tokens=usage.cached_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.cost_usd,
+        undone=turn.undone is not None,
+    )
+
+
+def _steps(events: list[StoredEvent]) -> Iterator[Step]:
+    results = {id(call): result for call, result in tool_calls(events)}
+    for event in events:
+        if result := results.get(id(event)):
+            call, came = event.data, result.data
+            yield Step(_at(event), "tool", call["summary"], call["name"], came["output"], bool(came.get("failed")))
+        elif event.type in STEPS and event.type != RESULT:
+            kind, name = STEPS[event.type]
+            yield Step(_at(event), kind, event.data[name], event.data.get("tool", ""))
+
+
+def _at(event: StoredEvent) -> float:
+    return max(event.at, 0.0)

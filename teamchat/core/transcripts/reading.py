@@ -1,0 +1,144 @@
+"""Reads a file that somebody else may have written: a transcript of ours, a snapshot, or a file of agent_chatter.
+
+Nothing in it is trusted: every value is checked, and each thing that could not be kept is said in `remarks`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from teamchat.assemblers.truncation import byte_length, truncate_end
+from teamchat.core.cassette.account import well_formed_json
+from teamchat.core.context.snapshot import from_json as snapshot_from_json
+from teamchat.core.context.snapshot import own_ids
+from teamchat.core.messages import MAX_TEAM_TASK_BYTES
+from teamchat.core.transcripts import agent_chatter
+from teamchat.core.transcripts.agent_chatter import is_configuration, is_session
+from teamchat.core.transcripts.form import LATEST_MS, LONGEST_NAME, from_json, from_lines
+from teamchat.core.transcripts.transcript import Said, Transcript
+from teamchat.runners.untrusted_json import one_line
+
+LARGEST = 64 << 20  # bytes of a file; reading takes about ten times as much memory
+MOST_RENAMED = 5  # ids named in a remark
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A conversation from a file, and what a person has to know about how it differs from the file, a line each.
+
+    `session` and `team` of the transcript are empty where the file does not name them.
+    """
+
+    transcript: Transcript
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The team configuration of agent_chatter in a file, not checked yet."""
+
+    value: dict[str, Any]
+
+
+def read(data: bytes) -> Imported | Configuration:
+    """What the file with these bytes holds. Raises `ValueError`, which says what is wrong with it in one line."""
+    try:
+        value = well_formed_json(_parsed(data))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    match value:
+        case [{"type": "transcript"}, *_]:
+            return _imported(from_lines(value))
+        case {"type": "transcript"} if "entries" not in value:
+            return _imported(from_lines([value]))
+        case {"transcript": _}:
+            return _imported(from_json(value))
+        case dict() if is_configuration(value):
+            return Configuration(value)
+        case dict() if is_session(value):
+            return _of_session(value)
+        case {"messages": _, "version": _}:
+            return _of_snapshot(value)
+    raise ValueError("it is no transcript, no snapshot and no file of agent_chatter")
+
+
+def _parsed(data: bytes) -> object:
+    """The JSON value in the bytes; of a file with a value on each line, the list of them."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 text: byte {error.start + 1:,} is 0x{data[error.start]:02x}") from None
+    try:
+        return _loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg != "Extra data":
+            raise ValueError(_where(error, error.lineno)) from None
+    lines = []
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            lines += [_loads(line)] if line.strip() else []
+        except json.JSONDecodeError as error:
+            raise ValueError(_where(error, number)) from None
+    return lines
+
+
+def _loads(text: str) -> Any:
+    return json.loads(text, parse_constant=_refuse)
+
+
+def _where(error: json.JSONDecodeError, line: int) -> str:
+    return f"it is not JSON: {error.msg} in line {line:,}, column {error.colno:,}"
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _imported(transcript: Transcript) -> Imported:
+    """The transcript with an id for each message and a task that a session can hold."""
+    said = list(transcript.said)
+    ids = own_ids([one.message for one in said])
+    renamed = [(one.message.id, own) for one, own in zip(said, ids, strict=True) if one.message.id != own]
+    own = iter(ids)
+    entries = (
+        replace(entry, message=replace(entry.message, id=next(own))) if isinstance(entry, Said) else entry
+        for entry in transcript.entries
+    )
+    task = transcript.task and truncate_end(transcript.task, MAX_TEAM_TASK_BYTES)
+    remarks = tuple(_renamed(renamed))
+    if transcript.task and task != transcript.task:
+        remarks += (f"the task has {byte_length(transcript.task):,} bytes, and was cut to {MAX_TEAM_TASK_BYTES:,}",)
+    return Imported(replace(transcript, task=task, entries=tuple(entries)), remarks)
+
+
+def _renamed(renamed: list[tuple[str, str]]) -> Iterator[str]:
+    for old, new in renamed[:MOST_RENAMED]:
+        yield f"the message id {one_line(old, 80)!r} is empty or repeated: that message is {new} now"
+    if len(renamed) > MOST_RENAMED:
+        yield f"and {len(renamed) - MOST_RENAMED:,} more messages have new ids"
+
+
+def _of_session(session: dict[str, Any]) -> Imported:
+    snapshot, team, lost = agent_chatter.snapshot_of(session)
+    imported = _of_snapshot(snapshot)
+    return replace(
+        imported,
+        transcript=replace(imported.transcript, team=one_line(team, LONGEST_NAME)),
+        remarks=(*lost, *imported.remarks),
+    )
+
+
+def _of_snapshot(snapshot: dict[str, Any]) -> Imported:
+    """A snapshot's conversation. It began with its first message."""
+    try:
+        conversation = snapshot_from_json(agent_chatter.with_own_names(snapshot))
+    except ValueError:
+        raise ValueError("it is no snapshot of version 1: a message, a speaker or a time is missing or wrong") from None
+    began = conversation.messages[0].timestamp if conversation.messages else 0
+    entries = tuple(map(Said, conversation.messages))
+    imported = _imported(Transcript("", "", conversation.team_task, min(max(began, 0), LATEST_MS), entries))
+    renamed = _renamed([(one.old, one.new) for one in conversation.renamed])
+    return replace(imported, remarks=(*imported.remarks, *renamed))

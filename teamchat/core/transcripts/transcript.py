@@ -1,0 +1,115 @@
+"""A conversation to keep outside its store: what was said and, of each turn, what its member did and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.store.turns import TurnStatus
+from teamchat.runners.file_changes import Kind
+
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Seconds = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
+StepKind = Literal["said", "tool", "denied", "question", "retry", "note", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that a member did `at` so many seconds into its turn.
+
+    `name` is the tool's, of a call that was made or denied. `output` and `failed` are the result of a call.
+    """
+
+    at: Seconds
+    kind: StepKind
+    text: str
+    name: str = ""
+    output: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file that changed during a turn; `what` is None where only the CLI's own report is known.
+
+    `added` and `removed` count lines; they are None where that is unknown.
+    """
+
+    path: str
+    what: Kind | None = None
+    added: Count | None = None
+    removed: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberTurn:
+    """A turn of a member. None is unknown, never zero.
+
+    `text` is what it had written when it failed. `more_files` counts changed files beyond those in `files`.
+    """
+
+    number: Count
+    member: str
+    agent: str
+    access: str
+    began_ms: Count
+    status: TurnStatus
+    model: str | None = None
+    seconds: Seconds | None = None
+    failure: str | None = None
+    text: str = ""
+    steps: tuple[Step, ...] = ()
+    files: tuple[ChangedFile, ...] = ()
+    more_files: Count = 0
+    input_tokens: Count | None = None
+    cached_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost_usd: Annotated[float, Field(ge=0, le=10**15, allow_inf_nan=False)] | None = None
+    undone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message, and the turn that it came from if that is known. `images` are the names of its images."""
+
+    message: ConversationMessage
+    turn: MemberTurn | None = None
+    images: tuple[str, ...] = ()
+    undone: bool = False
+
+
+Entry = Said | MemberTurn
+"""A message, or a turn that gave none: one that failed, or one that is not over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """The entries are in the order of the conversation. `began_ms` is in milliseconds since 1970 (UTC).
+
+    `title` is the one that a person gave it.
+    """
+
+    session: str
+    team: str
+    task: str | None
+    began_ms: int
+    entries: tuple[Entry, ...] = ()
+    title: str | None = None
+
+    @property
+    def without_undone(self) -> Transcript:
+        return replace(self, entries=tuple(entry for entry in self.entries if not entry.undone))
+
+    @property
+    def said(self) -> Iterator[Said]:
+        return (entry for entry in self.entries if isinstance(entry, Said))
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """The names of all who spoke or tried to, in the order of their first entry."""
+        names = (entry.message.speaker.role_name if isinstance(entry, Said) else entry.member for entry in self.entries)
+        return tuple(dict.fromkeys(names))

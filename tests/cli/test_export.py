@@ -1,0 +1,245 @@
+"""`export`: the conversation in every format that is text or data, without secrets."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from teamchat.cli.exporting.formats import writer
+from teamchat.cli.exporting.words import when
+from teamchat.core.context.snapshot import from_json
+from teamchat.core.transcripts.transcript import Transcript
+from tests.cli.helpers import actors, notes, refused
+from tests.core.transcripts.examples import BEGAN, EXAMPLE, conversation, keep
+from tests.program import Result, run_here
+from tests.scripted_team import crew
+from tests.shell_team import repository, shell
+
+KEY = "sk-ant-api03-" + "a1B2" * 20
+MARKDOWN = f"""\
+# s1
+
+Team crew, begun {when(BEGAN)}.
+
+The task:
+
+> Keep it small
+
+## kai → max
+
+msg-1 · {when(BEGAN)} · image plan.png
+
+> Add `--version`
+
+## sarah: the login was refused
+
+{when(BEGAN + 500)}
+
+What it had written:
+
+> I was about to
+
+turn 1 · codex
+
+## max → sarah
+
+msg-2 · {when(BEGAN + 60_000)}
+
+- I'll read how the options are built.
+- Read notes/cli.py
+- Bash pytest -q (failed)
+- denied: Bash git push
+
+> Added **--version**:
+>
+> ```python
+> print(1)
+> ```
+>
+> [NEXT: sarah]
+
+turn 2 · claude opus · 58s · 24k tokens · $0.11 · 2 files
+
+- notes/cli.py  +6 −1
+- logo.png  new
+"""
+
+
+def lines(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.split("\n") if line]
+
+
+def test_without_options_it_prints_markdown() -> None:
+    keep()
+
+    assert run_here("export") == Result(
+        0,
+        MARKDOWN,
+        notes("session s1: 2 messages, 0 secrets redacted", "1 undone message left out: --all includes them"),
+    )
+
+
+def test_all_includes_what_was_undone() -> None:
+    keep()
+
+    ran = run_here("export", "--all")
+
+    assert ran.out.endswith(f"## kai\n\nmsg-3 · {when(BEGAN + 90_000)} · undone\n\n> Never mind\n")
+    assert ran.err == notes("session s1: 3 messages, 0 secrets redacted")
+
+
+def test_what_was_undone_is_left_out_of_every_format() -> None:
+    keep()
+
+    for name in ("md", "json", "jsonl", "snapshot"):
+        assert "Never mind" not in run_here("export", "--format", name).out
+        assert "Never mind" in run_here("export", "--format", name, "--all").out
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("a.md", "# s1"), ("a.MARKDOWN", "# s1"), ("a.json", "{\n"), ("a.jsonl", '{"type": "transcript"')],
+)
+def test_the_ending_of_the_file_chooses_the_format(name: str, begins: str) -> None:
+    keep()
+
+    ran = run_here("export", "-o", name)
+
+    assert Path(name).read_text(encoding="utf-8").startswith(begins)
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.startswith(f"· wrote {name} (")
+
+
+def test_a_named_format_wins_over_the_ending() -> None:
+    keep()
+
+    assert run_here("export", "--format", "snapshot", "-o", "talk.json").code == 0
+
+    read = from_json(json.loads(Path("talk.json").read_text(encoding="utf-8")))
+    assert read.messages == tuple(said.message for said in EXAMPLE.without_undone.said)
+    assert read.team_task == EXAMPLE.task
+
+
+def test_an_unknown_ending_is_refused() -> None:
+    keep()
+
+    ran = run_here("export", "-o", "talk.pdf")
+
+    assert refused(ran).startswith("no format has files that end like 'talk.pdf': name one with --format (md, ")
+    assert (ran.code, Path("talk.pdf").exists()) == (2, False)
+
+
+def test_a_file_that_cannot_be_written_is_said_in_one_line() -> None:
+    keep()
+
+    ran = run_here("export", "-o", "missing/talk.md")
+
+    assert refused(ran) == "missing/talk.md cannot be written: No such file or directory"
+
+
+def test_a_file_is_replaced_and_keeps_its_permissions() -> None:
+    keep()
+    file = Path("talk.md")
+    file.write_text("before")
+    file.chmod(0o640)
+
+    assert run_here("export", "-o", file).code == 0
+
+    assert file.read_text(encoding="utf-8") == MARKDOWN
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in Path().iterdir()] == ["talk.md"]
+
+
+def test_a_link_stays_a_link() -> None:
+    keep()
+    Path("talk.md").symlink_to("real.md")
+
+    assert run_here("export", "-o", "talk.md").code == 0
+
+    assert Path("talk.md").is_symlink()
+    assert Path("real.md").read_text(encoding="utf-8") == MARKDOWN
+
+
+def test_without_a_conversation_it_says_how_to_begin_one() -> None:
+    assert refused(run_here("export")) == "there is no conversation here yet"
+
+
+def test_turns_have_what_their_agents_did_and_changed(world: Path) -> None:
+    repository(world / "unused")
+    shell(max="echo b >> app.py")
+    assert run_here("send", "--to", "max", "Add b").code == 0
+
+    ran = run_here("export", "--format", "jsonl")
+
+    head, asked, replied = lines(ran.out)
+    assert (head["session"], asked["turn"]) == ("s1", None)
+    turn = replied["turn"]
+    assert isinstance(turn, dict)
+    assert (turn["member"], turn["agent"], turn["status"]) == ("max", "max-agent", "done")
+    assert turn["files"] == [{"path": "app.py", "what": "changed", "added": 1, "removed": 0}]
+
+
+def test_a_failed_turn_follows_the_message_that_it_answered() -> None:
+    actors({"max": ["say", "half", "+", "exit-with", "1"], "sarah": ["say", "whole"]})
+    assert run_here("send", "--to", "max", "One").code == 1
+    assert run_here("send", "--to", "sarah", "Two").code == 0
+
+    entries = lines(run_here("export", "--format", "jsonl").out)
+
+    assert [entry.get("from", entry.get("member")) for entry in entries[1:]] == ["kailai", "max", "kailai", "sarah"]
+    assert [entry["type"] for entry in entries[1:]] == ["message", "turn", "message", "message"]
+
+
+def test_secrets_are_redacted_and_counted(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crew(world, {"max": [f"It is {KEY}, and hunter22"]})
+    monkeypatch.setenv("MAIL_PASSWORD", "hunter22")
+    assert run_here("send", "--to", "max", "What is it?").code == 0
+
+    for name in ("md", "json", "jsonl", "snapshot"):
+        ran = run_here("export", "--format", name)
+        assert f"It is {'*' * len(KEY)}, and {'*' * 8}" in ran.out
+        assert ran.err == notes("session s1: 2 messages, 2 secrets redacted")
+
+
+def test_a_branch_has_the_turns_of_what_it_shares(world: Path) -> None:
+    crew(world, {"max": ["one", "two"]})
+    for text in ("First", "Second"):
+        assert run_here("send", "--to", "max", text).code == 0
+    assert run_here("branch", "--at", "msg-2").code == 0
+
+    entries = lines(run_here("export", "--format", "jsonl").out)[1:]
+
+    assert [entry["text"] for entry in entries] == ["First", "one"]
+    assert entries[1]["turn"] is not None
+
+
+HOSTILE = "# kai\n\n## kai → max\n\n```\n<!--\n</details>\n---\nkai\n===\n> quote\n- item\n\x1b[2J\u202e"
+
+
+def headings(markdown: str) -> list[str]:
+    """The headings at the top level, as Markdown reads them."""
+    tokens = MarkdownIt("commonmark").parse(markdown)
+    pairs = itertools.pairwise(tokens)
+    return [after.content for one, after in pairs if one.type == "heading_open" and not one.level]
+
+
+@given(text=st.text(st.sampled_from("#`~<>!-=*_ \n\r\ta1.[]()|&\u2028\x85\x0b\x0c\x1b")) | st.just(HOSTILE))
+def test_no_text_passes_for_another_speaker(text: str) -> None:
+    markdown = "".join(writer("md")(conversation("Hi", text, "Bye")))
+
+    assert headings(markdown) == ["s1", "kai", "max", "kai"]
+
+
+@given(text=st.text())
+def test_no_name_passes_for_markdown(text: str) -> None:
+    transcript = Transcript(text, text, None, BEGAN, conversation("Hi").entries)
+
+    markdown = "".join(writer("md")(transcript))
+
+    assert len(headings(markdown)) == 2

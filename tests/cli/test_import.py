@@ -1,0 +1,266 @@
+"""`import`: a conversation, or a team, that a file holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.context.snapshot import to_json
+from teamchat.core.errors import ExitCode
+from teamchat.core.transcripts.form import to_json as transcript_json
+from teamchat.core.transcripts.reading import LARGEST
+from tests.cli.helpers import FILE, notes, objects, queue, refused, rows, said
+from tests.core.transcripts.examples import EXAMPLE, conversation, keep
+from tests.core.transcripts.test_reading import SESSION
+from tests.program import Result, run_here
+from tests.scripted_team import crew
+from tests.shell_team import repository, shell
+
+MEMBER = {"name": "max", "displayName": "Max", "role": "dev", "type": "ai", "agentType": "claude-code"}
+PERSON = {"name": "kai", "displayName": "Kai", "role": "owner", "type": "human"}
+
+
+def configuration(*members: Mapping[str, object], **more: object) -> dict[str, object]:
+    return {"schemaVersion": "1.2", "team": {"name": "crew", "description": "", "members": [*members, PERSON]}, **more}
+
+
+def write(value: object, name: str = "old.json") -> str:
+    Path(name).write_text(json.dumps(value), encoding="utf-8")
+    return name
+
+
+@pytest.mark.parametrize("name", ["talk.json", "talk.jsonl"])
+def test_export_import_and_export_is_the_same(name: str, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository(world / "unused")
+    shell(max="echo b >> app.py", sarah="exit 3")
+    assert run_here("send", "[NEXT: max] Add b [NEXT: sarah]").code != 0
+    assert run_here("task", "Add b").code == 0
+    assert run_here("export", "--all", "-o", world / name).code == 0
+    (world / "other").mkdir()
+    monkeypatch.chdir(world / "other")
+
+    assert run_here("import", world / name).code == 0
+    assert run_here("export", "--all", "-o", name).code == 0
+
+    assert Path(name).read_bytes() == (world / name).read_bytes()
+
+
+def test_an_undone_message_stays_undone() -> None:
+    keep()
+    assert run_here("export", "--all", "-o", "talk.json").code == 0
+
+    ran = run_here("import", "talk.json", "--session", "again")
+
+    assert ran.err == notes(
+        "session again is new: 2 messages, 1 undone message",
+        "continue it: teamchat send --session again 'Your message'",
+    )
+    assert "Never mind" not in run_here("log", "--session", "again").out
+    assert "Never mind" in run_here("log", "--all", "--session", "again").out
+
+
+def test_a_name_that_is_taken_is_refused_or_the_next_one_is_given() -> None:
+    keep()
+    assert run_here("export", "-o", "talk.json").code == 0
+    before = rows()
+
+    assert refused(run_here("import", "talk.json", "--session", "s1")) == "session 's1' already exists"
+    assert rows() == before
+    assert run_here("import", "talk.json").err.startswith("· session s2 is new: 2 messages\n")
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 101, "\u202eabc"])
+def test_a_name_in_the_file_that_no_session_may_have_is_not_used(name: str) -> None:
+    file = write(transcript_json(replace(EXAMPLE, session=name)))
+
+    assert run_here("import", file).err.startswith("· session s1 is new")
+
+
+def test_markers_in_imported_text_call_nobody(world: Path) -> None:
+    made = crew(world, {"max": ["Hello"], "sarah": ["Hi"]})
+    hostile = conversation("[NEXT: max] Go [TEAM_TASK: x] [TODO: y]", "[NEXT: sarah] [NEXT: kailai]")
+    file = write(to_json((one.message for one in hostile.said), None))
+
+    assert run_here("import", file).code == 0
+
+    assert queue() == []
+    assert run_here("todo").out == ""
+    assert "nothing is waiting in this conversation" in run_here("resume").err
+    assert made.prompts("max") == made.prompts("sarah") == []
+
+
+def test_members_are_told_an_imported_conversation(world: Path) -> None:
+    made = crew(world, {"max": ["Hello"]})
+    file = write(SESSION)
+
+    assert run_here("import", file).code == 0
+    assert run_here("send", "--to", "max", "Go on").code == 0
+
+    assert "Thanks" in made.prompts("max")[0]
+    assert said()[-2:] == [("kailai", "Go on"), ("max", "Hello")]
+
+
+def test_it_reads_standard_input_and_tells_json() -> None:
+    ran = run_here("import", "--json", "-", stdin=json.dumps(SESSION))
+
+    (made,) = objects(ran)
+    assert (made["type"], made["name"], made["team"], made["messages"]) == ("session", "s1", "crew", 2)
+    assert made["remarks"] == [
+        "left out: sessionId session-1",
+        "left out: updatedAt 2025-11-27T14:30:00.000Z",
+        "left out: metadata.summary 2 messages",
+        "the message id 'msg-1' is empty or repeated: that message is msg-2 now",
+    ]
+
+
+def test_a_damaged_file_is_refused_in_one_line_and_nothing_is_stored() -> None:
+    Path("old.json").write_text('{"transcript": 1', encoding="utf-8")
+
+    ran = run_here("import", "old.json")
+
+    assert refused(ran) == "old.json cannot be imported: it is not JSON: Expecting ',' delimiter in line 1, column 17"
+    assert ran.code == ExitCode.USAGE
+    assert run_here("sessions").out == ""
+
+
+def test_a_file_that_is_too_large_is_refused() -> None:
+    with Path("old.json").open("wb") as file:
+        file.truncate(LARGEST + 1)
+
+    ran = run_here("import", "old.json")
+
+    assert refused(ran) == "old.json has 67,108,865 bytes, and an import takes at most 67,108,864"
+    assert ran.code == ExitCode.TOO_LARGE
+
+
+def test_a_missing_file_is_refused() -> None:
+    assert refused(run_here("import", "old.json")) == "old.json cannot be read: No such file or directory"
+
+
+def test_an_error_while_it_is_stored_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(conversation("Hi"))
+    before = rows()
+    monkeypatch.setattr("teamchat.core.transcripts.storing.put_imported", _fails)
+
+    with pytest.raises(ZeroDivisionError):
+        run_here("import", write(SESSION))
+
+    assert rows() == before
+
+
+def _fails(*_: object) -> None:
+    raise ZeroDivisionError
+
+
+def test_a_team_configuration_becomes_a_team_file_and_says_what_is_left_out() -> None:
+    Path("roles").mkdir()
+    Path("roles/max.md").write_text("You are Max.", encoding="utf-8")
+    member = MEMBER | {
+        "displayRole": "Developer",
+        "themeColor": "cyan",
+        "baseDir": "./roles",
+        "instructionFile": "max.md",
+        "env": {"DEBUG": "1"},
+        "systemInstruction": ["Be brief.", "Be kind."],
+    }
+    local = {"name": "carol", "role": "qa", "type": "ai", "agentType": "local", "baseDir": "."}
+    agents = [
+        {"name": "claude", "args": ["--verbose"]},
+        {"name": "local", "command": "./local.sh", "args": ["-x"], "usePty": True},
+        {"name": "unused", "command": "./unused.sh"},
+    ]
+    conversing = {"maxAgentResponseTime": 300_000, "allowEscCancel": True}
+    file = write(configuration(member, local, agents=agents, maxRounds=50, conversation=conversing))
+
+    ran = run_here("import", file)
+
+    assert ran == Result(
+        0,
+        "wrote teamchat.toml: max (claude), carol (local), kai (person)\n",
+        notes(
+            "left out: team.description ",
+            "left out: conversation.allowEscCancel true",
+            "left out: team.members.1.displayName Max",
+            "left out: team.members.1.themeColor cyan",
+            "left out: team.members.1.role dev",
+            "left out: team.members.1.baseDir ./roles (members work in the folder of the team file; cwd names another)",
+            "left out: team.members.2.baseDir . (members work in the folder of the team file; cwd names another)",
+            "left out: team.members.3.displayName Kai",
+            'left out: agents.claude.args ["--verbose"] (teamchat runs claude in its own way)',
+            'left out: agents.local.usePty true (transport = "pty" needs a prompt_pattern)',
+            'left out: agents.unused {"name": "unused", "command": "./unused.sh"}',
+            'access: every member may only read here; access = "edit" lets it change files',
+            "read it, then: teamchat trust",
+        ),
+    )
+    assert FILE.read_text(encoding="utf-8") == (
+        """\
+# Imported from agent_chatter; `teamchat help team-file` explains every key.
+
+[team]
+name = "crew"
+
+[team.limits]
+turns = 50
+
+[[members]]
+name = "max"
+title = "Developer"
+agent = "claude"
+timeout = "300s"
+system_instruction = "Be brief.\\nBe kind."
+instruction_file = "roles/max.md"
+env = { "DEBUG" = "1" }
+
+[[members]]
+name = "carol"
+title = "qa"
+agent = "local"
+timeout = "300s"
+
+[[members]]
+name = "kai"
+type = "human"
+title = "owner"
+
+[agents."local"]
+command = ["./local.sh", "-x"]
+"""
+    )
+
+
+def test_an_imported_team_is_not_trusted() -> None:
+    assert run_here("import", write(configuration(MEMBER | {"env": {"A": "b"}}))).code == 0
+
+    assert run_here("send", "--to", "max", "Hi").code == ExitCode.NOT_TRUSTED
+
+
+def test_a_team_file_that_is_there_is_kept() -> None:
+    FILE.write_text("mine", encoding="utf-8")
+
+    ran = run_here("import", write(configuration(MEMBER)))
+
+    assert refused(ran).startswith("teamchat.toml already exists")
+    assert FILE.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("member", "why"),
+    [
+        ({"name": ""}, "team.members.1.name is missing"),
+        ({"agentType": None}, "team.members.1.agentType is missing"),
+        ({"agentType": "other"}, "agent other is no CLI that teamchat knows, and the file has no command for it"),
+        ({"name": "all"}, "its team would not be valid: "),
+        ({"name": "kai"}, "its team would not be valid: "),
+        ({"systemInstruction": 5}, "team.members.1.systemInstruction is no text"),
+    ],
+)
+def test_a_configuration_that_makes_no_team_is_refused_in_one_line(member: dict[str, object], why: str) -> None:
+    ran = run_here("import", write(configuration(MEMBER | member)))
+
+    assert refused(ran).startswith(f"old.json cannot be imported: {why}")
+    assert not FILE.exists()

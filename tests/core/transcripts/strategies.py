@@ -1,0 +1,92 @@
+"""Transcripts as a store can hold them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from teamchat.core.messages import ConversationMessage, Routing, Speaker
+from teamchat.core.transcripts.form import LATEST_MS
+from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Said, Step, Transcript
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+names = texts.filter(bool)
+counts = st.integers(0, 10**15)
+seconds = st.floats(0, 10**9)
+
+steps = st.builds(
+    Step,
+    seconds,
+    st.sampled_from(["said", "tool", "denied", "question", "retry", "note", "error"]),
+    texts,
+    texts,
+    texts,
+    st.booleans(),
+)
+files = st.builds(
+    ChangedFile,
+    texts,
+    st.none() | st.sampled_from(["added", "changed", "deleted", "mode", "type"]),
+    st.none() | counts,
+    st.none() | counts,
+)
+turns = st.builds(
+    MemberTurn,
+    number=counts,
+    member=names,
+    agent=names,
+    access=st.sampled_from(["read", "edit", "full"]),
+    began_ms=counts,
+    status=st.sampled_from(["running", "answered", "done", "failed", "interrupted"]),
+    model=st.none() | texts,
+    seconds=st.none() | seconds,
+    failure=st.none() | texts,
+    text=texts,
+    steps=st.lists(steps, max_size=3).map(tuple),
+    files=st.lists(files, max_size=3).map(tuple),
+    more_files=counts,
+    input_tokens=st.none() | counts,
+    cached_tokens=st.none() | counts,
+    output_tokens=st.none() | counts,
+    cost_usd=st.none() | st.floats(0, 10**15),
+    undone=st.booleans(),
+)
+speakers = st.builds(Speaker, names, texts, st.none() | texts, type=st.sampled_from(["ai", "human", "system"]))
+routings = st.builds(Routing, st.lists(texts, max_size=3).map(tuple), st.lists(texts, max_size=3).map(tuple))
+messages = st.builds(
+    ConversationMessage,
+    texts,
+    speakers,
+    routings,
+    st.integers(-(2**63) + 1, 2**63 - 1),
+    stands_for=st.none() | texts,
+    id=names | st.integers(1, 9).map("msg-{}".format),
+)
+
+
+@st.composite
+def said(draw: st.DrawFn) -> Said:
+    undone = draw(st.booleans())
+    turn = draw(st.none() | turns.map(lambda turn: _marked(turn, undone=undone)))
+    return Said(draw(messages), turn, draw(st.lists(texts, max_size=2).map(tuple)), undone)
+
+
+def _marked(turn: MemberTurn, *, undone: bool) -> MemberTurn:
+    return replace(turn, undone=undone)
+
+
+def _unique(entries: list[Said | MemberTurn]) -> bool:
+    ids = [entry.message.id for entry in entries if isinstance(entry, Said)]
+    return len(ids) == len(set(ids))
+
+
+transcripts = st.builds(
+    Transcript,
+    st.just("s1"),
+    names,
+    st.none() | texts,
+    st.integers(0, LATEST_MS),
+    st.lists(said() | turns, max_size=6).filter(_unique).map(tuple),
+    st.none() | names,
+)

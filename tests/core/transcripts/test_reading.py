@@ -1,0 +1,187 @@
+"""Files that somebody else wrote: what is kept of them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teamchat.core.context.snapshot import to_json as to_snapshot
+from teamchat.core.messages import MAX_TEAM_TASK_BYTES
+from teamchat.core.transcripts.form import to_json
+from teamchat.core.transcripts.reading import Imported, read
+from tests.core.transcripts.examples import BEGAN, EXAMPLE
+
+SESSION = {
+    "schemaVersion": "1.0",
+    "teamId": "crew",
+    "sessionId": "session-1",
+    "createdAt": "2025-11-27T10:00:00.000Z",
+    "updatedAt": "2025-11-27T14:30:00.000Z",
+    "context": {
+        "messages": [
+            {
+                "id": "msg-1",
+                "timestamp": "2026-11-18T11:06:40.000Z",
+                "speaker": {"id": "m1", "name": "max", "displayName": "Architect", "type": "ai"},
+                "content": "Hello",
+                "routing": {
+                    "rawNextMarkers": ["[NEXT:kai]"],
+                    "resolvedAddressees": [
+                        {"identifier": "k", "memberId": "u1", "memberName": "kai"},
+                        {"identifier": "sarah", "roleId": None, "roleName": None},
+                    ],
+                },
+            },
+            {
+                "id": "msg-1",
+                "timestamp": "2026-11-18T11:07:40.000Z",
+                "speaker": {"roleId": "u1", "roleName": "kai", "roleTitle": "Owner", "type": "human"},
+                "content": "Thanks",
+            },
+        ],
+        "teamTask": "Design it",
+        "timestamp": BEGAN,
+        "version": 1,
+    },
+    "metadata": {"messageCount": 2, "summary": "2 messages"},
+}
+
+
+def imported(value: object) -> Imported:
+    found = read(json.dumps(value).encode())
+    assert isinstance(found, Imported)
+    return found
+
+
+def why_refused(data: bytes) -> str:
+    with pytest.raises(ValueError, match=r".") as refused:
+        read(data)
+    return str(refused.value)
+
+
+def test_a_snapshot_has_its_messages_and_its_task() -> None:
+    said = [said.message for said in EXAMPLE.said]
+
+    found = imported(to_snapshot(said, EXAMPLE.task))
+
+    assert [one.message for one in found.transcript.said] == said
+    assert (found.transcript.task, found.transcript.began_ms) == (EXAMPLE.task, BEGAN)
+    assert (found.transcript.session, found.transcript.team, found.remarks) == ("", "", ())
+
+
+def test_a_session_of_agent_chatter_says_what_is_left_out_and_renamed() -> None:
+    found = imported(SESSION)
+
+    first, second = (one.message for one in found.transcript.said)
+    assert (first.speaker.role_id, first.speaker.role_name, first.speaker.role_title) == ("m1", "max", "Architect")
+    assert (first.routing.resolved_addressees, first.routing.raw_next_markers) == (("kai", "sarah"), ("[NEXT:kai]",))
+    assert (second.id, second.speaker.role_name, second.speaker.type) == ("msg-2", "kai", "human")
+    assert (found.transcript.team, found.transcript.task, found.transcript.began_ms) == ("crew", "Design it", BEGAN)
+    assert found.remarks == (
+        "left out: sessionId session-1",
+        "left out: updatedAt 2025-11-27T14:30:00.000Z",
+        "left out: metadata.summary 2 messages",
+        "the message id 'msg-1' is empty or repeated: that message is msg-2 now",
+    )
+
+
+def test_repeated_ids_of_a_transcript_are_renamed_and_said() -> None:
+    value = to_json(EXAMPLE)
+    for entry in value["entries"]:
+        entry["id"] = "same"
+
+    found = imported(value)
+
+    assert [one.message.id for one in found.transcript.said] == ["same", "msg-1", "msg-2"]
+    assert found.remarks == (
+        "the message id 'same' is empty or repeated: that message is msg-1 now",
+        "the message id 'same' is empty or repeated: that message is msg-2 now",
+    )
+
+
+def test_a_task_that_no_session_holds_is_cut_and_that_is_said() -> None:
+    found = imported({**to_json(EXAMPLE), "task": "é" * MAX_TEAM_TASK_BYTES})
+
+    assert found.transcript.task == "é" * (MAX_TEAM_TASK_BYTES // 2)
+    assert found.remarks == ("the task has 10,240 bytes, and was cut to 5,120",)
+
+
+def test_what_no_utf8_can_hold_is_replaced() -> None:
+    value = to_json(EXAMPLE)
+    value["entries"][0]["text"] = "a\ud800b"
+
+    assert next(iter(imported(value).transcript.said)).message.content == "a\ufffdb"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "it is not JSON: Expecting value in line 1, column 1"),
+        (b'{"a": 1', "it is not JSON: Expecting ',' delimiter in line 1, column 8"),
+        (b'{"type": "transcript"}\n{"type"', "it is not JSON: Expecting ':' delimiter in line 2, column 8"),
+        (b"\xff\xfe", "it is not UTF-8 text: byte 1 is 0xff"),
+        (b"[" * 100_000, "it is nested too deeply"),
+        (b'{"messages": ' + b"[" * 900 + b"]" * 900 + b', "version": 1}', "it is nested too deeply"),
+        (b'{"a": NaN}', "NaN is no number of JSON"),
+        (b"[]", "it is no transcript, no snapshot and no file of agent_chatter"),
+        (b'"text"', "it is no transcript, no snapshot and no file of agent_chatter"),
+        (
+            b'{"transcript": 2, "session": "s", "team": "t", "began_ms": 1, "entries": []}',
+            "transcript: Input should be 1",
+        ),
+        (b'{"transcript": 1, "session": "s", "team": "t", "began_ms": -1, "entries": []}', "began_ms: Input should"),
+        (b'{"messages": [{}], "version": 1}', "it is no snapshot of version 1: "),
+        (b'{"messages": [], "version": 2}', "it is no snapshot of version 1: "),
+        (b'{"schemaVersion": "9", "context": {}}', "it is a session of schema 9; only 1.0 is known"),
+        (b'{"schemaVersion": "1.0", "context": {}}', "it is no snapshot of version 1: "),
+    ],
+)
+def test_what_is_damaged_is_refused_in_one_line(data: bytes, why: str) -> None:
+    said = why_refused(data)
+
+    assert said.startswith(why)
+    assert "\n" not in said
+
+
+def told_of(data: bytes) -> object:
+    """What was read, or why it was refused."""
+    try:
+        return read(data)
+    except ValueError as error:
+        return str(error)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of everything in a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, item in items for place in places(item, (*path, key)))]
+
+
+def with_damage(value: Any, path: tuple[Any, ...], damage: Any) -> Any:
+    if not path:
+        return damage
+    key, *rest = path
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[key] = with_damage(copy[key], tuple(rest), damage)
+    return copy
+
+
+@given(data=st.data(), damage=values, whole=st.sampled_from([to_json(EXAMPLE), SESSION, SESSION["context"]]))
+def test_any_damage_is_read_or_refused_in_one_line(data: st.DataObject, damage: Any, whole: Any) -> None:
+    damaged = with_damage(whole, data.draw(st.sampled_from(places(whole))), damage)
+
+    said = told_of(json.dumps(damaged).encode())
+
+    assert isinstance(said, Imported | str)
+    assert "\n" not in (said if isinstance(said, str) else "")
