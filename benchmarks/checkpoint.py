@@ -3,11 +3,16 @@
 The floors are `git status`, `git add --all` with an index of its own and `git stash create` over the same files, and a
 `git checkout` of the same 1,000. Every row is the middle one of several runs. `benchmarks/checkpoint.py FILES` has that
 many files.
+
+The delay of a turn is what a command with one turn of a shell member takes longer with its two checkpoints than where
+there is no git, and so none. The two kinds take turns. The bound for each checkpoint is a tenth of `git status` and
+20 ms.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -33,7 +38,15 @@ from teamchat.runners.file_changes import FileChanges  # noqa: E402
 
 RUNS = 5
 IN_A_FOLDER = 20
-CHANGED, UNDONE = 20, 1000
+CHANGED, UNDONE, TURNS = 20, 1000, 15
+TEAM = """
+[[members]]
+name = "max"
+agent = "hello"
+
+[agents.hello]
+command = ["sh", "-c", "cat > /dev/null; echo Hello"]
+"""
 
 
 def make(top: Path, files: int) -> None:
@@ -79,6 +92,7 @@ def main(files: int) -> None:
         assert isinstance(found, GitRepository)
         print(f"{files:,} files:")
         rows(found, top, state)
+        delay(top, Path(name))
 
 
 def rows(found: GitRepository, top: Path, state: Path) -> None:
@@ -113,6 +127,42 @@ def rows(found: GitRepository, top: Path, state: Path) -> None:
     )
     tell(f"{CHANGED} changed", took, "git stash create", stash)
     undo(found, top, state, checkpoint)
+
+
+def delay(top: Path, folder: Path) -> None:
+    """What the checkpoints of a turn cost its command. `folder` gets its store."""
+    (top / "teamchat.toml").write_text(TEAM)
+    without = folder / "bin"
+    without.mkdir()
+    for name in ("sh", "cat"):
+        (without / name).symlink_to(shutil.which(name) or name)
+    env = os.environ | {"TEAMCHAT_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
+    teamchat = (sys.executable, "-m", "teamchat")
+
+    def run(*arguments: str, path: str = os.environ["PATH"]) -> None:
+        subprocess.run(
+            [*teamchat, *arguments],
+            cwd=top,
+            env=env | {"PATH": path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+        )
+
+    run("trust")
+    kinds = (
+        lambda: run("send", "-q", "Hi"),
+        lambda: run("send", "-q", "Hi", path=str(without)),
+        lambda: git(top, "status"),
+    )
+    took = [[seconds(kind, runs=1) for kind in kinds] for _ in range(TURNS + 1)][1:]
+    turn, bare, status = (statistics.median(one) for one in zip(*took, strict=True))
+    each = statistics.median(with_them - none for with_them, none, _ in took) / 2
+    most = status / 10 + 0.02
+    tell("a turn with two checkpoints", turn, "the same without", bare)
+    print(
+        f"{'delay by each of them':<35} {each * 1000:8.0f} ms  {each / most:5.2f} x its bound of {most * 1000:.0f} ms"
+    )
 
 
 def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str], Checkpoint]) -> None:

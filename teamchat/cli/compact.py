@@ -40,7 +40,8 @@ def compact(
 
     Nothing is lost: the log keeps every message, and prompts still quote what people said last.
     """
-    from teamchat.cli.shared.conversation import OutputOptions, converse
+    from teamchat.cli.shared.conversation import converse
+    from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store
     from teamchat.core.conversation.summary import summariser_of
     from teamchat.core.store.sessions import need_session, touch_session

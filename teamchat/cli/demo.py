@@ -17,8 +17,8 @@ def demo(
     """Play a recorded session: three members plan, write and review a piece of code, and ask a person."""
     from importlib.resources import files
 
-    from teamchat.cli.shared.conversation import OutputOptions
     from teamchat.cli.shared.playback import play
+    from teamchat.cli.shared.showing import OutputOptions
     from teamchat.core.cassette.format import parse_cassette
     from teamchat.core.errors import ExitCode
 

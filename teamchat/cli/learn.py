@@ -7,8 +7,9 @@ import typer
 
 from teamchat.cli.output.lines import confirmed, learned, note, plural
 from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.conversation import OutputOptions, converse
+from teamchat.cli.shared.conversation import converse
 from teamchat.cli.shared.options import JsonOption, NoWaitOption, SessionOption, TeamOption, TimeoutOption, TrustOption
+from teamchat.cli.shared.showing import OutputOptions
 from teamchat.cli.shared.workspace import find_team, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
 from teamchat.core.errors import ExitCode, UsageError

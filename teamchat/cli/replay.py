@@ -23,8 +23,8 @@ def replay(
 
     A turn that was not recorded exits with 10 and shows the difference to the nearest recorded prompt.
     """
-    from teamchat.cli.shared.conversation import OutputOptions
     from teamchat.cli.shared.playback import play
+    from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.workspace import find_team
     from teamchat.core.cassette.format import read_cassette
 

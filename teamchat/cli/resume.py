@@ -34,12 +34,12 @@ def resume(
     record: RecordOption = None,
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
-    from teamchat.cli.shared.conversation import OutputOptions
-    from teamchat.cli.shared.resuming import resume_session
+    from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.workspace import need_trust, open_store, team_with_session
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session, touch_session
+    from teamchat.core.turn.ahead import begun_for
 
     if retry + skip + drop > 1:
         raise UsageError("--retry, --skip and --drop exclude each other")
@@ -52,7 +52,10 @@ def resume(
     found = team_with_session(team, session, timeout)
     if mode is not ResumeMode.DROP:  # which runs nothing
         need_trust(found, give=trust)
+    ahead = None if mode is ResumeMode.DROP else begun_for(found)
+    from teamchat.cli.shared.resuming import resume_session  # this import takes as long as git does
+
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         touch_session(db, chosen.id)
-        return resume_session(found, db, chosen, mode, show, wait=not no_wait, record=record)
+        return resume_session(found, db, chosen, mode, show, wait=not no_wait, record=record, ahead=ahead)

@@ -40,8 +40,9 @@ def retry(
     """Undo the last turn and run it again, with another member if you name one."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.undoing import undo_lines, undone
-    from teamchat.cli.shared.conversation import OutputOptions, held_run
+    from teamchat.cli.shared.conversation import held_run
     from teamchat.cli.shared.resuming import resume_session
+    from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import confirmed_and_done
     from teamchat.cli.shared.workspace import need_trust, open_store, team_with_session

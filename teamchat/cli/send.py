@@ -86,12 +86,12 @@ def send(
     from functools import partial
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import OutputOptions, converse
     from teamchat.cli.shared.piped import read_message
+    from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.typed import saying_what_to_type
     from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_trust, open_store
-    from teamchat.core.conversation.entry import check_entry
     from teamchat.core.store.sessions import current_session
+    from teamchat.core.turn.ahead import begun_for
 
     show = OutputOptions(as_json, stream, quiet)
     found = find_team(team, timeout)
@@ -104,6 +104,10 @@ def send(
     message = read_message(words or (), None if cut else found.max_bytes, file or ())
     typed = 0 if anyway else message.typed
     sent = replace(message, typed=len(message.text)) if expand else message
+    ahead = None if dry_run else begun_for(found)
+    from teamchat.cli.shared.conversation import converse  # these imports take as long as git does
+    from teamchat.core.conversation.entry import check_entry
+
     with open_store(found.root) as db, saying_what_to_type(message):
         if dry_run:
             from teamchat.cli.shared.dry_run import explain
@@ -123,7 +127,7 @@ def send(
             )
         work = sending(found, db, chosen, sent, speaker=as_, to=to)
         with begun(db, chosen) if begins else nullcontext():
-            return converse(found, db, chosen, show, work, wait=not no_wait, record=recording)
+            return converse(found, db, chosen, show, work, wait=not no_wait, record=recording, ahead=ahead)
 
 
 def sending(

@@ -13,18 +13,19 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import closing_lines, note
 from teamchat.cli.shared.report import output_lost, silence
 from teamchat.cli.shared.second_signal import ends_at_second
+from teamchat.cli.shared.showing import OutputOptions, choose_output
 from teamchat.cli.shared.typed import placed
 from teamchat.cli.shared.workspace import lock_file, session_typed, trust_store
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.recovery import turns_dir
-from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.errors import ExitCode
 from teamchat.core.files.folders import state_dir
 from teamchat.core.files.session_lock import session_lock
 from teamchat.core.store.database import Database
@@ -32,6 +33,7 @@ from teamchat.core.store.sessions import Session, check_there
 from teamchat.core.store.undos import check_no_unfinished_undo
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
+from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.turn.host import REAL, Host
 from teamchat.core.turn.run import Run
@@ -52,45 +54,6 @@ LONGEST_COMMAND = 200  # characters of a running session's command that another 
 NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
-    """How a run is shown, by the options of a command. Raises `UsageError` for options that exclude each other."""
-
-    as_json: bool = False
-    stream: bool = False
-    quiet: bool = False
-
-    def __post_init__(self) -> None:
-        if self.stream and not self.as_json:
-            raise UsageError("--stream needs --json; without both, a terminal shows text as it arrives")
-        if self.quiet and self.as_json:
-            raise UsageError("--json and --quiet exclude each other; the last line of --json has the last reply")
-
-    @property
-    def talks(self) -> bool:
-        """True if a person reads the output as it comes."""
-        return not (self.as_json or self.quiet)
-
-
-def choose_output(team: Team, session: str, show: OutputOptions) -> Output:
-    """JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks."""
-    if show.as_json:
-        from teamchat.cli.output.jsonl import JsonOutput
-
-        return JsonOutput(session, stream=show.stream)
-    if show.quiet:
-        from teamchat.cli.output.plain import QuietOutput
-
-        return QuietOutput()
-    if sys.stdout.isatty():
-        from teamchat.cli.output.terminal import TerminalOutput
-
-        return TerminalOutput(tuple(member.name for member in team.members))
-    from teamchat.cli.output.plain import PlainOutput
-
-    return PlainOutput()
-
-
 def converse(
     team: Team,
     db: Database,
@@ -101,11 +64,13 @@ def converse(
     wait: bool = True,
     listen: Listen | None = None,
     record: Record | None = None,
+    ahead: Ahead | None = None,
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock, and record it if requested. Returns the exit code.
 
     While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen`
-    receives everything that happens, whether or not it can be shown; a recording replaces it.
+    receives everything that happens, whether or not it can be shown; a recording replaces it. `ahead` may have begun
+    the checkpoint before the first turn.
     """
     host = live(team)
     if record:
@@ -127,6 +92,7 @@ def converse(
                 emit=console.emit,
                 host=host,
                 cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
+                ahead=ahead,
             ),
             work,
         )

@@ -14,8 +14,9 @@ from typing import Any
 from teamchat.cli.output import Output, Silent
 from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
-from teamchat.cli.shared.conversation import Console, OutputOptions, choose_output
+from teamchat.cli.shared.conversation import Console
 from teamchat.cli.shared.interrupts import raise_again
+from teamchat.cli.shared.showing import OutputOptions, choose_output
 from teamchat.core.cassette.account import account, progress_mark
 from teamchat.core.cassette.compare import differences
 from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, RecordedRun, ResumeLine

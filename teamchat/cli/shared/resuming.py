@@ -7,13 +7,15 @@ from functools import partial
 from pathlib import Path
 
 from teamchat.cli.output.lines import note
-from teamchat.cli.shared.conversation import OutputOptions, converse
+from teamchat.cli.shared.conversation import converse
+from teamchat.cli.shared.showing import OutputOptions
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Team
+from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.events import Conclusion
 
 
@@ -27,8 +29,12 @@ def resume_session(
     wait: bool,
     record: Path | None = None,
     only: tuple[int, ...] | None = None,
+    ahead: Ahead | None = None,
 ) -> ExitCode:
-    """Run what is held in the session, or `only` the routes of these numbers. Returns the exit code."""
+    """Run what is held in the session, or `only` the routes of these numbers. Returns the exit code.
+
+    `ahead` is as for `converse`.
+    """
     if not show.quiet:
         note(f"session {session.name} continues")
 
@@ -40,4 +46,4 @@ def resume_session(
         from teamchat.cli.shared.recorder import recorded
 
         recording = partial(recorded, record, lambda to, cooling: to.resume(mode, cooling))
-    return converse(team, db, session, show, work, wait=wait, record=recording)
+    return converse(team, db, session, show, work, wait=wait, record=recording, ahead=ahead)

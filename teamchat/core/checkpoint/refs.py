@@ -18,6 +18,7 @@ from teamchat.core.checkpoint.values import GitRepository
 _PREFIX = "refs/teamchat/"
 _NAME = re.compile(r"refs/teamchat(/(?!\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock))+")
 _TIMES = "times"
+_BEFORE_A_TURN = re.compile(rb"\d+ refs/teamchat/\w+/\d+/before\n")
 _PRUNED = "pruned"  # when old refs were removed last
 _DAY_S = 86_400
 _LONGEST_S = 60.0
@@ -68,6 +69,30 @@ def record(folder: Path, ref: str) -> None:
     """Note the time of a ref."""
     with (folder / _TIMES).open("a") as file:
         file.write(f"{time.time():.0f} {ref}\n")
+
+
+def mark_of(folder: Path) -> tuple[int, int]:
+    """The list of times as it is now, for `has_ended_since`."""
+    try:
+        status = (folder / _TIMES).stat()
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_ino, status.st_size
+
+
+def has_ended_since(folder: Path, mark: tuple[int, int]) -> bool:
+    """Whether another checkpoint was recorded since than that before a turn: what ended wrote files until then.
+
+    True as well where nobody can tell.
+    """
+    now, (known, size) = mark_of(folder), mark
+    if now == mark:
+        return False
+    if known and known != now[0]:  # pruned
+        return True
+    with (folder / _TIMES).open("rb") as file:
+        file.seek(size)
+        return not all(_BEFORE_A_TURN.fullmatch(line) for line in file)
 
 
 def prune(

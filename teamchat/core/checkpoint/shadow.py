@@ -160,8 +160,8 @@ def _ready(repository: GitRepository, folder: Path, seconds: float, lock: int, s
         (folder / left).unlink(missing_ok=True)
     if not (folder / "HEAD").exists():
         _replace(folder / "HEAD", _UNBORN.encode())
-    _keep(folder / "info" / "attributes", _ATTRIBUTES.encode())
-    _keep(folder / "info" / "exclude", _excluded(repository, state_folder))
+    keep_file(folder / "info" / "attributes", _ATTRIBUTES.encode())
+    keep_file(folder / "info" / "exclude", _excluded(repository, state_folder))
     _configure(repository, folder)
     env = git_environment() | {
         "GIT_DIR": str(folder),
@@ -255,7 +255,7 @@ def stamp_of_index(repository: GitRepository) -> str:
     return _stamp(repository.git_dir / "index")
 
 
-def _keep(file: Path, content: bytes) -> None:
+def keep_file(file: Path, content: bytes) -> None:
     """Make `content` what the file has, and leave its time as it is where it has that."""
     with contextlib.suppress(OSError):
         if file.read_bytes() == content:

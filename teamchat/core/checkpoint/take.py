@@ -15,9 +15,9 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.git import GitFailed
 from teamchat.core.checkpoint.paths import is_safe
-from teamchat.core.checkpoint.refs import check_ref, record, set_ref
-from teamchat.core.checkpoint.shadow import Shadow, open_shadow, stamp_of_index
-from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, LeftOut, TreeEntry
+from teamchat.core.checkpoint.refs import check_ref, has_ended_since, mark_of, record, set_ref
+from teamchat.core.checkpoint.shadow import Shadow, keep_file, open_shadow, stamp_of_index
+from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, Latest, LeftOut, TreeEntry
 
 _STATUS = (
     "status",
@@ -41,22 +41,55 @@ def take(repository: GitRepository, state_folder: Path, ref: str, limits: Checkp
 
     Raises `CheckpointFailed`, with the checkpoints before as they were, and `ValueError` for another `ref`.
     """
-    check_ref(ref)
+    return take_latest(repository, state_folder, ref, limits).checkpoint
+
+
+def take_latest(
+    repository: GitRepository, state_folder: Path, ref: str | None, limits: CheckpointLimits | None = None
+) -> Latest:
+    """The same, and what tells how long it is the latest. Without a `ref` no ref keeps it yet."""
+    if ref is not None:
+        check_ref(ref)
     limits = limits or CheckpointLimits()
     began = time.monotonic()
     with open_shadow(repository, state_folder, limits.seconds) as shadow:
         found = _Snapshot(shadow, limits)
         try:
-            tree = found.take()
-            set_ref(shadow, ref, tree)
+            tree = _kept(found, ref)
         except GitFailed:  # such as: `git gc` took objects that only our index knew
             found = _Snapshot(shadow, limits, shadow.forget())
-            tree = found.take()
-            set_ref(shadow, ref, tree)
-        record(shadow.folder, ref)
+            tree = _kept(found, ref)
+        mark = mark_of(shadow.folder)
     largest = nlargest(_MOST_NAMED, ((size, path) for path, size in found.read.items()))
     left_out = tuple(sorted(found.left_out.values(), key=lambda one: one.path))
-    return Checkpoint(tree, left_out, time.monotonic() - began, tuple((path, size) for size, path in largest))
+    now = time.monotonic()
+    return Latest(Checkpoint(tree, left_out, now - began, tuple((path, size) for size, path in largest)), mark, now)
+
+
+def keep_latest(repository: GitRepository, state_folder: Path, ref: str, latest: Latest, seconds: float) -> bool:
+    """Have `ref` keep a checkpoint that is at most that old. No file is looked at again.
+
+    False if it is older, if a turn or an undo has ended in the work tree since, or if its tree is gone. Raises
+    `CheckpointFailed`.
+    """
+    check_ref(ref)
+    with open_shadow(repository, state_folder, CheckpointLimits().seconds) as shadow:
+        if time.monotonic() - latest.at > seconds or has_ended_since(shadow.folder, latest.mark):
+            return False
+        try:
+            set_ref(shadow, ref, latest.checkpoint.tree)
+        except GitFailed:
+            return False
+        record(shadow.folder, ref)
+    return True
+
+
+def _kept(found: _Snapshot, ref: str | None) -> str:
+    tree = found.take()
+    if ref is not None:
+        set_ref(found.shadow, ref, tree)
+        record(found.shadow.folder, ref)
+    return tree
 
 
 def take_restored(
@@ -120,7 +153,7 @@ class _Snapshot:
         if tree is None:
             tree = self.shadow.git("write-tree").decode().strip()
             self.shadow.set_head(tree)
-        (self.shadow.folder / "index.of.user").write_text(stamp)
+        keep_file(self.shadow.folder / "index.of.user", stamp.encode())
         return tree
 
     def _ignored_but_tracked(self, stamp: str) -> list[str]:

@@ -70,6 +70,18 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Latest:
+    """A checkpoint that may serve a second time. `at` is when it was complete, in seconds of the monotonic clock.
+
+    `mark` is what the list of checkpoints was then (`refs.mark_of`).
+    """
+
+    checkpoint: Checkpoint
+    mark: tuple[int, int]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class TreeEntry:
     """`mode` as git writes it (six octal digits); `blob` names the content, or the commit of a submodule."""
 

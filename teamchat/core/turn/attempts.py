@@ -167,7 +167,9 @@ class Attempts:
         folder = run.folder / secrets.token_hex(8)
         scratch, answer = run.host.scratch(folder), None
         try:
-            planned = self.plan(route, await run.placed(member, route), scratch)
+            placed = await run.placed(member, route)
+            run.begin_tree(placed)
+            planned = self.plan(route, placed, scratch)
             run.host.check(planned)
             planned, stays = await run.live.take(planned)
             await wait_to_start(planned, run.host, run.stopper)

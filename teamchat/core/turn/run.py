@@ -20,6 +20,7 @@ from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key
 from teamchat.core.store.turns import Turn, last_turn_of
 from teamchat.core.team.team import Member, Team
+from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.events import ConversationEvent, Warned
 from teamchat.core.turn.files_that_run import may_write
 from teamchat.core.turn.host import REAL, Host
@@ -48,6 +49,7 @@ class Run:
       from the team's settings.
     - `cooldowns` remembers which agents met a rate limit. Without it none is avoided.
     - `types_ahead`: a person types messages while members work (`chat`), which are sent between turns.
+    - `ahead` may have begun the checkpoint before the first turn.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Run:
         manager: ContextManager | None = None,
         cooldowns: Cooldowns | None = None,
         types_ahead: bool = False,
+        ahead: Ahead | None = None,
     ) -> None:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
         self.emit, self.host, self.cooldowns = emit, host, cooldowns
@@ -71,7 +74,7 @@ class Run:
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with
         self.collector = self.host.collected(collector_of(self.team, self.db, session))
-        self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)))
+        self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)), ahead)
         self.apart: frozenset[str] = frozenset()  # members of the group that runs who have worktrees for it
         self.state: State = load_state(self.db, session, rules_of(self.team))
 
@@ -139,6 +142,11 @@ class Run:
             return member
         cwd = place(self.trees.folder, self.session, member.name, member.cwd)
         return replace(member, cwd=cwd) if cwd else member
+
+    def begin_tree(self, member: Member) -> None:
+        """Have git look at the files of a turn's work tree while the turn is prepared."""
+        if self.host.live:
+            self.trees.ahead.begin(member.cwd)
 
     async def tree_before(self, turn: Turn, planned: ReadyTurn) -> WorkTree | None:
         """The files of a turn's work tree as they are before it. A replay looks at none."""

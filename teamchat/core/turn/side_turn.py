@@ -58,6 +58,7 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
     folder = run.folder / secrets.token_hex(8)
     scratch = run.host.scratch(folder)
     try:
+        run.begin_tree(side.member)
         agent = run.team.agent_of(side.member)
         job = job_of(side.member, agent, run.host.env, scratch)
         planned = plan_turn(side.member, agent, job, side.prompt, side.reason, run.host, budget_usd=run.budget())
@@ -70,6 +71,8 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
     except BaseException:
         run.remove(scratch)
         raise
+    finally:
+        run.trees.ahead.forget()
     return _end(run, side, OpenTurn(turn, finished, scratch))
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from teamchat.core.turn.files_that_run import look
 from teamchat.runners.events import Failure
+from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Launch, Launcher, Running
 
 T = TypeVar("T")
@@ -23,27 +26,48 @@ def watching(launcher: Launcher) -> Launcher:
     """The launcher whose exits have `changed`, `not_all_looked_at` and `files`."""
 
     def launch(what: Launch) -> Running:
-        compared = [compare for compare in (look(what), _files(what)) if compare]
+        known, files = look(what), _Files(what.tree, what.cwd) if what.tree else None
+        if files:
+            what = replace(what, at_exit=files.begin)
+        compared = [compare for compare in (known, files) if compare]
         return _Watched(launcher(what), compared) if compared else launcher(what)
 
     return launch
 
 
-async def in_thread(work: Callable[[], T]) -> T:
-    """Do what blocks in a thread, so that other members continue; here where the system starts no more threads."""
+def begin(work: Callable[[], T]) -> concurrent.futures.Future[T] | None:
+    """Begin what blocks in a thread; None where the system starts no more threads."""
     executor = ThreadPoolExecutor(1)  # the one of asyncio needs another thread to be shut down
     try:
-        future = executor.submit(work)
+        return executor.submit(work)
     except RuntimeError:
-        return work()
+        return None
     finally:
         executor.shutdown(wait=False)
-    return await asyncio.wrap_future(future)
 
 
-def _files(what: Launch) -> Compare | None:
-    tree = what.tree
-    return None if tree is None else lambda ended: replace(ended, files=tree.changes(what.cwd))
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do what blocks in a thread, so that other members continue; here where the system starts no more threads."""
+    begun = begin(work)
+    return await asyncio.wrap_future(begun) if begun else work()
+
+
+@dataclass(slots=True)
+class _Files:
+    """Compares the files of a work tree, from the end of a process on: its output may still be read meanwhile."""
+
+    tree: WorkTree
+    cwd: Path
+    _begun: concurrent.futures.Future[FileChanges | NoCheckpoint] | None = None
+
+    def begin(self) -> None:
+        self._begun = begin(self._changes)
+
+    def _changes(self) -> FileChanges | NoCheckpoint:
+        return self.tree.changes(self.cwd)
+
+    def __call__(self, ended: Exit) -> Exit:
+        return replace(ended, files=self._begun.result() if self._begun else self._changes())
 
 
 class _Watched:

@@ -1,7 +1,7 @@
 """Checkpoints around each turn: what the turn changed in the files, by whatever tool.
 
-A turn in a git work tree has one before its agent gets its prompt, and one after its process has ended. Their
-difference is on the receipt, and undo reverts it.
+A turn in a git work tree has one before its agent starts (complete half a second earlier at most), and one after its
+process has ended. Their difference is on the receipt, and undo reverts it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -19,11 +19,11 @@ from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.ignored import RULES, ignored_in
 from teamchat.core.checkpoint.paths import is_within
 from teamchat.core.checkpoint.refs import prune_daily, tree_of
-from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Lines, NoRepository, PathChange
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import fence_key, name_of
+from teamchat.core.turn.ahead import Ahead
 from teamchat.core.worktrees.records import Owner
 from teamchat.runners.file_changes import FileChange, FileChanges, Kind, NoCheckpoint
 
@@ -43,23 +43,31 @@ def owner_of(db: Database, session: int) -> Owner:
 
 @dataclass(slots=True)
 class WorkTrees:
-    """Takes the checkpoints of the turns of a session. `folder` is the state folder, `refs` is of `refs_of`."""
+    """Takes the checkpoints of the turns of a session. `folder` is the state folder, `refs` is of `refs_of`.
+
+    `begun` may have begun a checkpoint already.
+    """
 
     folder: Path
     refs: str
+    begun: InitVar[Ahead | None] = None
+    ahead: Ahead = field(init=False)
     _spans: list[_Span] = field(default_factory=list)
     _seen: dict[Path, GitRepository] = field(default_factory=dict)
 
+    def __post_init__(self, begun: Ahead | None) -> None:
+        self.ahead = begun or Ahead(self.folder)
+
     def before(self, number: int, cwd: Path, *, writes: bool) -> TurnTree | NoTree:
         """The work tree of a turn that is about to start. Blocks while git reads it."""
-        repository = find_repository(cwd)
+        repository = self.ahead.find(cwd)
         if isinstance(repository, NoRepository):
             return NoTree(NoCheckpoint(repository.reason))
         self._seen[repository.top] = repository
         span = _Span(number, repository.top, writes, time.monotonic())
         self._spans.append(span)
         try:
-            taken = take(repository, self.folder, f"{self.refs}/{number}/before")
+            taken = self.ahead.before(repository, f"{self.refs}/{number}/before")
         except CheckpointFailed as failed:
             return NoTree(NoCheckpoint(str(failed)))
         return TurnTree(self, repository, span, taken.tree, taken)
@@ -131,7 +139,7 @@ class TurnTree:
         """What changed since, with paths relative to `cwd`. Blocks while git reads the work tree."""
         top = self.repository.top
         try:
-            after = take(self.repository, self.trees.folder, f"{self.trees.refs}/{self.span.number}/after")
+            after = self.trees.ahead.after(self.repository, f"{self.trees.refs}/{self.span.number}/after")
             same = after.tree == self.before
             found = [] if same else list(self._listed(after, cwd))
         except CheckpointFailed as failed:

@@ -62,7 +62,7 @@ class LiveAgent:
             raise HasEnded("the process that was kept running has ended")
         if self.process is None:
             folder = what.folder.with_suffix(LIVE)
-            self.process = Process(replace(what, stdin=b"", folder=folder))
+            self.process = Process(replace(what, stdin=b"", folder=folder, at_exit=lambda: None))
             self.scratch = what.scratch
             self._chunks = self.process.chunks()
         else:

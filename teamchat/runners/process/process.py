@@ -158,6 +158,8 @@ class Process:
             self._guardian.send_signal(signal.SIGCONT)
 
     async def chunks(self) -> AsyncGenerator[Chunk, None]:
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._control, self._take_report)
         try:
             while True:
                 over = self.exit  # looked up before reading: what was written until then is read below
@@ -172,12 +174,19 @@ class Process:
                 await asyncio.sleep(POLL_S if quiet else 0)
                 self.poll()
         finally:
+            loop.remove_reader(self._control)
             self._release()
             until = time.monotonic() + guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S
             while self._guardian and self._guardian.poll() is None:
                 if time.monotonic() > until:
                     self._replace_guardian()
                 await asyncio.sleep(POLL_S)
+
+    def _take_report(self) -> None:
+        """Take the last report when it comes: looking at the files may begin before the output is read."""
+        self.poll()
+        if self.exit:
+            asyncio.get_running_loop().remove_reader(self._control)
 
     def _drained(self, over: Exit) -> bool:
         return over.over_limit is not None and time.monotonic() - self.started > over.seconds + DRAIN_S
@@ -206,6 +215,8 @@ class Process:
         elif gone:
             self._kill_unguarded()
             self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)
+        if self.exit:
+            self._launch.at_exit()
 
     def begin_turn(self) -> int:
         """Give this turn of a kept process its own output limit. Output written between turns is ignored.

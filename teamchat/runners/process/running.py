@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -88,7 +88,8 @@ class Launch:
     open. `through` is a program of ours, with its arguments, that runs `argv`. `version` is that of the installed
     program, where it is known. `login` names the variables that its login is from, as `Login` does.
     `real_cwd` is where `cwd` must really be; None lets it be anywhere. `may_write` is False where its CLI bounds it to
-    reading. `tree` is the work tree as it was before the turn, if that is known.
+    reading. `tree` is the work tree as it was before the turn, if that is known. `at_exit` is called once everything
+    of the process has ended, which may be before all that it wrote is read; never for one that stays.
     """
 
     argv: tuple[str, ...]
@@ -107,6 +108,7 @@ class Launch:
     real_cwd: Path | None = None
     may_write: bool = True
     tree: WorkTree | None = None
+    at_exit: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

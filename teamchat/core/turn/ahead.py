@@ -1,0 +1,119 @@
+"""Checkpoints that are begun ahead of their turns: git looks at the files while a turn is still being prepared."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.take import keep_latest, take, take_latest
+from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Latest, NoRepository
+from teamchat.core.errors import CheckpointFailed
+from teamchat.core.files.folders import workspace_dir
+from teamchat.core.team.team import Team
+
+LATEST_S = 0.5  # so much earlier than its agent starts a turn's checkpoint may be complete
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """`latest` is None where there is no repository, or where a checkpoint that was there still serves."""
+
+    repository: GitRepository | NoRepository
+    latest: Latest | None
+    at: float
+
+    @property
+    def old(self) -> bool:
+        return time.monotonic() - self.at > LATEST_S
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Takes the checkpoints of the turns in any folder. `folder` is the state folder.
+
+    The checkpoint after a turn is also the one before the next, if that begins at once.
+    """
+
+    folder: Path
+    _begun: dict[Path, Future[_Look]] = field(default_factory=dict)
+    _latest: dict[Path, Latest] = field(default_factory=dict)
+
+    def begin(self, cwd: Path) -> None:
+        """Begin the checkpoint before the next turn in `cwd`. The end of the program does not wait for it."""
+        before = self._begun.get(cwd)
+        if before and not (before.done() and (before.exception() or before.result().old)):
+            return
+        begun: Future[_Look] = Future()
+
+        def work() -> None:
+            try:
+                begun.set_result(self._look(cwd))
+            except BaseException as error:  # noqa: BLE001 (raised where the checkpoint is needed)
+                begun.set_exception(error)
+
+        with contextlib.suppress(RuntimeError):  # the system starts no more threads
+            Thread(target=work, name="checkpoint", daemon=True).start()
+            self._begun[cwd] = begun
+
+    def _look(self, cwd: Path) -> _Look:
+        repository, latest = find_repository(cwd), None
+        if isinstance(repository, GitRepository) and not self._is_recent(repository):
+            latest = take_latest(repository, self.folder, None)
+        return _Look(repository, latest, time.monotonic())
+
+    def _is_recent(self, repository: GitRepository) -> bool:
+        latest = self._latest.get(repository.top)
+        return latest is not None and time.monotonic() - latest.at < LATEST_S
+
+    def forget(self) -> None:
+        """Have the next turn look for itself: whoever runs this conversation may change files from here on."""
+        self._begun.clear()
+        self._latest.clear()
+
+    def find(self, cwd: Path) -> GitRepository | NoRepository:
+        """The repository of the next turn in `cwd`. Blocks until the checkpoint that was begun there is complete."""
+        begun = self._begun.pop(cwd, None)
+        try:
+            found = begun.result() if begun else None
+        except CheckpointFailed:
+            found = None
+        if found is None or found.old:
+            return find_repository(cwd)
+        if isinstance(found.repository, GitRepository) and found.latest:
+            self._remember(found.repository, found.latest)
+        return found.repository
+
+    def _remember(self, repository: GitRepository, latest: Latest) -> None:
+        before = self._latest.get(repository.top)
+        if before is None or before.at < latest.at:
+            self._latest[repository.top] = latest
+
+    def before(self, repository: GitRepository, ref: str) -> Checkpoint:
+        """The checkpoint before a turn, which `ref` keeps. Raises `CheckpointFailed`."""
+        latest = self._latest.pop(repository.top, None)
+        if latest and keep_latest(repository, self.folder, ref, latest, LATEST_S):
+            return latest.checkpoint
+        return take(repository, self.folder, ref)
+
+    def after(self, repository: GitRepository, ref: str) -> Checkpoint:
+        """The checkpoint after a turn, which `ref` keeps. Raises `CheckpointFailed`."""
+        latest = take_latest(repository, self.folder, ref)
+        self._remember(repository, latest)
+        return latest.checkpoint
+
+
+def begun_for(team: Team) -> Ahead:
+    """With the checkpoint begun if every member would have its next turn in the same folder.
+
+    The first checkpoint of a workspace, which reads all files, is left to its turn: the command may still be refused.
+    """
+    ahead, folders = Ahead(workspace_dir(team.root)), {member.cwd for member in team.ai_members}
+    apart = any(member.workspace == "worktree" for member in team.ai_members)
+    if len(folders) == 1 and not apart and ahead.folder.joinpath("checkpoints").is_dir():
+        ahead.begin(*folders)
+    return ahead
