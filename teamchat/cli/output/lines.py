@@ -28,7 +28,10 @@ def note(text: str) -> None:
 def confirmed(question: str) -> bool:
     """True if the person at the terminal answers yes."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):  # Ctrl-D leaves the cursor behind the question
+        print(file=sys.stderr)
+    return answer.strip().lower() in ("y", "yes")
 
 
 def duration(seconds: float) -> str:

@@ -53,7 +53,7 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def _colored(lines: Iterable[str]) -> Iterator[str]:
-    if "NO_COLOR" in os.environ:
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         yield from lines
         return
     head = True
