@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
@@ -39,8 +39,19 @@ def changes(repository: GitRepository, old: str, new: str) -> tuple[PathChange, 
     Raises `CheckpointFailed`, also where one of the trees is no longer there.
     """
     with object_reader(repository) as git:
-        fields = git(*_DIFF, "--raw", "-z", old, new).split(b"\0")
-    pairs = zip(fields[::2], fields[1::2], strict=False)
+        return _changes(git(*_DIFF, "--raw", "-z", old, new).split(b"\0")[:-1])
+
+
+def changes_and_lines(repository: GitRepository, old: str, new: str) -> tuple[tuple[PathChange, ...], dict[str, Lines]]:
+    """What `changes` and `stat` return, from one git. Raises `CheckpointFailed`."""
+    with object_reader(repository) as git:
+        fields = git(*_DIFF, "--raw", "--numstat", "-z", old, new).split(b"\0")[:-1]
+    paths = sum(field.startswith(b":") for field in fields[::2])  # a count of lines begins with a digit or `-`
+    return _changes(fields[: 2 * paths]), _lines(fields[2 * paths :])
+
+
+def _changes(fields: Sequence[bytes]) -> tuple[PathChange, ...]:
+    pairs = zip(fields[::2], fields[1::2], strict=True)
     return tuple(_change(entry.decode(), os.fsdecode(path)) for entry, path in pairs)
 
 
@@ -73,7 +84,10 @@ def entries(repository: GitRepository, tree: str) -> dict[str, TreeEntry]:
 def stat(repository: GitRepository, old: str, new: str) -> dict[str, Lines]:
     """How many lines were added and removed in every path that differs. Raises `CheckpointFailed`."""
     with object_reader(repository) as git:
-        listed = git(*_DIFF, "--numstat", "-z", old, new).split(b"\0")[:-1]
+        return _lines(git(*_DIFF, "--numstat", "-z", old, new).split(b"\0")[:-1])
+
+
+def _lines(listed: Iterable[bytes]) -> dict[str, Lines]:
     parted = (one.split(b"\t", 2) for one in listed)
     return {os.fsdecode(path): Lines(_number(added), _number(removed)) for added, removed, path in parted}
 

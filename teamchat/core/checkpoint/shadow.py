@@ -3,7 +3,7 @@
 The objects and the refs are the repository's, by their paths; its configuration, hooks and attributes are not read, so
 that no list of dangerous settings has to be complete. Attributes of our own turn every conversion off, for bytes to
 stay bytes. The index lives on from one checkpoint to the next: git then knows by `lstat` alone which files changed, and
-by a folder's time which ones have no new files.
+by a folder's time which ones have no new files. It is split, so that git writes only what changed in it.
 
 HEAD is a commit, in an object folder of our own, of the tree that the last checkpoint made. So `git status`, the one
 command that looks at files with several threads and remembers folders, says in one process what changed since then.
@@ -36,10 +36,12 @@ _CONFIG = """[core]
 	autocrlf = false
 	fsmonitor = false
 	untrackedCache = true
-	splitIndex = false
+	splitIndex = true
 	hooksPath = /dev/null
 	attributesFile = /dev/null
 	logAllRefUpdates = false
+[splitIndex]
+	sharedIndexExpire = 1.day.ago
 [gc]
 	auto = 0
 [maintenance]
@@ -102,8 +104,8 @@ class Shadow:
             known = [os.fsdecode(name) for name in self.git("ls-files", "-z").split(b"\0") if name]
         except GitFailed:
             known = []
-        for name in ("index", "index.lock", "index.of.user"):
-            (self.folder / name).unlink(missing_ok=True)
+        for file in (*self.folder.glob("index*"), *self.folder.glob("sharedindex.*")):
+            file.unlink(missing_ok=True)
         _replace(self.folder / "HEAD", _UNBORN.encode())
         return known
 

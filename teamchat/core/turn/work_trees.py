@@ -14,7 +14,7 @@ from dataclasses import InitVar, dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from teamchat.core.checkpoint.compare import changes, stat
+from teamchat.core.checkpoint.compare import changes_and_lines
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.ignored import RULES, ignored_in
 from teamchat.core.checkpoint.paths import is_within
@@ -159,8 +159,7 @@ class TurnTree:
 
     def _listed(self, after: Checkpoint, cwd: Path) -> Iterator[FileChange]:
         """The changes, without files that are only no longer ignored by git."""
-        found = changes(self.repository, self.before, after.tree)
-        lines = stat(self.repository, self.before, after.tree)
+        found, lines = changes_and_lines(self.repository, self.before, after.tree)
         added = [change.path for change in found if change.old is None]
         rules = any(change.path.rpartition("/")[2] == RULES for change in found)
         ignored = ignored_in(self.repository, self.trees.folder, self.before, added) if rules else set()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.checkpoint.compare import changes, entries, patch, stat
+from teamchat.core.checkpoint.compare import changes, changes_and_lines, entries, patch, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import prune
 from teamchat.core.checkpoint.take import take
@@ -43,11 +43,9 @@ def test_what_changed_is_told_by_path(tree: WorkTree) -> None:
         ("notes.txt", "changed"),
         ("src/app.py", "mode"),
     ]
-    assert stat(tree.repository, before.tree, after.tree) == {
-        "new.bin": Lines(None, None),
-        "notes.txt": Lines(2, 1),
-        "src/app.py": Lines(0, 0),
-    }
+    lines = {"new.bin": Lines(None, None), "notes.txt": Lines(2, 1), "src/app.py": Lines(0, 0)}
+    assert stat(tree.repository, before.tree, after.tree) == lines
+    assert changes_and_lines(tree.repository, before.tree, after.tree) == (found, lines)
 
 
 def test_git_applies_the_patch(tree: WorkTree) -> None:
@@ -230,3 +228,16 @@ def test_checkpoints_are_removed_by_age(tree: WorkTree) -> None:
     assert prune(tree.repository, tree.state, before=2000.0) == 1
     assert tree.git("for-each-ref", "--format=%(refname)", "refs/teamchat").split() == ["refs/teamchat/s/2/before"]
     assert "1/before" not in times.read_text()
+
+
+def test_an_index_without_its_shared_part_is_made_anew(tree: WorkTree) -> None:
+    for number in range(30):
+        tree.write(f"many/{number}", b"%d" % number)
+    tree.take()
+    tree.write("notes.txt", b"changed\n")
+    expected = tree.take("1/after").tree
+    shared = list(tree.state.glob("checkpoints/*/sharedindex.*"))
+    assert shared
+    for file in shared:
+        file.unlink()
+    assert tree.take("2/before").tree == expected
