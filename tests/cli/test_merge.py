@@ -227,8 +227,9 @@ def test_an_undo_says_what_was_merged_and_stays_in_the_users_files(ten: WorkTree
     run_here("merge", "max")
     ran = run_here("undo", "--yes")
     stays = "stays in your files, merged from max's worktree: docs/one.md, ten.txt"
-    line = f"{stays}; teamchat merge --undo max undoes the last merge"
-    assert (ran.code, f"{line}\n" in ran.out, f"· {line}\n" in ran.err) == (0, True, True)
+    undo = "undo the merge: teamchat merge --undo max"
+    assert (ran.code, f"{stays}\n{undo}\n" in ran.out, f"· {stays}\n· {undo}\n" in ran.err) == (0, True, True)
+    assert "in max's worktree:\nundoes docs/one.md  +0 −1  deleted\nundoes ten.txt  +1 −1\n" in ran.out
     assert "ten" in (ten.top / "ten.txt").read_text()
     assert run_here("merge", "--undo", "max").code == 0
     assert (ten.top / "ten.txt").read_text() == TEN
@@ -241,7 +242,8 @@ def test_an_undo_of_a_turn_before_an_earlier_merge_says_what_shows_its_changes(t
     run_here("merge", "max")
     ran = run_here("undo", "1", "--dry-run")
     told = "stays in your files, merged from max's worktree: other.txt, ten.txt"
-    assert f"{told}; not all of it by the last merge, see teamchat diff 1, teamchat diff 2\n" in ran.out
+    several = "it came by several merges, of which only the last can be undone: teamchat diff 1, teamchat diff 2"
+    assert f"{told}\n{several}\n" in ran.out
     [line] = objects(run_here("undo", "2", "--dry-run", "--json"))
     assert line["merged"] == [{"member": "max", "paths": ["other.txt"], "last": True}]
 

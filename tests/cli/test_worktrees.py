@@ -201,10 +201,7 @@ def test_a_member_in_a_worktree_is_not_told_of_itself_as_another_one(tree: WorkT
     assert "The others: kailai (person), eva.\n" in run_here("show", "--prompt").out
 
 
-TOLD = (
-    "max's worktree has changes of 1 file that are not merged: "
-    "teamchat worktrees shows them, teamchat merge max brings them in"
-)
+TOLD = "not merged: 1 file in max's worktree (teamchat worktrees, teamchat merge max)"
 
 
 def test_after_a_turn_it_is_said_that_its_changes_are_in_the_worktree(tree: WorkTree) -> None:
@@ -213,7 +210,7 @@ def test_after_a_turn_it_is_said_that_its_changes_are_in_the_worktree(tree: Work
     again = run_here("send", "--to", "max", "Go on", "--json")
     assert [line["text"] for line in objects(again) if line["type"] == "warning"] == [TOLD]
     run_here("merge", "max")
-    assert "worktree" not in run_here("send", "--to", "eva", "Go on").err
+    assert "not merged" not in run_here("send", "--to", "eva", "Go on").err
 
 
 def test_it_is_said_once_in_a_run(tree: WorkTree) -> None:

@@ -49,12 +49,12 @@ def undo_lines(
 def merged_lines(proposal: UndoProposal, place: Callable[[str], str]) -> Iterator[str]:
     """What stays in the user's files, as it was merged since, and the command that removes or shows it."""
     for one in proposal.merged:
-        stays = f"stays in your files, merged from {one.member}'s worktree: {printable(', '.join(one.paths))}"
+        yield f"stays in your files, merged from {one.member}'s worktree: {printable(', '.join(one.paths))}"
         if one.last:
-            yield f"{stays}; {place(f'teamchat merge --undo {shlex.quote(one.member)}')} undoes the last merge"
+            yield f"undo the merge: {place(f'teamchat merge --undo {shlex.quote(one.member)}')}"
         else:
             shown = ", ".join(place(f"teamchat diff {turn}") for turn in one.turns)
-            yield f"{stays}; not all of it by the last merge, see {shown}"
+            yield f"it came by several merges, of which only the last can be undone: {shown}"
 
 
 def _retry_lines(proposal: UndoProposal, again: str) -> Iterator[str]:
@@ -81,7 +81,9 @@ def redo_lines(proposal: RedoProposal, *, force: bool) -> Iterator[str]:
 def _file_lines(files: FilesPlan, does: str, *, force: bool) -> Iterator[str]:
     several = len(files.trees) > 1
     for tree in files.trees:
-        if several:
+        if tree.member:
+            yield f"in {tree.member}'s worktree:"
+        elif several:
             yield f"in {printable(tree.top)}:"
         for file in tree.files:
             yield f"{does} {counted(printable(file.path), file.added, file.removed, MARKS[file.what])}"
@@ -107,7 +109,8 @@ def undone(proposal: UndoProposal, *, force: bool) -> str:
         parts.append(plural(len(plan.messages), "message"))
     parts.extend(_counts(proposal.files, force=force))
     numbers = [turn.number for turn in plan.turns]
-    which = f"turns {numbers[0]} to {numbers[-1]} are" if len(numbers) > 1 else f"turn {numbers[0]} is"
+    between = "and" if len(numbers) == 2 else "to"
+    which = f"turns {numbers[0]} {between} {numbers[-1]} are" if len(numbers) > 1 else f"turn {numbers[0]} is"
     return f"{which} undone: {', '.join(parts)}"
 
 

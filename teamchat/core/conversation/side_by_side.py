@@ -66,8 +66,8 @@ def not_merged(run: Run, turn: Turn) -> str | None:
     if not found:
         return None
     number = len(found[0][1].changes)
-    has = f"{turn.member}'s worktree has changes of {number} file{'s' * (number > 1)} that are not merged"
-    return f"{has}: teamchat worktrees shows them, teamchat merge {shlex.quote(turn.member)} brings them in"
+    commands = f"teamchat worktrees, teamchat merge {shlex.quote(turn.member)}"
+    return f"not merged: {number} file{'s' * (number > 1)} in {turn.member}'s worktree ({commands})"
 
 
 def _differences(run: Run, names: Sequence[str]) -> Iterator[_Compared]:

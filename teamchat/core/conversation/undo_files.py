@@ -22,6 +22,7 @@ from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
 from teamchat.core.store.undos import Undo
 from teamchat.core.turn.work_trees import WorkTrees, readable
+from teamchat.core.worktrees.records import all_of
 from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
 
 MOST_COUNTED = 200  # paths of which the lines are counted
@@ -32,7 +33,7 @@ class TreePlan:
     """What goes back in one work tree, in which the checkpoint `now` was taken before.
 
     `files` has the changes of the turns that an undo reverts or a redo makes again, `left_out` the paths that no
-    checkpoint has.
+    checkpoint has. `member` is the one whose worktree it is.
     """
 
     repository: GitRepository
@@ -40,6 +41,7 @@ class TreePlan:
     plan: RestorePlan
     files: tuple[FileChange, ...]
     left_out: tuple[str, ...]
+    member: str | None
 
     @property
     def top(self) -> str:
@@ -216,7 +218,8 @@ def _plan(
     files = tuple(
         _file(path, *((there, target) if redo else (target, there)), counted.get(path)) for path, there, target in sides
     )
-    return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen)))
+    members = (one.member for one in all_of(trees.folder) if one.folder == repository.top)
+    return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen)), next(members, None))
 
 
 def _there_before(
