@@ -79,7 +79,8 @@ def show(
         left = found in abandoned(root, chosen.id, lambda: running_turns(db, chosen.id))
         if as_json:
             given = prompt_of(db, found), system_of(db, found)
-            fields = receipt_fields(found, *given, partial_of(db, found), summary_of(db, found), abandoned=left)
+            partial = "".join(text_now(db, found)) if found.status == "running" else partial_of(db, found)
+            fields = receipt_fields(found, *given, partial, summary_of(db, found), abandoned=left)
             write_line("turn", **fields)
         elif diff:
             for line in prompt_diff(db, found):
@@ -113,9 +114,10 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
     from functools import partial
     from itertools import chain
 
-    from teamchat.cli.output.long import in_margin, write_pieces
-    from teamchat.cli.output.receipt import receipt_lines
-    from teamchat.cli.shared.typed import TYPED, placed
+    from teamchat.assemblers.truncation import byte_length
+    from teamchat.cli.output.long import as_shown, in_margin, write_pieces
+    from teamchat.cli.output.receipt import partial_head, receipt_lines
+    from teamchat.cli.shared.typed import TYPED, placed, placed_here
     from teamchat.core.store.turns import events_of, session_of
 
     session = session_of(db, turn)
@@ -126,6 +128,19 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
         print(line)
     for head, key in left_by(db, turn):
         write_pieces(chain((f"{head}\n",), in_margin(left_text(db, turn, key))))
+    if "".join(now := list(text_now(db, turn))).strip():
+        shown = as_shown(now, lambda: sum(map(byte_length, now)), placed_here(f"teamchat show {turn.number} --reply"))
+        write_pieces(chain((f"{partial_head(turn)}\n",), in_margin(shown)))
+
+
+def text_now(db: Database, turn: Turn) -> Iterator[str]:
+    """The text so far of a turn that runs, or whose process was killed, in pieces; nothing of one that is over."""
+    from teamchat.cli.output.long import text_pieces
+    from teamchat.core.conversation.recovery import output_folder
+    from teamchat.core.conversation.turn_output import text_so_far
+
+    folder = output_folder(db, turn) if turn.status == "running" else None
+    return text_pieces(text_so_far(turn, folder)) if folder else iter(())
 
 
 def left_text(db: Database, turn: Turn, key: str) -> Iterator[str]:
@@ -166,4 +181,6 @@ def reply_of(db: Database, session: int, turn: Turn) -> Iterator[str]:
         return SqliteLog(db, session).pieces(turn.outcome.reply)
     for _, key in left_by(db, turn):
         return stored_pieces(db, key)
+    if (now := list(text_now(db, turn))) and any(piece.strip() for piece in now):
+        return iter(now)
     raise UsageError(f"turn {turn.number} wrote no reply", f"teamchat show {turn.number}")

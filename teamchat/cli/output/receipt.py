@@ -84,6 +84,8 @@ def receipt_lines(
 
 def partial_head(turn: Turn) -> str:
     """The heading of a turn's unfinished text."""
+    if turn.status == "running":
+        return "  its text so far:"
     whole = turn.status == "done"  # of a turn that looked for lessons
     return f"  {'the answer' if whole else 'partial text'} (never a message, never in a prompt):"
 

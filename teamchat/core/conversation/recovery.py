@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.conversation.turn_output import TurnOutput
 from teamchat.core.errors import DiskFull, StoreError
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.database import Database
@@ -33,9 +33,9 @@ from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.runners.base import Verdict
 from teamchat.runners.events import Failure, FailureKind, TextDelta
 from teamchat.runners.file_changes import FileChanges
-from teamchat.runners.process.process import open_output, settle, sweep
+from teamchat.runners.process.process import settle, sweep
 from teamchat.runners.process.removal import remove
-from teamchat.runners.process.running import BEGINS, LIVE, MAX_OUTPUT_BYTES, framer_of
+from teamchat.runners.process.running import LIVE
 
 REASON = "was running when teamchat was killed"
 TURNS = "turns"  # the folder of a workspace in which turns keep their output
@@ -45,6 +45,11 @@ _OURS = re.compile(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
 def turns_dir(db: Database) -> Path:
     """Where the turns of a store keep their output."""
     return db.path.parent / TURNS
+
+
+def output_folder(db: Database, turn: Turn) -> Path | None:
+    """Where a turn that is not over has its output; None where the store names no folder of teamchat's own."""
+    return turns_dir(db) / turn.folder.name if _OURS.fullmatch(turn.folder.name) else None
 
 
 def recover_turns(db: Database, session: int, folder: Path, trees: WorkTrees) -> list[str]:
@@ -122,33 +127,13 @@ def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) 
 
 
 def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
-    """The agent's partial text and events, from its parser over the file that it wrote."""
-    parser = AGENT_TYPES[turn.protocol].runner.parser()
-    framed = framer_of(parser)
-    events: list[TimedEvent] = []
-
-    def feed(lines: Iterable[bytes]) -> None:
-        found = (event for line in lines for event in parser.feed(line))
-        events.extend(TimedEvent(0.0, event) for event in found if not isinstance(event, TextDelta))
-
+    """The agent's partial text and events, from its parser over what it wrote."""
     _wait_until_dead(folder)
+    output = TurnOutput(turn, folder)
     try:
-        with open_output(folder) as file:
-            file.seek(_begin(folder))
-            left = MAX_OUTPUT_BYTES  # the limit is only enforced while a turn runs
-            while data := file.read(min(left, 1 << 20)):
-                left -= len(data)
-                feed(framed.push(data))
-    except OSError:
-        return Verdict(""), []  # it died before anything was written
-    feed(framed.flush())
-    return parser.finish(-9, ""), events
-
-
-def _begin(folder: Path) -> int:
-    """The byte at which its output begins: a kept process writes the output of all its turns into one file."""
-    try:
-        with open_output(folder, BEGINS) as file:
-            return int(file.read(20))
-    except (OSError, ValueError):  # missing, or not on the disk when the machine went down
-        return 0
+        if not output.open():
+            return Verdict(""), []  # it died before anything was written
+        events = [TimedEvent(0.0, event) for event in output.rest() if not isinstance(event, TextDelta)]
+        return output.so_far(), events
+    finally:
+        output.close()

@@ -165,7 +165,7 @@ class Process:
                 over = self.exit  # looked up before reading: what was written until then is read below
                 quiet = True
                 for stream, reader in self._readers.items():
-                    if data := _read(reader, self._left):
+                    if data := read_more(reader, self._left):
                         self._left -= len(data)
                         quiet = False
                         yield Chunk(stream, data, time.monotonic() - self.started)
@@ -278,7 +278,8 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def _read(reader: BinaryIO, most: int) -> bytes:
+def read_more(reader: BinaryIO, most: int) -> bytes:
+    """What was written to a file of output since the last read, in pieces of `READ_BYTES` or fewer."""
     size = min(READ_BYTES, most)
     data = reader.read(size)
     if not data and os.fstat(reader.fileno()).st_size < reader.tell():
@@ -320,8 +321,9 @@ def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:
 
 
 def open_output(folder: Path, name: str = "stdout") -> BinaryIO:
-    """Open a file of a finished turn. Raises `OSError` if an agent put something else in its place."""
-    file = os.fdopen(os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    """Open a file of a turn. Raises `OSError` if an agent put something else in its place."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.fdopen(os.open(folder / name, flags), "rb", buffering=0)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / name))

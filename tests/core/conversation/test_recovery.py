@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.agents import ProtocolName
-from teamchat.core.conversation import recovery
+from teamchat.core.conversation import recovery, turn_output
 from teamchat.core.conversation.recovery import recover_turns
 from teamchat.core.engine.state import RouteStatus
 from teamchat.core.errors import ExitCode
@@ -242,7 +242,7 @@ def test_a_turn_of_a_process_that_stays_has_only_its_own_output(stage: Stage, be
 def test_no_more_of_a_dead_turn_is_kept_than_a_living_one_may_write(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recovery, "MAX_OUTPUT_BYTES", 5)
+    monkeypatch.setattr(turn_output, "MAX_OUTPUT_BYTES", 5)
     assert partial_of(stage.db, dead_turn(stage, b"0123456789")) == "01234"
 
 

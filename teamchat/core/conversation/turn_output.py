@@ -1,0 +1,132 @@
+"""What the agent of a turn has written to the disk, as events: while the turn runs, and after teamchat was killed.
+
+Another process writes it. This one only reads, and stops neither the agent nor the removal of the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.store.turns import Turn
+from teamchat.core.turn.kept import read_end
+from teamchat.runners.base import Verdict
+from teamchat.runners.events import AgentEvent, Done
+from teamchat.runners.process.process import open_output, read_more
+from teamchat.runners.process.running import BEGINS, MAX_OUTPUT_BYTES, Framer, LineFramer, framer_of
+
+AT_ONCE = 16  # pieces that are read of each stream before the caller looks at something else
+UNKNOWN_END = -9  # the exit code of a process whose end nobody saw
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    name: Literal["out", "err"]
+    file: BinaryIO
+    framer: Framer
+
+
+class TurnOutput:
+    """The output of one turn in its folder, parsed as the runner does it.
+
+    A kept process writes the output of all its turns into one file. Of it, the turn has what follows the offset in its
+    folder, up to the CLI's own terminal event. The stderr of such a process is in another folder, and is not read.
+    """
+
+    def __init__(self, turn: Turn, folder: Path) -> None:
+        self.parser = AGENT_TYPES[turn.protocol].runner.parser()
+        self._folder = folder
+        self._files = ExitStack()
+        self._streams: list[_Stream] = []
+        self._left = MAX_OUTPUT_BYTES  # this limit is only enforced where the turn runs
+        self._kept = self._over = False
+
+    def open(self) -> bool:
+        """Open the files; False until the process has made them. An open file can be read after its removal."""
+        if not self._streams and (out := self._opened("stdout")):
+            begin = _begin(self._folder)
+            self._kept = begin is not None
+            out.seek(begin or 0)
+            self._streams.append(_Stream("out", out, framer_of(self.parser)))
+        if len(self._streams) == 1 and not self._kept and (err := self._opened("stderr")):
+            self._streams.append(_Stream("err", err, LineFramer()))
+        return bool(self._streams)
+
+    def _opened(self, name: str) -> BinaryIO | None:
+        try:
+            return self._files.enter_context(open_output(self._folder, name))
+        except OSError:
+            return None
+
+    def read(self) -> Iterator[AgentEvent]:
+        """The events of what was written since the last call, or of its first pieces. Half a line is kept for later."""
+        self.open()
+        for _ in range(AT_ONCE):
+            found = [(stream, data) for stream in self._streams if (data := self._more(stream.file))]
+            if not found:
+                return
+            for stream, data in found:
+                yield from self._parsed(stream, stream.framer.push(data))
+
+    def rest(self) -> Iterator[AgentEvent]:
+        """All that is still to be read of a process that has ended."""
+        self.open()
+        while found := [(stream, data) for stream in self._streams if (data := self._more(stream.file))]:
+            for stream, data in found:
+                yield from self._parsed(stream, stream.framer.push(data))
+        for stream in self._streams:
+            yield from self._parsed(stream, stream.framer.flush())
+
+    def _more(self, file: BinaryIO) -> bytes:
+        if self._over or not self._left:
+            return b""
+        try:
+            data = read_more(file, self._left)
+        except OSError:
+            return b""
+        self._left -= len(data)
+        return data
+
+    def _parsed(self, stream: _Stream, lines: list[bytes]) -> Iterator[AgentEvent]:
+        for line in lines:
+            if self._over:
+                return
+            events = tuple(self.parser.feed(line) if stream.name == "out" else self.parser.feed_stderr(line))
+            self._over = self._kept and any(isinstance(event, Done) for event in events)
+            yield from events
+
+    def so_far(self) -> Verdict:
+        """What the parser makes of it, as of a process that was killed by now. Nothing can be read after this."""
+        return self.parser.finish(UNKNOWN_END, "")
+
+    def close(self) -> None:
+        self._files.close()
+        self._streams.clear()
+
+
+def text_so_far(turn: Turn, folder: Path) -> str:
+    """The text of a turn that is not over: what the agent has written so far, or all if only the end is not stored."""
+    if finished := read_end(folder):
+        return finished.text
+    output = TurnOutput(turn, folder)
+    try:
+        for _ in output.rest():
+            pass
+        return output.so_far().text
+    finally:
+        output.close()
+
+
+def _begin(folder: Path) -> int | None:
+    """The byte at which the output of a kept process's turn begins; None for a process of its own."""
+    try:
+        with open_output(folder, BEGINS) as file:
+            return int(file.read(20))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):  # not on the disk when the machine went down
+        return 0
