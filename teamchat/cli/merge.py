@@ -35,7 +35,7 @@ def merge(
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.worktrees.make import need_worktree, usable
-    from teamchat.core.worktrees.merging import merge_into, take_back
+    from teamchat.core.worktrees.merging import merge_into, undo_merge
 
     if ours + theirs + undo > 1:
         raise UsageError("--ours, --theirs and --undo exclude each other")
@@ -46,7 +46,7 @@ def merge(
         with held(root, db, chosen, wait=not no_wait):
             there = usable(state, need_worktree(state, chosen.id, chosen.name, member))
             if undo:
-                made = take_back(state, there)
+                made = undo_merge(state, there)
                 if made is None:
                     raise UsageError(f"nothing of {there.tree.member} was merged that could be undone")
             else:

@@ -75,7 +75,7 @@ def merge_into(state: Path, there: Opened, favour: Favour | None = None) -> Merg
     if completed := _complete(state, there):
         return completed
     if tree_of(home, state, tree.ref("merged/base")) == there.base:  # only an undo that began sets that base again
-        take_back(state, there)
+        undo_merge(state, there)
     theirs = take(there.own, state, tree.ref(_THEIRS)).tree
     before = take(home, state, tree.ref(_BEFORE)).tree
     merged = merge(home, there.base, before, theirs, favour)
@@ -89,7 +89,7 @@ def merge_into(state: Path, there: Opened, favour: Favour | None = None) -> Merg
     return _apply(state, there, before, after, theirs)
 
 
-def take_back(state: Path, there: Opened) -> Merge | None:
+def undo_merge(state: Path, there: Opened) -> Merge | None:
     """Put back the user's files as they were before the last merge of the worktree; None where there was none.
 
     Files that were changed since are clashes, and then nothing is put back. A merge that was killed is completed first.
