@@ -26,7 +26,7 @@ def export(
     team: TeamOption = None,
     session: SessionOption = None,
 ) -> None:
-    """Write the conversation as a document or as data, without secrets.
+    """Write the conversation as a document, a web page or data, without secrets.
 
     `teamchat import` reads json, jsonl and snapshot.
     """

@@ -18,6 +18,7 @@ DEFAULT: FormatName = "md"
 Write = Callable[[Transcript], Iterator[str]]
 _FORMATS: dict[FormatName, tuple[str, tuple[str, ...]]] = {
     "md": ("markdown", (".md", ".markdown")),
+    "html": ("html", (".html", ".htm")),
     "json": ("json_form", (".json",)),
     "jsonl": ("json_lines", (".jsonl", ".ndjson")),
     "snapshot": ("snapshot", ()),

@@ -49,7 +49,7 @@ def cassette_file(path: Path | None) -> Path | None:
     return path
 
 
-FormatName = Literal["md", "json", "jsonl", "snapshot"]
+FormatName = Literal["md", "html", "json", "jsonl", "snapshot"]
 TeamOption = Annotated[
     str | None,
     typer.Option(
