@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import math
 import os
 import re
@@ -24,12 +25,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from teamchat.cli.output import Output
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput, QuietOutput
-from teamchat.cli.output.terminal import TerminalOutput
+from teamchat.cli.output.terminal.output import TerminalOutput
+from teamchat.cli.output.terminal.surface import TerminalSurface
 from teamchat.core.context.build import build_prompt, exists
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.layers.sources import collector_of
@@ -222,7 +222,7 @@ class Reply:
 
 
 def on_terminal() -> TerminalOutput:
-    return TerminalOutput(MEMBERS, Console(file=sys.stdout, highlight=False, soft_wrap=True, force_terminal=True))
+    return TerminalOutput(MEMBERS, TerminalSurface(io.FileIO(os.devnull, "w"), moves=True))
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -210,7 +210,7 @@ def test_a_person_is_asked(world: Path, answer: str, kept: list[object]) -> None
     talked(world, TWO)
     program, *rest = argv(*ASK)
     child = Terminal(program, rest, env={**os.environ, "TERM": "dumb"}, timeout=TIMEOUT_S, echo=False, encoding="utf-8")
-    child.expect_exact("found 2 new lessons: teamchat show 2\r\n  Run make lint.\r\n  Never push.\r\n")
+    child.expect_exact("found 2 new lessons: teamchat show 2\r\n▌   Run make lint.\r\n▌   Never push.\r\n")
     child.expect_exact("Keep 2 lessons? [y/N] ")
     child.sendline(answer)
     child.expect(pexpect.EOF)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from teamchat.cli.output.terminal.look import colours_of
 from tests.cli.helpers import FILE, actors, queue, said, steady
 from tests.program import TIMEOUT_S, Result, argv, run_here
 from tests.runners.processes import Pids
@@ -22,6 +23,7 @@ from tests.terminals import Terminal
 WIDTH, HEIGHT = 80, 24
 ESCAPE = "\x1b"
 XTERM = "xterm-256color"
+NAMES = ("kailai", "max", "sarah")
 QUESTION = "Trust it? [y/N] "
 
 
@@ -70,56 +72,74 @@ TURN = claude(
 )
 
 
-def test_text_tools_and_the_end_of_each_turn_are_lines_of_their_own() -> None:
-    actors({"max": TURN, "sarah": ["claude-like", "Me."]}, like="claude")
+def test_each_turn_is_a_block_of_its_text_its_tools_and_its_end() -> None:
+    actors({"max": TURN, "sarah": ["claude-like", "Me. [NEXT: kailai]"]}, like="claude")
     assert at_terminal("send", "[NEXT: max, bob, sarah] Hi") == Result(
-        0,
+        9,
         "· session s1 begins\n"
         "· nobody is called 'bob'\n"
-        "· queued: sarah\n"
-        "max\n"
-        "One two.\n"
-        "  Bash make test\n"
-        "Done.\n"
-        "max · N.Ns · 21 tokens · $0.00 · 0 denied\n"
+        "you → max, sarah   Hi\n"
         "\n"
-        "sarah\n"
-        "Me.\n"
-        "sarah · N.Ns · 21 tokens · $0.00 · 0 denied\n"
-        "\n",
+        "▌ max   max-agent · read only\n"
+        "▌ One two.\n"
+        "▌   ran     make test\n"
+        "▌ Done.\n"
+        "  0:00 · 21 tokens · $0.00                                       teamchat show 1\n"
+        "\n"
+        "▌ sarah   sarah-agent · read only\n"
+        "▌ Me. [NEXT: kailai]\n"
+        "▌ → kailai\n"
+        "  0:00 · 21 tokens · $0.00                                       teamchat show 2\n"
+        "\n"
+        "waiting: sarah asks kailai\n"
+        "  answer: teamchat send 'Your answer'\n",
         "",
     )
 
 
 def test_text_is_shown_while_the_agent_still_speaks() -> None:
     actors({"max": claude("claude-delta One ", "hang")}, like="claude")
-    with terminal("send", "Hi") as child:
-        child.expect_exact("max\r\nOne ")
+    with terminal("send", "Hi", kind=XTERM, no_color="1") as child:
+        child.expect_exact("▌ One\r\n")
         child.sendintr()
         ended = seen(child)
     assert ended.code == 130
-    assert "paused: max was interrupted; held: max\ntry: teamchat resume\n" in ended.out
+    assert "paused: max was interrupted; held: max" in ended.out
+    assert "try: teamchat resume" in ended.out
 
 
 def test_a_final_text_that_differs_replaces_what_was_streamed() -> None:
+    said = ["claude-delta A draft.\n\nOf it", "claude-text The text.", "claude-result The text."]
+    actors({"max": claude(*said)}, like="claude")
+    shown = at_terminal("send", "Hi").out
+    assert "\n▌ A draft.\n▌\n▌ Of it\n▌ · (the text above was replaced:)\n▌ The text.\n  0:00" in shown
+
+
+def test_a_streamed_text_that_was_not_written_yet_is_replaced_without_a_word() -> None:
     actors({"max": claude("claude-delta A draft", "claude-text The text.", "claude-result The text.")}, like="claude")
     shown = at_terminal("send", "Hi").out
-    assert "max\nA draft\n  (the text above was replaced:)\nThe text.\nmax · " in shown
+    assert "read only\n▌ The text.\n  0:00" in shown
 
 
 def test_a_reply_that_was_shown_before_another_text_is_shown_again() -> None:
     actors({"max": claude("claude-delta First.", "claude-text Second.", "claude-result First.")}, like="claude")
     shown = at_terminal("send", "Hi").out
-    assert "max\nFirst.\n  (the text above was replaced:)\nSecond.\nFirst.\nmax · " in shown
+    assert "\n▌ Second.\n▌ First.\n  0:00" in shown
 
 
-def test_a_program_on_a_pipe_is_shown_line_by_line_and_no_line_is_cut_or_wrapped() -> None:
-    long = "word " * 60
-    actors({"max": ["reply", f"first\n{long}\n", "+", "say", "no newline"]})
-    shown = at_terminal("send", "Hi").out
-    assert (
-        shown
-        == f"· session s1 begins\nmax\nfirst\n{long}\n\nno newline\nmax · N.Ns · tokens unknown · denied unknown\n\n"
+def test_a_program_on_a_pipe_is_shown_line_by_line_and_no_line_is_cut() -> None:
+    actors({"max": ["reply", f"first\n{'word ' * 30}\n", "+", "say", "no newline"]})
+    assert at_terminal("send", "Hi").out == (
+        "· session s1 begins\n"
+        "you → max   Hi\n"
+        "\n"
+        "▌ max   max-agent · read only\n"
+        "▌ first\n"
+        f"▌ {' '.join(['word'] * 15)}\n"
+        f"▌ {' '.join(['word'] * 15)}\n"
+        "▌\n"
+        "▌ no newline\n"
+        "  0:00 · tokens unknown · refusals unknown                       teamchat show 1\n"
     )
 
 
@@ -128,27 +148,15 @@ def test_why_it_stopped_is_told_at_the_end(world: Path) -> None:
     failed = at_terminal("send", "[NEXT: max] Hi")
     assert failed.code == 1
     assert failed.out.endswith(
-        "half\nmax · N.Ns · tokens unknown · denied unknown\n\n"
-        "failed: max ended with exit code 3: no ideas; held: max\ntry: teamchat resume\n"
+        "▌ half\n  0:00 · tokens unknown · refusals unknown                       teamchat show 1\n\n"
+        "failed: max ended with exit code 3: no ideas; held: max\n  try: teamchat resume\n"
     )
     asked = at_terminal("resume")
     assert asked.code == 9
-    assert asked.out.endswith("waiting: max asks kailai\nanswer: teamchat send 'Your answer'\n")
+    assert asked.out.endswith("\nwaiting: max asks kailai\n  answer: teamchat send 'Your answer'\n")
 
 
-def test_who_is_queued_behind_whom_speaks_or_is_asked_is_told(world: Path) -> None:
-    said = {"max": ["One. [NEXT: sarah + carol] [NEXT: bob, kailai]", "May I? [NEXT: kailai, sarah]"]}
-    crew(world, {**said, "sarah": ["Two."], "carol": ["Three."]}, humans=("kailai", "bob"))
-
-    def told(*options: str) -> list[str]:
-        shown = at_terminal("send", "--as", "kailai", "--to", "max", *options, "Hi")
-        return [line for line in shown.out.splitlines() if line.startswith("· queued")]
-
-    assert told() == ["· queued: bob, kailai"]
-    assert told("--new") == ["· queued: sarah"]
-
-
-def test_a_group_is_told_apart_by_the_beginning_of_each_line(world: Path) -> None:
+def test_the_replies_of_a_group_are_blocks_in_the_order_of_the_names(world: Path) -> None:
     max_, sarah = str(world / "max"), str(world / "sarah")
     crew(
         world,
@@ -157,28 +165,33 @@ def test_a_group_is_told_apart_by_the_beginning_of_each_line(world: Path) -> Non
             "sarah": [{"touch": sarah, "wait": max_, "say": "Two"}],
         },
     )
-    shown = at_terminal("send", "[NEXT: max + sarah] Hi")
+    shown = at_terminal("send", "[NEXT: sarah + max] Hi")
     assert shown.code == 0
-    lines = shown.out.splitlines()
-    assert [line for line in lines if line.startswith("max │ ")] == ["max │ One", "max │ line"]
-    assert [line for line in lines if line.startswith("sarah │ ")] == ["sarah │ Two"]
+    end = "  0:00 · tokens unknown · refusals unknown                       teamchat show N\n"
+    assert re.sub(r"show \d", "show N", shown.out).partition("Hi\n")[2] == (
+        f"\n▌ sarah   sarah-agent · read only\n▌ Two\n{end}\n▌ max   max-agent · read only\n▌ One\n▌ line\n{end}"
+    )
 
 
 class TestColours:
     def test_each_member_has_its_own_in_every_turn(self) -> None:
         actors({"max": TURN, "sarah": ["claude-like", "Me."]}, like="claude")
         shown = at_terminal("send", "[NEXT: max, sarah] Hi", kind=XTERM).out
-        assert f"{ESCAPE}[1;35mmax{ESCAPE}[0m\n" in shown
-        assert f"{ESCAPE}[2;35m  Bash make test{ESCAPE}[0m\n" in shown
-        assert f"{ESCAPE}[1;32msarah{ESCAPE}[0m\n" in shown
+        named = {name: f"{ESCAPE}[1;38;5;{colour}m{name}{ESCAPE}[0m   " for name, colour in colours_of(NAMES).items()}
+        assert named["max"] in shown
+        assert named["sarah"] in shown
         again = at_terminal("send", "[NEXT: sarah] Hi", kind=XTERM).out
-        assert f"{ESCAPE}[1;32msarah{ESCAPE}[0m\n" in again
+        assert named["sarah"] in again
 
     def test_there_are_none_with_no_color(self) -> None:
         actors({"max": TURN, "sarah": ["claude-like", "[NEXT: kailai]"]}, like="claude")
         shown = at_terminal("send", "[NEXT: max, sarah] Hi", kind=XTERM, no_color="1")
         assert shown.code == 9
         assert set(re.findall(rf"{ESCAPE}\[([0-9;]*)m", shown.out)) <= {"", "0", "1", "2"}  # bold and dim are none
+
+    def test_a_dumb_terminal_gets_no_sequence(self) -> None:
+        actors({"max": TURN}, like="claude")
+        assert ESCAPE not in at_terminal("send", "Hi").out
 
     def test_there_are_none_in_json_and_in_a_quiet_reply(self, world: Path) -> None:
         crew(world, {"max": ["One.", "Two."]})
@@ -210,7 +223,7 @@ def test_nothing_an_agent_says_can_write_over_the_screen() -> None:
     said = "".join(f"safe{sequence}text\n" for sequence in REPAINTING)
     actors({"max": [*steps, "claude-text", said, "+", "claude-result", said]}, like="claude")
     shown = at_terminal("send", "Hi").out
-    assert shown.count("\nsafetext") == len(REPAINTING), shown
+    assert shown.count("\n▌ safetext") == len(REPAINTING), shown
     assert not set(shown) & {chr(code) for code in (*range(0x0A), *range(0x0B, 0x20), *range(0x7F, 0xA0))}, shown
     assert not re.search(r"title|ZXZ", at_terminal("log").out)
 
@@ -220,7 +233,7 @@ def test_what_turns_the_direction_of_writing_is_shown_by_its_code(world: Path) -
     said_so = "pay \u202e001\u202c to \u2066me\u2069"
     made = crew(world, {"max": [said_so], "sarah": ["Yes."]}, like={"max": "claude"})
     shown = "pay \\u202e001\\u202c to \\u2066me\\u2069"
-    assert f"\n{shown}\n" in at_terminal("send", "[NEXT: max, sarah] Go").out
+    assert f"\n▌ {shown}\n" in at_terminal("send", "[NEXT: max, sarah] Go").out
     for command in (["log"], ["show", "--prompt"], ["show", "--diff"], ["send", "--dry-run", "--to", "sarah", "x"]):
         seen_there = at_terminal(*command).out
         assert shown in seen_there
@@ -332,7 +345,7 @@ def test_a_message_can_be_typed(world: Path) -> None:
 def test_ctrl_c_at_a_terminal_reaches_everything_and_stops_it_once(pids: Pids) -> None:
     actors({"max": ["reply", "half", "+", "tool", "+", "hang"]})
     with terminal("send", "Hi") as child:
-        child.expect_exact("half\r\n")
+        child.expect_exact("▌ half\r\n")
         pids.await_count(4)
         child.sendintr()
         assert seen(child).code == 130
@@ -343,7 +356,7 @@ def test_ctrl_c_at_a_terminal_reaches_everything_and_stops_it_once(pids: Pids) -
 def test_a_terminal_that_is_closed_stops_it_and_loses_nothing(pids: Pids) -> None:
     actors({"max": ["reply", "half", "+", "tool", "+", "hang"]})
     with terminal("send", "Hi") as child:
-        child.expect_exact("half\r\n")
+        child.expect_exact("▌ half\r\n")
         pids.await_count(4)
         child.kill(signal.SIGHUP)
         child.wait()
@@ -367,10 +380,10 @@ def test_a_summary_is_shown_as_it_is_written_and_told_from_a_reply(world: Path) 
     assert run_here("send", "[NEXT: max] Hi").code == 0
     assert at_terminal("compact", "--member", "sarah") == Result(
         0,
-        "sarah summarises the conversation\n"
-        "We said One.\n"
-        "· summarised up to msg-1: teamchat show 2\n"
-        "sarah · N.Ns · 120 tokens · $0.25 · 0 denied\n"
-        "\n",
+        "\n"
+        "▌ sarah   sarah-agent · summarises the conversation\n"
+        "▌ We said One.\n"
+        "▌ · summarised up to msg-1: teamchat show 2\n"
+        "  0:00 · 120 tokens · $0.25                                      teamchat show 2\n",
         "",
     )

@@ -14,6 +14,10 @@ class Output(Protocol):
 
     def finish(self, conclusion: Conclusion) -> None: ...
 
+    def close(self) -> None:
+        """Leave what it writes to as it was. Called once, also after an error; `finish` may not have been called."""
+        ...
+
 
 class Silent:
     """Shows nothing."""
@@ -21,3 +25,5 @@ class Silent:
     def __call__(self, event: ConversationEvent) -> None: ...
 
     def finish(self, conclusion: Conclusion) -> None: ...
+
+    def close(self) -> None: ...

@@ -138,6 +138,8 @@ class JsonOutput:
             usage=usage_fields(conclusion.usage),
         )
 
+    def close(self) -> None: ...
+
 
 def write_line(kind: str, /, **fields: Any) -> None:
     """Print one line. A large text is written in pieces, which saves memory."""

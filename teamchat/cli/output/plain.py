@@ -97,6 +97,8 @@ class PlainOutput:
         for line in closing_lines(conclusion):
             note(visible(line))
 
+    def close(self) -> None: ...
+
 
 class QuietOutput:
     """Prints only the last reply, without its markers. stderr says why the run stopped and what was dropped."""
@@ -119,3 +121,5 @@ class QuietOutput:
             write_pieces(chain(all_shown(text_pieces(text)), "\n"))
         for line in closing_lines(conclusion):
             note(visible(line))
+
+    def close(self) -> None: ...

@@ -155,7 +155,10 @@ class Console:
     def run(self, run: Run, work: Work) -> ExitCode:
         """Let `work` run the conversation, whose `run` has this console's stopper and `emit`. Returns the exit code."""
         _need_descriptors()
-        return asyncio.run(self._run(ConversationCoordinator(run), work))
+        try:
+            return asyncio.run(self._run(ConversationCoordinator(run), work))
+        finally:
+            self._close()
 
     async def _run(self, coordinator: ConversationCoordinator, work: Work) -> ExitCode:
         with self._signals():
@@ -165,6 +168,12 @@ class Console:
             finally:
                 await coordinator.close()
             return self._finish(conclusion)
+
+    def _close(self) -> None:
+        """Leave the terminal as it was. Nothing is written where nobody reads."""
+        if not self.deaf:
+            with contextlib.suppress(OSError):
+                self.output.close()
 
     def _finish(self, conclusion: Conclusion) -> ExitCode:
         """Show how the run ended. Returns its exit code."""

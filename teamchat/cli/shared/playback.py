@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,7 +34,7 @@ from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team.team import Team
 from teamchat.core.team.wording import TODAY, WORDINGS
 from teamchat.core.text.clean import visible
-from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished
+from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished, TurnStarted
 from teamchat.core.turn.host import Host
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.vendor_limits import Cooldowns
@@ -106,15 +106,23 @@ def open_stage(cassette: Cassette, plays: Plays, show: OutputOptions | None, tea
 
 @dataclass(frozen=True, slots=True)
 class _WithoutReceipts:
-    """An output that refers to no receipts: a replay keeps none."""
+    """An output that refers to no receipts: a replay keeps none. Paths are those of the recorded `folders`."""
 
     inner: Output
+    folders: Mapping[str, str]
 
     def __call__(self, event: ConversationEvent) -> None:
+        if isinstance(event, TurnStarted | TurnFinished):
+            setup = event.turn.setup
+            setup = replace(setup, cwd=self.folders.get(event.turn.member, setup.cwd))
+            event = replace(event, turn=replace(event.turn, setup=setup))
         self.inner(replace(event, partial="") if isinstance(event, TurnFinished) else event)
 
     def finish(self, conclusion: Conclusion) -> None:
         self.inner.finish(conclusion)
+
+    def close(self) -> None:
+        self.inner.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +158,7 @@ class Stage:
         if self.show and self.show.talks:
             print(f"$ {visible(shlex.join(typed_command(run.input)))}\n", flush=True)
         wording = WORDINGS[run.input.wording] if self.as_worded else TODAY
-        console = Console(self._output(), played.transcript)
+        console = Console(self._output(run), played.transcript)
         played.code = console.run(
             Run(
                 replace(self.team, wording=wording),
@@ -166,11 +174,13 @@ class Stage:
         )
         return played
 
-    def _output(self) -> Output:
+    def _output(self, run: RecordedRun) -> Output:
         if self.show is None:
             return Silent()
-        output = choose_output(self.team, self.session.name, self.show)
-        return output if self.show.as_json else _WithoutReceipts(output)
+        output = choose_output(self.team, self.session.name, self.show, receipts=False)
+        turns = map(recorded_turn, run.turns)
+        folders = {turn.identity.member: str(turn.exit.cwd) for turn in turns if turn.exit and turn.exit.cwd}
+        return output if self.show.as_json else _WithoutReceipts(output, folders)
 
     def _cooldowns(self, run: RecordedRun, player: Player) -> Cooldowns:
         """The cooldowns at the time of recording, by the recording's clock."""

@@ -75,6 +75,11 @@ def prepare() -> None:
     sys.stdout, sys.stderr = _text(_Out(1)), _text(_Err(2))
 
 
+def standard_output() -> io.RawIOBase:
+    """Standard output without a buffer, with the errors of `sys.stdout`."""
+    return _Out(1)
+
+
 def _text(raw: _Stream) -> TextIO:
     """Let any text be written: agents use every script, whatever this locale supports."""
     by_lines = raw.isatty() or isinstance(raw, _Err)

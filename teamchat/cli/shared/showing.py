@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from teamchat.cli.shared.report import standard_output
+from teamchat.cli.shared.typed import placed_here
 from teamchat.core.errors import UsageError
 from teamchat.core.team.team import Team
 
@@ -33,8 +36,11 @@ class OutputOptions:
         return not (self.as_json or self.quiet)
 
 
-def choose_output(team: Team, session: str, show: OutputOptions) -> Output:
-    """JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks."""
+def choose_output(team: Team, session: str, show: OutputOptions, *, receipts: bool = True) -> Output:
+    """JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks.
+
+    Without `receipts` a terminal names no command that shows a turn's receipt.
+    """
     if show.as_json:
         from teamchat.cli.output.jsonl import JsonOutput
 
@@ -44,9 +50,24 @@ def choose_output(team: Team, session: str, show: OutputOptions) -> Output:
 
         return QuietOutput()
     if sys.stdout.isatty():
-        from teamchat.cli.output.terminal import TerminalOutput
-
-        return TerminalOutput(tuple(member.name for member in team.members))
+        return at_terminal(team, receipts=receipts)
     from teamchat.cli.output.plain import PlainOutput
 
     return PlainOutput()
+
+
+def at_terminal(team: Team, *, receipts: bool) -> Output:
+    """What a person sees at the terminal that is stdout."""
+    from teamchat.cli.output.terminal.look import look_of
+    from teamchat.cli.output.terminal.output import TerminalOutput
+    from teamchat.cli.output.terminal.surface import TerminalSurface
+
+    look = look_of(os.environ)
+    sys.stdout.flush()
+    return TerminalOutput(
+        [member.name for member in team.members],
+        TerminalSurface(standard_output(), moves=look.styles),
+        look,
+        people=frozenset(member.name for member in team.humans),
+        receipt=(lambda number: placed_here(f"teamchat show {number}")) if receipts else None,
+    )

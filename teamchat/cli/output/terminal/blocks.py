@@ -1,0 +1,150 @@
+"""Cuts Markdown that streams into blocks that can be shown, each as soon as nothing that follows can change it.
+
+A block begins at the top level: a paragraph, a list item, a heading, a code fence. Nothing is lost: the texts of all
+blocks together are the text. A block that grows too long is given out in parts, which are shown as they are written;
+the parts of a code fence stay code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+LONGEST = 8_000  # characters of a block that is read as Markdown, for which the time grows faster than the text
+_FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})[ \t]*([^\n]*)")
+_ITEM = re.compile(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)")
+_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
+
+Kind = Literal["markdown", "code", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`text` is what was written; of code in a fence, `code` is what the fence holds, in that `language`."""
+
+    kind: Kind
+    text: str
+    code: str = ""
+    language: str = ""
+
+
+class Blocks:
+    """Takes text in pieces and gives blocks. `rest` is what is no complete block yet.
+
+    With `by_lines` every line is a block, which is shown as it is written.
+    """
+
+    def __init__(self, *, by_lines: bool = False) -> None:
+        self._by_lines = by_lines
+        self._lines: list[str] = []  # of the block that is open
+        self._size = 0
+        self._tail: list[str] = []  # of a line that is not complete
+        self._tail_size = 0
+        self._fence = ""  # the characters that close the open one
+        self._language = ""
+        self._fresh = True  # the opening line of the fence is in this block
+        self._gap = self._list = False
+
+    def push(self, text: str) -> list[Block]:
+        """The blocks that this piece completes."""
+        first, *others = text.split("\n")
+        self._tail.append(first)
+        self._tail_size += len(first)
+        done: list[Block] = []
+        for part in others:
+            line = "".join(self._tail)
+            self._tail, self._tail_size = [part], len(part)
+            done += self._line(line + "\n")
+        if self._tail_size > LONGEST:
+            done += self._long()
+        return done
+
+    def flush(self) -> list[Block]:
+        """The rest; what is pushed after it is another text."""
+        line = "".join(self._tail)
+        self._tail, self._tail_size = [], 0
+        done = [*(self._line(line) if line else []), *self._cut()]
+        self._fence, self._language, self._fresh = "", "", True
+        return done
+
+    def rest(self, longest: int) -> str:
+        """The end of what is no complete block, of at least `longest` characters if there are as many."""
+        parts, size = list[str](), 0
+        for part in (*reversed(self._tail), *reversed(self._lines)):
+            if size >= longest:
+                break
+            parts.append(part)
+            size += len(part)
+        return "".join(reversed(parts))
+
+    def _line(self, line: str) -> Iterator[Block]:
+        if self._by_lines:
+            yield Block("plain", line)
+        elif self._fence:
+            yield from self._in_fence(line)
+        elif not line.strip():
+            self._gap = True
+            self._add(line)
+        else:
+            yield from self._text(line)
+        if self._size > LONGEST:
+            yield from self._cut()
+
+    def _in_fence(self, line: str) -> Iterator[Block]:
+        self._add(line)
+        found = _FENCE.match(line)
+        if found and not found[3].strip() and found[2].startswith(self._fence):
+            yield from self._cut(closed=True)
+
+    def _text(self, line: str) -> Iterator[Block]:
+        item = bool(_ITEM.match(line))
+        inside = self._list and line[:1] in " \t" and not (item and self._gap and line[:2] != "  ")
+        if inside:
+            self._gap = False
+            self._add(line)
+            return
+        opens = _FENCE.match(line)
+        if opens and opens[2][0] == "`" and "`" in opens[3]:
+            opens = None
+        heading = bool(_HEADING.match(line))
+        if self._lines and (self._gap or opens or heading):
+            yield from self._cut()
+        self._list = item if not self._lines else self._list
+        self._gap = False
+        self._add(line)
+        if opens:
+            self._fence, self._language = opens[2], opens[3].split(" ")[0].strip()
+        elif heading:
+            yield from self._cut()
+
+    def _add(self, line: str) -> None:
+        self._lines.append(line)
+        self._size += len(line)
+
+    def _long(self) -> Iterator[Block]:
+        """What there is of a line that is too long to wait for its end, up to a space."""
+        line = "".join(self._tail)
+        at = line.rfind(" ", LONGEST // 2) + 1 or len(line)
+        self._tail, self._tail_size = [line[at:]], len(line) - at
+        self._add(line[:at])
+        yield from self._cut()
+
+    def _cut(self, *, closed: bool = False) -> Iterator[Block]:
+        """The open block, if there is one."""
+        text, long = "".join(self._lines), self._size > LONGEST
+        lines, fresh = self._lines, self._fresh
+        self._lines, self._size, self._gap = [], 0, False
+        if self._fence:
+            code = "".join(lines[1 if fresh else 0 : -1 if closed else None])
+            block = Block("code", text, code, self._language)
+            self._fresh = closed
+            if closed:
+                self._fence = self._language = ""
+            if text:
+                yield block
+            return
+        self._list = False
+        if text:
+            yield Block("plain" if long else "markdown", text)

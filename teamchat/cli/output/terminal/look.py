@@ -1,0 +1,62 @@
+"""Colours and styles: a colour of its own for each member, and none where a terminal or a person wants none."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+BAR = "▌"
+# of the 256 colours, those that differ from each other and have a contrast of 3 and more on black and on white
+COLOURS = (31, 133, 64, 130, 62, 168, 29, 97)
+
+
+def colours_of(names: Collection[str]) -> dict[str, int]:
+    """A colour for each name. It follows from the name; of two names with the same, the later of the alphabet moves."""
+    given: dict[str, int] = {}
+    for name in sorted(names):
+        first = own_colour(name)
+        free = [
+            place for place in range(first, first + len(COLOURS)) if COLOURS[place % len(COLOURS)] not in given.values()
+        ]
+        given[name] = COLOURS[(free[0] if free else first) % len(COLOURS)]
+    return given
+
+
+def own_colour(name: str) -> int:
+    """The place in `COLOURS` that follows from the name alone."""
+    return zlib.crc32(name.casefold().encode("utf-8", "replace")) % len(COLOURS)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a terminal shows text: `styles` such as bold and dim, and `colours`."""
+
+    styles: bool = True
+    colours: bool = True
+
+    def bold(self, text: str) -> str:
+        return self._with("1", text)
+
+    def dim(self, text: str) -> str:
+        return self._with("2", text)
+
+    def bad(self, text: str) -> str:
+        """A failure or a refusal."""
+        return self._with("31" if self.colours else "1", text)
+
+    def warn(self, text: str) -> str:
+        return self._with("33" if self.colours else "", text)
+
+    def coloured(self, text: str, colour: int, *, bold: bool = False) -> str:
+        codes = [*(["1"] if bold else []), *([f"38;5;{colour}"] if self.colours else [])]
+        return self._with(";".join(codes), text)
+
+    def _with(self, codes: str, text: str) -> str:
+        return f"\x1b[{codes}m{text}\x1b[0m" if self.styles and codes and text else text
+
+
+def look_of(env: Mapping[str, str]) -> Look:
+    """The look for a terminal, by NO_COLOR and TERM."""
+    dumb = env.get("TERM", "") in ("", "dumb", "unknown")
+    return Look(styles=not dumb, colours=not dumb and not env.get("NO_COLOR"))

@@ -1,0 +1,386 @@
+"""Shows a run at a terminal: each turn as a block under its speaker's bar, and below what every member does now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from threading import RLock
+
+from teamchat.cli.output.lines import (
+    BEGINS,
+    called,
+    closing_lines,
+    compacted,
+    compared_lines,
+    found_lessons,
+    group_of,
+    learned,
+    left_out,
+    refusal,
+    todo_line,
+)
+from teamchat.cli.output.terminal.clock import Clock
+from teamchat.cli.output.terminal.doing import AGAIN, WAITS, Doing, status_lines
+from teamchat.cli.output.terminal.footer import aligned, files_line, footer_parts
+from teamchat.cli.output.terminal.look import COLOURS, Look, colours_of, own_colour
+from teamchat.cli.output.terminal.surface import Surface
+from teamchat.cli.output.terminal.voice import WIDEST, Voice, arrows, without_calls
+from teamchat.cli.output.terminal.wrap import cells, wrapped
+from teamchat.core.engine.state import Route
+from teamchat.core.messages import ConversationMessage, name_of
+from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.store.turns import Turn
+from teamchat.core.text.clean import printable, visible
+from teamchat.core.turn.events import (
+    AgentSpoke,
+    Conclusion,
+    ConversationEvent,
+    GroupCompared,
+    LessonsFound,
+    MessageStored,
+    Replied,
+    RouteDropped,
+    RouteQueued,
+    RouteRefused,
+    SummaryStored,
+    TodoChanged,
+    TurnFinished,
+    TurnStarted,
+    Warned,
+)
+from teamchat.runners.events import TextDelta
+
+PAUSE_S = 0.05  # between two drawings for pieces of text
+MOST_ROWS = 8  # of a text that streams
+MOST_OF_MESSAGE = 6  # lines of what a person said
+ACCESS = {"read": "read only", "edit": "may edit", "full": "full access"}
+SUMMARISED = 4_000  # characters of a message that are looked at
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A turn that is shown. Those of a group keep their lines until they are told in the order of their names."""
+
+    voice: Voice
+    number: int
+    route: Route | None
+    kept: list[str] | None = None  # lines that wait; None for a turn that runs alone
+    footer: list[str] = field(default_factory=list)
+    arrows: list[str] = field(default_factory=list)
+    ended: bool = False
+    told: bool = False
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return (self.route.number if self.route else 0, self.number)
+
+
+class TerminalOutput:
+    """Turns the events of a run into what a `Surface` shows.
+
+    `names` are the members, whose colours follow from them, and `people` those who type. `you` is the person at this
+    terminal; with None every person is. `receipt` is the command that shows the receipt of a turn, by its number.
+    """
+
+    def __init__(
+        self,
+        names: Collection[str],
+        surface: Surface,
+        look: Look = Look(),  # noqa: B008 (a value)
+        *,
+        people: Collection[str] = (),
+        you: str | None = None,
+        receipt: Callable[[int], str] | None = None,
+    ) -> None:
+        self._surface, self._look, self._people, self._you, self._receipt = surface, look, people, you, receipt
+        self._colours = colours_of(names)
+        self._turns: dict[int, _Turn] = {}
+        self._doing: dict[int, Doing] = {}  # by the route's number, or minus that of a turn without one
+        self._waiting: dict[int, Route] = {}
+        self._running: object = None  # the group whose members `_doing` has
+        self._idle_since = time.monotonic()
+        self._after: list[str] = []  # lines that wait for the replies of a group
+        self._drawn = 0.0
+        self._gap = False
+        self._closed = False
+        self._lock = RLock()
+        self._clock = Clock(self.tick)
+
+    def __call__(self, event: ConversationEvent) -> None:
+        with self._lock:
+            self._clock.start()
+            self._take(event)
+            streams = isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta)
+            if not streams or time.monotonic() - self._drawn >= PAUSE_S:
+                self._draw()
+
+    def tick(self) -> None:
+        """Let what moves move on. Raises `OSError` if the surface is gone."""
+        with self._lock:
+            self._draw()
+
+    def finish(self, conclusion: Conclusion) -> None:
+        with self._lock:
+            self._flush_groups()
+            self.close()
+            if closing := closing_lines(conclusion):
+                self._write(["", *self._closing(closing)])
+
+    def close(self) -> None:
+        """Remove the changing lines. What comes later is written without any."""
+        self._clock.stop()
+        with self._lock:
+            self._closed = True
+            self._surface.show(())
+
+    def _take(self, event: ConversationEvent) -> None:
+        match event:
+            case MessageStored(message=message):
+                self._said(message)
+            case RouteQueued() | RouteDropped() | RouteRefused():
+                self._queue(event)
+            case TurnStarted(turn=turn, route=route):
+                self._start(turn, route)
+            case AgentSpoke(turn=number, event=agent_event):
+                shown = self._turns[number]
+                self._doing[_key(number, shown.route)].learn(agent_event)
+                shown.voice.hear(agent_event)
+            case SummaryStored() | LessonsFound():
+                self._made(event)
+            case Replied(turn=turn, message=message):
+                self._reply(turn, message)
+            case TurnFinished(turn=turn, outcome=outcome):
+                self._finish(turn, outcome)
+            case TodoChanged() | GroupCompared() | Warned():
+                self._note(event)
+
+    def _said(self, message: ConversationMessage) -> None:
+        """`you → max   Add a --version option`."""
+        name = name_of(message)
+        who = "you" if self._you in (None, name) else name
+        to = (
+            f" → {', '.join(map(printable, message.routing.resolved_addressees))}"
+            if message.routing.resolved_addressees
+            else ""
+        )
+        head = f"{printable(who)}{to}   "
+        text = visible(without_calls(message.content[:SUMMARISED], "human").strip())
+        width = min(self._surface.width, WIDEST)
+        indent = cells(head) if cells(head) <= width // 3 else 2
+        lines = list(wrapped(text, width - indent))
+        cut = len(lines) > MOST_OF_MESSAGE or len(message.content) > SUMMARISED
+        lines = [
+            *lines[:MOST_OF_MESSAGE],
+            *([self._look.dim(f"… ({message.id} has {len(message.content):,} characters)")] if cut else []),
+        ]
+        first = [self._look.bold(head.rstrip())] if indent == 2 else []
+        begun = [f"{self._look.bold(head)}{lines[0]}"] if not first else [f"  {lines[0]}"]
+        self._block([*first, *begun, *(f"{' ' * indent}{line}".rstrip() for line in lines[1:])])
+
+    def _queue(self, event: RouteQueued | RouteDropped | RouteRefused) -> None:
+        match event:
+            case RouteQueued(route=route):
+                if not self._waiting and not self._doing:
+                    self._idle_since = time.monotonic()
+                self._waiting[route.number] = route
+            case RouteDropped(route=route):
+                self._waiting.pop(route.number, None)
+                self._aside(f"dropped: {called(route)}")
+            case RouteRefused(route=route, limit=limit):
+                self._aside(refusal(route, limit))
+
+    def _start(self, turn: Turn, route: Route | None) -> None:
+        group = group_of(route) if route else turn.number
+        if group != self._running:
+            self._flush_groups()
+            self._running = group
+            self._doing.clear()
+        now, key = time.monotonic(), _key(turn.number, route)
+        self._waiting.pop(key, None)
+        self._doing[key] = Doing(turn.member, now, turn.setup.cwd)
+        for mate in self._mates(group):
+            self._doing.setdefault(mate.number, Doing(mate.target, now, what=WAITS))
+        shown = self._shown(turn, route)
+        note = _about(turn, route)
+        shown.voice.head(note)
+        if line := left_out(turn.member, turn.setup):
+            shown.voice.aside(line)
+
+    def _mates(self, group: object) -> list[Route]:
+        return [route for route in self._waiting.values() if group_of(route) == group]
+
+    def _shown(self, turn: Turn, route: Route | None) -> _Turn:
+        """The turn's lines, which begin here if it was not seen before."""
+        if turn.number in self._turns:
+            return self._turns[turn.number]
+        kept: list[str] | None = [] if route and route.group is not None else None
+        voice = Voice(
+            turn.member,
+            self._colour(turn.member),
+            turn.setup.cwd,
+            self._look,
+            self._block if kept is None else kept.extend,
+            lambda: self._surface.width,
+        )
+        self._gap = True
+        self._turns[turn.number] = _Turn(voice, turn.number, route, kept)
+        return self._turns[turn.number]
+
+    def _colour(self, name: str) -> int:
+        if name not in self._colours:
+            self._colours[name] = COLOURS[own_colour(name)]
+        return self._colours[name]
+
+    def _reply(self, turn: Turn, message: ConversationMessage) -> None:
+        known = turn.number in self._turns
+        shown = self._shown(turn, None)
+        if not known:
+            shown.voice.head(turn.agent)
+        shown.voice.whole(message.content)
+        shown.arrows = list(arrows(map(printable, message.routing.resolved_addressees)))
+        if shown.kept is not None or not known:
+            self._tell(shown)
+
+    def _finish(self, turn: Turn, outcome: Outcome) -> None:
+        shown = self._shown(turn, None)
+        shown.voice.end()
+        shown.ended = True
+        shown.footer = self._footer(turn.setup, outcome, turn.number)
+        if line := files_line(outcome):
+            shown.voice.plain([f"  {line}"])
+        failed = outcome.failure is not None
+        key = _key(turn.number, shown.route)
+        if shown.kept is not None:
+            self._doing[key].end(time.monotonic(), failed=failed)
+            return
+        self._tell(shown)
+        self._idle_since = time.monotonic()
+        if failed:
+            self._doing[key] = Doing(turn.member, self._idle_since, what=AGAIN)
+        else:
+            self._doing.pop(key, None)
+
+    def _footer(self, setup: Setup, outcome: Outcome, number: int) -> list[str]:
+        right = self._receipt(number) if self._receipt else ""
+        width = min(self._surface.width, WIDEST)
+        lines = aligned(footer_parts(setup, outcome), right, width)
+        return [self._look.dim(piece) for line in lines for piece in wrapped(line, width)]
+
+    def _tell(self, shown: _Turn) -> None:
+        """Write what is kept of a turn, whom it calls, and what it took."""
+        if shown.told:
+            return
+        shown.told = True
+        shown.voice.plain(shown.arrows)
+        if shown.kept is not None:
+            self._gap = True
+            self._block(shown.kept)
+            shown.kept.clear()
+        self._write(shown.footer)
+
+    def _flush_groups(self) -> None:
+        for shown in sorted(self._turns.values(), key=lambda one: one.order):
+            if not shown.told:
+                shown.voice.end()
+                self._tell(shown)
+        after, self._after = self._after, []
+        self._write(after)
+
+    def _made(self, event: SummaryStored | LessonsFound) -> None:
+        """Show the summary or the lessons that a turn has stored."""
+        voice = self._shown(event.turn, None).voice
+        if isinstance(event, SummaryStored):
+            voice.whole(event.summary.text)
+            voice.aside(compacted(event.turn, event.summary))
+            return
+        voice.end_section()
+        voice.aside(found_lessons(event))
+        voice.plain(f"  {printable(text)}" for text in event.found)
+        for lesson in event.kept:
+            voice.aside(learned(lesson))
+
+    def _note(self, event: TodoChanged | GroupCompared | Warned) -> None:
+        match event:
+            case TodoChanged(change=change):
+                self._aside(todo_line(change))
+            case GroupCompared():
+                self._after += [self._look.warn(f"· {printable(line)}") for line in compared_lines(event)]
+            case Warned(text=text, route=route):
+                kept = self._kept(route)
+                if kept is not None:
+                    kept.aside(text, self._look.warn)
+                else:
+                    self._aside(visible(text), self._look.warn)
+
+    def _kept(self, route: int | None) -> Voice | None:
+        """The voice of a turn of a group that runs for the route."""
+        turns = [one for one in self._turns.values() if one.kept is not None and not one.told]
+        return next((one.voice for one in reversed(turns) if one.route and one.route.number == route), None)
+
+    def _aside(self, text: str, style: Callable[[str], str] | None = None) -> None:
+        width = min(self._surface.width, WIDEST)
+        self._write([(style or self._look.dim)(line) for line in wrapped(f"· {text}", width)])
+
+    def _closing(self, lines: Sequence[str]) -> list[str]:
+        """Why the run stopped. The commands are not broken, so that they can be pasted."""
+        width = min(self._surface.width, WIDEST)
+        first, *commands = (visible(line) for line in lines)
+        told = [self._look.bad(line) for line in wrapped(first, width)]
+        return [*told, *(self._look.bold(f"  {line}") for line in commands)]
+
+    def _block(self, lines: Sequence[str]) -> None:
+        """Write lines, after an empty one if they begin a block."""
+        if lines:
+            self._write([*([""] if self._gap else []), *lines])
+            self._gap = False
+
+    def _write(self, lines: Sequence[str]) -> None:
+        if lines:
+            self._surface.write("".join(f"{line}\n" for line in lines))
+
+    def _draw(self) -> None:
+        if self._closed:
+            return
+        now = time.monotonic()
+        self._drawn = now
+        width = self._surface.width - 1
+        doing = list(self._doing.values()) or self._about_to_begin()
+        following = self._following(doing)
+        for one in doing:
+            self._colour(one.member)
+        status = list(status_lines(doing, following, now, width, self._look, self._colours))
+        room = self._surface.height - len(status) - 1
+        self._surface.show([*self._tail(min(room, MOST_ROWS)), *status])
+
+    def _tail(self, rows: int) -> list[str]:
+        alone = [one for one in self._turns.values() if one.kept is None and not one.told]
+        return alone[-1].voice.tail(rows) if alone and rows > 0 else []
+
+    def _about_to_begin(self) -> list[Doing]:
+        """The members whose turns begin next, while nobody speaks."""
+        first = next(iter(self._queued()), None)
+        if first is None or first.target in self._people:
+            return []
+        mates = [route for route in self._queued() if group_of(route) == group_of(first)]
+        return [Doing(route.target, self._idle_since, what=WAITS) for route in mates]
+
+    def _queued(self) -> list[Route]:
+        return sorted(self._waiting.values(), key=lambda route: (route.priority, route.number))
+
+    def _following(self, doing: Sequence[Doing]) -> list[str]:
+        """Who is queued behind those that are shown."""
+        shown = {one.member for one in doing} if not self._doing else set()
+        running = [route for route in self._queued() if route.number not in self._doing]
+        return list(dict.fromkeys(route.target for route in running if route.target not in shown)) if doing else []
+
+
+def _key(turn: int, route: Route | None) -> int:
+    return route.number if route else -turn
+
+
+def _about(turn: Turn, route: Route | None) -> str:
+    """`claude · may edit`, and the number of an attempt after the first one."""
+    parts = [turn.agent, ACCESS[turn.setup.access]] if route else [turn.agent, BEGINS[turn.setup.purpose]]
+    again = [f"attempt {turn.setup.attempt}"] if turn.setup.attempt > 1 else []
+    return " · ".join([*parts, *again])

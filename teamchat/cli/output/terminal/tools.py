@@ -1,0 +1,138 @@
+"""What an agent does with a tool, in human words: `edit    app.py`, `editing app.py`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from teamchat.core.text.clean import visible
+from teamchat.runners.events import ToolCall, ToolResult
+
+COLUMN = 8  # of the word of a line
+_SPACES = re.compile(r"\s+")
+
+
+class _Words(NamedTuple):
+    """What it did, and what it is doing."""
+
+    done: str
+    doing: str
+
+
+READ = _Words("read", "reading")
+EDIT = _Words("edit", "editing")
+WRITE = _Words("write", "writing")
+DELETE = _Words("delete", "deleting")
+RUN = _Words("ran", "running")
+SEARCH = _Words("search", "searching")
+LIST = _Words("list", "listing")
+FETCH = _Words("fetch", "fetching")
+WEB = _Words("web", "searching the web for")
+PLAN = _Words("plan", "planning")
+AGENT = _Words("agent", "asking an agent:")
+ASK = _Words("ask", "asking")
+SKILL = _Words("skill", "using skill")
+USE = _Words("use", "using")
+_TOOLS: Mapping[str, _Words] = {
+    **dict.fromkeys(("read", "readfile", "readmanyfiles", "notebookread", "view"), READ),
+    **dict.fromkeys(("edit", "multiedit", "notebookedit", "replace", "applypatch", "patch", "filechange"), EDIT),
+    **dict.fromkeys(("write", "writefile"), WRITE),
+    **dict.fromkeys(("bash", "runshellcommand", "commandexecution", "shell", "localshell", "exec"), RUN),
+    **dict.fromkeys(("grep", "grepsearch", "searchfilecontent", "glob", "codesearch", "search"), SEARCH),
+    **dict.fromkeys(("ls", "list", "listdirectory"), LIST),
+    **dict.fromkeys(("webfetch", "fetch"), FETCH),
+    **dict.fromkeys(("websearch", "googlewebsearch"), WEB),
+    **dict.fromkeys(("todowrite", "writetodos", "todolist", "updateplan", "exitplanmode"), PLAN),
+    **dict.fromkeys(("task", "agent"), AGENT),
+    **dict.fromkeys(("askuserquestion", "askuser", "question"), ASK),
+    **dict.fromkeys(("skill", "activateskill"), SKILL),
+}
+_NO_DETAIL = (PLAN,)
+_OF_FILES = (READ, EDIT, WRITE, DELETE, LIST, SEARCH)
+_CHANGE = re.compile(r"(add|update|delete|change|modify|remove) (\S.*)")
+_CHANGES = {"add": WRITE, "delete": DELETE, "remove": DELETE}
+_PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (.+?)(?:\\n|\n|$)")
+_EXIT = re.compile(
+    r"\s*(?:Exit code:? |.{0,4000}^Exit Code: |.{0,400}exited with (?:code )?)(\d{1,3})\b", re.DOTALL | re.MULTILINE
+)
+_SERVER = re.compile(r"mcp_+([A-Za-z0-9-]+)_+(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a tool call does: `what` is a path, a command or a name."""
+
+    done: str
+    doing: str
+    what: str
+
+    @property
+    def now(self) -> str:
+        """`editing app.py`, ``running `pytest -q` ``."""
+        what = f"`{self.what}`" if self.doing == RUN.doing and self.what else self.what
+        return f"{self.doing} {what}".rstrip()
+
+    @property
+    def line(self) -> str:
+        """`edit    app.py`."""
+        return f"{self.done.ljust(COLUMN - 1)} {self.what}".rstrip()
+
+
+def action(call: ToolCall, folder: str) -> Action:
+    """The words for a call of any vendor's tool. `folder` is the member's, to which paths are made relative."""
+    summary = _SPACES.sub(" ", visible(call.summary)).strip()
+    name = visible(call.name)
+    words = _TOOLS.get(re.sub("[^a-z]", "", name.lower()))
+    if words is None:
+        return _unknown(name, summary)
+    if patched := _PATCHED.findall(call.summary) if words is EDIT else None:
+        summary = ", ".join(visible(path) for path in patched)
+    elif words is EDIT and call.name == "file_change":
+        words, summary = _changes(summary)
+    if words is RUN:
+        return Action(words.done, words.doing, _command(summary, folder))
+    if words in _NO_DETAIL:
+        return Action(words.done, words.doing, "")
+    what = ", ".join(_relative(path, folder) for path in summary.split(", ")) if words in _OF_FILES else summary
+    return Action(words.done, words.doing, what)
+
+
+def _unknown(name: str, summary: str) -> Action:
+    if name == "mcp_tool_call":
+        return Action(USE.done, USE.doing, summary)
+    server = _SERVER.fullmatch(name)
+    tool = f"{server[1]}.{server[2]}" if server else name
+    return Action(USE.done, USE.doing, f"{tool} {summary}".rstrip())
+
+
+def _changes(summary: str) -> tuple[_Words, str]:
+    """Codex names several changes of files in one line: `update app.py, add tests/test_app.py`."""
+    found = [_CHANGE.fullmatch(part) for part in summary.split(", ")]
+    if not all(found):
+        return EDIT, summary
+    kinds = {_CHANGES.get(one[1], EDIT) for one in found if one}
+    return (kinds.pop() if len(kinds) == 1 else EDIT), ", ".join(one[2] for one in found if one)
+
+
+def _relative(path: str, folder: str) -> str:
+    if path in (folder, "."):
+        return "."
+    if path.startswith(f"{folder}/"):
+        return path[len(folder) + 1 :]
+    home = os.environ.get("HOME", "")
+    return f"~{path[len(home) :]}" if len(home) > 1 and path.startswith(f"{home}/") else path
+
+
+def _command(command: str, folder: str) -> str:
+    for start in (f"cd {folder} && ", f"cd {folder}; ", f'cd "{folder}" && ', f"cd '{folder}' && "):
+        command = command.removeprefix(start)
+    return command.replace(f"{folder}/", "")
+
+
+def mark(result: ToolResult) -> str:
+    """How a call that failed is marked: with its exit code if the agent's CLI told it."""
+    found = _EXIT.match(result.output[:5_000])
+    return f"✗ exit {found[1]}" if found and found[1] != "0" else "✗ failed"

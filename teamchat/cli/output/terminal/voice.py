@@ -1,0 +1,217 @@
+"""What one turn says and does, as lines under its speaker's bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from teamchat.cli.output.terminal.blocks import Block, Blocks
+from teamchat.cli.output.terminal.look import BAR, Look
+from teamchat.cli.output.terminal.tools import action, mark
+from teamchat.cli.output.terminal.wrap import cells, cut, wrapped
+from teamchat.core.routing.markers import Author, Edit, MarkerKind, scan, without_edits
+from teamchat.core.text.clean import VisibleCleaner, visible
+from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall, ToolResult
+
+WIDEST = 120  # columns of a text that a person reads
+MOST_RENDERED = 200_000  # characters of one turn that are read as Markdown; the rest is shown as it was written
+REPLACED = "(the text above was replaced:)"
+REFUSED = "✗ refused"
+ARROW = "→"
+
+
+@dataclass(slots=True)
+class Voice:
+    """The lines of a turn, given to `write` as soon as nothing can change them.
+
+    An agent's text comes in sections: pieces that stream, and then a whole text that replaces them.
+    """
+
+    member: str
+    colour: int
+    folder: str
+    look: Look
+    write: Callable[[list[str]], None]
+    width: Callable[[], int]
+    cleaner: VisibleCleaner = field(default_factory=VisibleCleaner)
+    blocks: Blocks = field(init=False)
+    said: list[str] = field(default_factory=list)  # of this section, as the agent wrote it
+    last_said: str = ""  # the section before
+    begun: bool = False  # lines of this section are written
+    last: Literal["head", "text", "tool"] = "head"
+    rendered: int = 0
+    calls: dict[str, ToolCall] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+    failed: tuple[ToolCall, str] | None = None  # it may still turn out to be refused
+
+    def __post_init__(self) -> None:
+        self.blocks = self._new_blocks()
+
+    def _new_blocks(self) -> Blocks:
+        """A terminal without changing lines is shown each line as it comes."""
+        return Blocks(by_lines=not self.look.styles)
+
+    @property
+    def columns(self) -> int:
+        """The width of the text beside the bar."""
+        return min(self.width(), WIDEST) - 2
+
+    def head(self, note: str) -> None:
+        name = self.look.coloured(self.member, self.colour, bold=True)
+        self._lines([f"{name}   {self.look.dim(cut(note, self.columns - cells(self.member) - 3))}".rstrip()])
+
+    def hear(self, event: AgentEvent) -> None:
+        if self.failed and not isinstance(event, Denied):
+            self._tell_failed()
+        match event:
+            case TextDelta(text=text):
+                self.said.append(text)
+                self._show(self.blocks.push(self.cleaner.push(text)))
+            case Text(text=text):
+                self.whole(text)
+            case ToolCall(id=tool):
+                self.end_section()
+                self.calls[tool] = event
+            case ToolResult(id=tool):
+                self._tool_ended(tool, event)
+            case Denied():
+                self._denied(event)
+            case Retry(reason=reason):
+                self.aside(f"tries again: {reason}", self.look.warn)
+            case Note(text=text):
+                self.aside(text)
+            case _:
+                pass
+
+    def whole(self, text: str) -> None:
+        """Show a finished text unless it was shown already."""
+        said, final = "".join(self.said).strip(), text.strip()
+        if final not in (said, self.last_said):
+            before = said or self.last_said
+            if before and final.startswith(f"{before}\n"):
+                self.end_section()
+                text = final[len(before) :]
+            elif self.begun:
+                self.aside(REPLACED)
+            else:
+                self._forget()
+            self._show(self.blocks.push(self.cleaner.push(text)))
+            self.said[:] = [final]
+        self.end_section()
+
+    def end_section(self) -> None:
+        self._show(self.blocks.push(self.cleaner.flush()))
+        self._show(self.blocks.flush())
+        self.last_said = "".join(self.said).strip() or self.last_said
+        self.said.clear()
+        self.begun = False
+
+    def _forget(self) -> None:
+        """Drop what has streamed and is not written."""
+        self.cleaner, self.blocks = VisibleCleaner(), self._new_blocks()
+        self.said.clear()
+
+    def end(self) -> None:
+        """Write what is still open."""
+        if self.failed:
+            self._tell_failed()
+        self.end_section()
+        for call in self.calls.values():
+            self._tool(call, REFUSED if call.id in self.refused else "")
+        self.calls.clear()
+
+    def aside(self, text: str, style: Callable[[str], str] | None = None) -> None:
+        """Show a line that the agent does not say."""
+        self.end_section()
+        self._lines([(style or self.look.dim)(line) for line in wrapped(f"· {visible(text)}", self.columns)])
+        self.last = "tool"
+
+    def plain(self, lines: Iterable[str]) -> None:
+        """Show lines as they are, which have no styles."""
+        self._lines(piece for line in lines for piece in wrapped(line, self.columns))
+
+    def tail(self, rows: int) -> list[str]:
+        """The last rows of the text that streams."""
+        text = self.blocks.rest(self.columns * rows).strip("\n")
+        return [self._under(line) for line in list(wrapped(text, self.columns - 1))[-rows:]] if text.strip() else []
+
+    def _show(self, blocks: list[Block]) -> None:
+        for block in blocks:
+            if not self.look.styles:
+                self.plain([block.text.removesuffix("\n")])
+                self.begun = True
+                continue
+            if not block.text.strip():
+                continue
+            from teamchat.cli.output.terminal.markdown import rendered
+
+            self.rendered += len(block.text)
+            lines = rendered(self._as_shown(block), self.columns, self.look)
+            if lines:
+                self._lines([*([""] if self.last == "text" else []), *lines])
+                self.last, self.begun = "text", True
+
+    def _as_shown(self, block: Block) -> Block:
+        """The block without calls, and as it was written if the turn has had its share of Markdown."""
+        if self.rendered > MOST_RENDERED:
+            return replace(block, kind="plain")
+        return replace(block, text=without_calls(block.text, "ai")) if block.kind == "markdown" else block
+
+    def _tool_ended(self, tool: str, result: ToolResult) -> None:
+        call = self.calls.pop(tool, None)
+        if call is None:
+            return
+        self.end_section()
+        if tool in self.refused:
+            self._tool(call, REFUSED)
+        elif result.failed:
+            self.failed = (call, mark(result))
+        else:
+            self._tool(call, "")
+
+    def _denied(self, event: Denied) -> None:
+        if self.failed and self.failed[0].name == event.tool:
+            self._tell_failed(REFUSED)
+            return
+        if self.failed:
+            self._tell_failed()
+        for call in self.calls.values():
+            if (call.name, call.summary) == (event.tool, event.detail) and call.id not in self.refused:
+                self.refused.add(call.id)
+                return
+        self.end_section()
+        self._tool(ToolCall("", event.tool, event.detail), REFUSED)
+
+    def _tell_failed(self, why: str | None = None) -> None:
+        if self.failed:
+            (call, told), self.failed = self.failed, None
+            self._tool(call, why or told)
+
+    def _tool(self, call: ToolCall, right: str) -> None:
+        """`  edit    app.py` with a mark at the right margin, if there is one."""
+        room = self.columns - 2 - (cells(right) + 2 if right else 0)
+        left = cut(action(call, self.folder).what, max(room - 8, 8))
+        line = replace(action(call, self.folder), what=left).line
+        gap = " " * max(self.columns - 2 - cells(line) - cells(right), 2)
+        marked = gap + self.look.bad(right) if right else ""
+        self._lines([f"  {self.look.dim(line)}{marked}"])
+        self.last = "tool"
+
+    def _lines(self, lines: Iterable[str]) -> None:
+        self.write([self._under(line) for line in lines])
+
+    def _under(self, line: str) -> str:
+        return f"{self.look.coloured(BAR, self.colour)} {line}".rstrip()
+
+
+def without_calls(text: str, author: Author) -> str:
+    """The text without the markers that say who is to answer: these are shown apart from it."""
+    calls = (marker for marker in scan(text, author) if marker.counts and marker.kind is MarkerKind.NEXT)
+    edits = [Edit(marker.start, marker.end, tidy=True) for marker in calls]
+    return without_edits(text, edits) if edits else text
+
+
+def arrows(names: Iterable[str]) -> Iterator[str]:
+    if listed := ", ".join(names):
+        yield f"{ARROW} {listed}"

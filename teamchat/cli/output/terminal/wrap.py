@@ -1,0 +1,86 @@
+"""Breaks text into lines for a width in columns. Time and memory grow with the text alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from rich.cells import cell_len
+
+TAB = 4
+_WORDS = re.compile(r" *+[^ ]++| ++")
+_STYLE = re.compile("\x1b\\[[0-9;]*m")
+
+
+def cells(text: str) -> int:
+    """How many columns the text takes at most. Terminals disagree about some emoji."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_cell, text))
+
+
+@lru_cache(maxsize=4096)
+def _cell(character: str) -> int:
+    return 1 if character == "\ufe0f" else cell_len(character)  # it makes the symbol before it an emoji, which is wide
+
+
+def styled_cells(text: str) -> int:
+    """`cells` of a text with styles."""
+    return cells(_STYLE.sub("", text))
+
+
+def wrapped(text: str, width: int) -> Iterator[str]:
+    """The lines of a text, each at most `width` columns wide, broken at spaces; a longer word is broken where it must.
+
+    A continued line has the indentation of its beginning, if that leaves room.
+    """
+    for line in text.split("\n"):
+        yield from _line(line.expandtabs(TAB).rstrip(), width)
+
+
+def _line(line: str, width: int) -> Iterator[str]:
+    if cells(line) <= width:
+        yield line
+        return
+    body = line.lstrip(" ")
+    indent = line[: len(line) - len(body)]
+    indent = indent if len(indent) <= width // 2 else ""
+    done, used = [indent], len(indent)
+    for found in _WORDS.finditer(body):
+        word = found[0]
+        size = cells(word)
+        if used + size > width and used > len(indent):
+            yield "".join(done).rstrip()
+            word = word.lstrip(" ")
+            size = cells(word)
+            done, used = [indent], len(indent)
+        if used + size > width:
+            *whole, word = folded(word.lstrip(" "), width - len(indent))
+            yield from (indent + piece for piece in whole)
+            size = cells(word)
+        done.append(word)
+        used += size
+    yield "".join(done).rstrip()
+
+
+def folded(word: str, width: int) -> list[str]:
+    """The pieces of a word, each at most `width` columns wide; a wide character may need two."""
+    if word.isascii():
+        return [word[at : at + width] for at in range(0, len(word), width)] or [""]
+    pieces, begin, used = list[str](), 0, 0
+    for at, character in enumerate(word):
+        size = _cell(character)
+        if used + size > width and at > begin:
+            pieces.append(word[begin:at])
+            begin, used = at, 0
+        used += size
+    return [*pieces, word[begin:]]
+
+
+def cut(text: str, width: int) -> str:
+    """The text in one line of at most `width` columns; a cut one ends in `…`."""
+    line = " ".join(text.split())
+    if cells(line) <= width:
+        return line
+    return folded(line, max(width - 1, 1))[0].rstrip() + "…" if width > 0 else ""

@@ -1,0 +1,156 @@
+"""What stands on a person's screen while members work, and when they are done."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.helpers import actors
+from tests.cli.test_terminal import claude
+from tests.program import run_here
+from tests.screens import Screen, screen
+from tests.scripted_team import crew
+
+WIDTHS = (40, 80, 120)
+REPLY = """Here is **the plan**, which is long enough to be wrapped at the margin of every screen that is tried here:
+
+- one
+- two
+
+| name | what |
+|------|------|
+| a    | adds |
+
+```python
+def slug(title):
+    return title.lower()
+```
+
+[NEXT: sarah]"""
+
+
+def unbarred(rows: list[str]) -> list[str]:
+    return [row.removeprefix("▌").removeprefix(" ") for row in rows if row.startswith("▌")]
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_a_reply_is_rendered_and_wrapped_at_words_under_its_speakers_bar(world: Path, columns: int) -> None:
+    crew(world, {"max": [REPLY], "sarah": ["Fine."]})
+    with screen("send", "[NEXT: max] Plan it", columns=columns, rows=60) as seen:
+        rows = seen.to_the_end()
+    assert rows[:4] == ["· session s1 begins", "you → max   Plan it", "", "▌ max   max-agent · read only"]
+    end = rows.index("▌ → sarah")
+    body = unbarred(rows[4:end])
+    assert len(body) == end - 4, "each line has its bar"
+    text = " ".join(body)
+    assert "Here is the plan, which is long enough to be wrapped at the margin of every screen that" in text
+    assert [line for line in body if "•" in line] == [" • one", " • two"]
+    assert "name  what" in body
+    assert "a     adds" in body
+    assert "  def slug(title):" in body
+    assert "      return title.lower()" in body
+    assert not set(text) & set("*`|[")
+    assert "▌ sarah   sarah-agent · read only" in rows
+    assert max(map(len, rows)) <= columns
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_a_line_says_who_works_and_moves_until_the_turn_ends(columns: int) -> None:
+    actors({"max": claude("claude-tool Bash", "hang"), "sarah": ["claude-like", "Me."]}, like="claude")
+    with screen("send", "[NEXT: max, sarah] Hi", columns=columns) as seen:
+        first = status(seen, "max  running `make test`")
+        assert re.fullmatch(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] max  running `make test`   0:0\d(   next: sarah)?", first)
+        assert first.endswith("next: sarah") is (columns > 40)
+        assert seen.until(lambda text: first not in text)
+        seen.child.sendintr()
+        rows = seen.to_the_end()
+    assert not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "\n".join(rows))
+    assert "▌   ran     make test" in rows
+    assert seen.cursor_is_visible
+
+
+def status(seen: Screen, holds: str) -> str:
+    """The row of the screen that has this text, once it is there."""
+    rows = seen.until(lambda text: holds in text).split("\n")
+    return next(row for row in rows if holds in row)
+
+
+def test_every_member_of_a_group_has_a_line(world: Path) -> None:
+    go = str(world / "go")
+    crew(world, {"max": [{"say": "One"}], "sarah": [{"wait": go, "say": "Two"}], "carol": [{"wait": go, "say": "3"}]})
+    with screen("send", "[NEXT: sarah + max + carol] Hi") as seen:
+        text = seen.until(lambda text: re.search("✓ max ", text) and len(re.findall("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ", text)) == 2)
+        lines = text.split("\n")[-3:]
+        assert [re.sub(r"\S ", "", line, count=1).split()[0] for line in lines] == ["sarah", "max", "carol"]
+        Path(go).touch()
+        rows = seen.to_the_end()
+    assert [row for row in rows if "read only" in row] == [
+        f"▌ {name}   {name}-agent · read only" for name in ("sarah", "max", "carol")
+    ]
+    assert not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏✓]", "\n".join(rows))
+
+
+def test_the_screen_never_stands_still_while_a_member_works() -> None:
+    actors({"max": claude("hang")}, like="claude")
+    with screen("send", "Hi") as seen:
+        seen.until(lambda text: "thinking" in text)
+        before, longest, since, until = seen.text, 0.0, time.monotonic(), time.monotonic() + 3
+        while time.monotonic() < until:
+            seen.read()
+            if seen.text != before:
+                longest = max(longest, time.monotonic() - since)
+                before, since = seen.text, time.monotonic()
+        assert max(longest, time.monotonic() - since) < 1
+        seen.child.sendintr()
+        seen.to_the_end()
+
+
+def test_a_narrower_screen_loses_no_line_above_the_changing_ones(world: Path) -> None:
+    go = str(world / "go")
+    crew(world, {"max": [{"say": "One."}], "sarah": [{"wait": go, "say": "Two."}]})
+    with screen("send", "[NEXT: max, sarah] Hi") as seen:
+        seen.until(lambda text: "sarah  " in text and "One." in text)
+        for columns in (50, 44, 90):
+            seen.resize(columns, 24)
+            seen.read(0.3)
+        Path(go).touch()
+        rows = seen.to_the_end()
+    assert "▌ One." in rows
+    assert "▌ Two." in rows
+    assert rows[1] == "you → max, sarah   Hi"
+    assert not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "\n".join(rows))
+
+
+def test_what_is_typed_meanwhile_hides_nothing(world: Path) -> None:
+    go = str(world / "go")
+    crew(world, {"max": [{"wait": go, "say": "One."}]})
+    with screen("send", "Hi", echo=True) as seen:
+        seen.until(lambda text: "max  " in text and "0:0" in text)
+        for _ in range(3):
+            seen.child.send("hm\r")
+            seen.read(0.3)
+        Path(go).touch()
+        rows = seen.to_the_end()
+    assert "▌ max   max-agent · read only" in rows
+    assert "▌ One." in rows
+
+
+def test_what_a_cli_is_told_to_wait_for_is_shown() -> None:
+    actors({"max": claude("claude-retry 429", "hang")}, like="claude")
+    with screen("send", "Hi", columns=120) as seen:
+        assert "waiting for the model" in status(seen, "waiting for the model")
+        seen.child.sendintr()
+        seen.to_the_end()
+
+
+def test_another_terminal_stops_it_and_the_screen_is_left_clean() -> None:
+    actors({"max": claude("hang")}, like="claude")
+    with screen("send", "Hi") as seen:
+        seen.until(lambda text: "thinking" in text)
+        assert run_here("stop").code == 0
+        rows = seen.to_the_end()
+    assert seen.cursor_is_visible
+    assert not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "\n".join(rows))
