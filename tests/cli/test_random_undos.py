@@ -18,7 +18,7 @@ from tests.core.checkpoint.worktree import WorkTree
 from tests.program import Result, run_here
 from tests.shell_team import repository, shell
 
-SEQUENCES = int(os.environ.get("SEQUENCES", "8"))
+SEQUENCES = int(os.environ.get("SEQUENCES", "6"))
 STEPS = 8
 NAMES = (
     "app.py",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,18 @@ import pytest
 from tests.cli.helpers import objects
 from tests.cli.test_undo import tree as tree  # noqa: PLC0414 (a fixture)
 from tests.core.checkpoint.worktree import WorkTree
-from tests.program import Result, argv, run_here
+from tests.program import Result, run_here
 from tests.shell_team import shell
 
 LARGE = 51 << 20  # bytes
 DROP = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")  # root, too, may then read only what it may
+
+RUN = """\
+import json, sys
+from tests.program import run_here
+ran = [run_here(*command.split()) for command in sys.argv[1:]]
+print(json.dumps([(one.code, one.out, one.err) for one in ran]))
+"""
 
 
 def changed() -> dict[str, str]:
@@ -67,19 +76,16 @@ def test_what_was_too_large_or_a_repository_of_its_own_before_the_turn_stays(tre
 @pytest.fixture
 def bound() -> None:
     """Skips where even mode 000 keeps nobody from reading a file."""
-    if os.getuid() == 0 and not (shutil.which("setpriv") and _ran("true").returncode == 0):
+    drops = shutil.which("setpriv") and subprocess.run([*DROP, "true"], check=False).returncode == 0
+    if os.getuid() == 0 and not drops:
         pytest.skip("needs setpriv, which takes from root the right to read everything")
 
 
-def _ran(*command: str) -> subprocess.CompletedProcess[str]:
-    drop = DROP if os.getuid() == 0 else ()
-    return subprocess.run([*drop, *command], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-
-
-def unprivileged(*args: str) -> Result:
-    """Run the program as somebody whom the modes of files bind."""
-    done = _ran(*argv(*args))
-    return Result(done.returncode, done.stdout, done.stderr)
+def unprivileged(*commands: str) -> list[Result]:
+    """Run commands of the program as somebody whom the modes of files bind."""
+    argv = [*(DROP if os.getuid() == 0 else ()), sys.executable, "-c", RUN, *commands]
+    done = subprocess.run(argv, capture_output=True, check=True, stdin=subprocess.DEVNULL)
+    return [Result(*ended) for ended in json.loads(done.stdout)]
 
 
 @pytest.mark.usefixtures("bound")
@@ -92,16 +98,14 @@ def test_what_nobody_may_read_is_left_alone_and_named(tree: WorkTree) -> None:
     for path in ("secret", "closed", "tests", "opened"):
         (tree.top / path).chmod(0)
     try:
-        ran = unprivileged("send", "Go")
-        assert ran.code == 0, ran.err
+        sent, refused, forced = unprivileged("send Go", "undo --yes", "undo --yes --force")
+        assert sent.code == 0, sent.err
         assert changed() == {"app.py": "changed", "made": "added", "opened": "changed", "run.sh": "deleted"}
         assert "unseen" in run_here("show").out
-        refused = unprivileged("undo", "--yes")
         assert refused.code == 1
         assert "app.py" in refused.err
-        ran = unprivileged("undo", "--yes", "--force")
-        assert ran.code == 0, ran.err
-        assert "not in checkpoints: app.py, closed, opened, secret, tests\n" in ran.out
+        assert forced.code == 0, forced.err
+        assert "not in checkpoints: app.py, closed, opened, secret, tests\n" in forced.out
         assert Path("app.py").stat().st_mode & 0o600 == 0o600
     finally:
         for path in ("secret", "closed", "tests", "opened"):
@@ -120,11 +124,10 @@ def test_a_worktree_is_made_and_merged_beside_what_nobody_may_read(tree: WorkTre
     for path in ("secret", "closed"):
         (tree.top / path).chmod(0)
     try:
-        ran = unprivileged("send", "--trust", "Go")
-        assert ran.code == 0, ran.err
-        ran = unprivileged("merge", "max")
-        assert (ran.code, ran.out) == (0, "added    made\nadded    seen\n"), ran.err
-        assert unprivileged("merge", "--undo", "max").code == 0
+        sent, merged, undone = unprivileged("send --trust Go", "merge max", "merge --undo max")
+        assert sent.code == 0, sent.err
+        assert (merged.code, merged.out) == (0, "added    made\nadded    seen\n"), merged.err
+        assert undone.code == 0, undone.err
     finally:
         (tree.top / "secret").chmod(0o644)
         (tree.top / "closed").chmod(0o755)
