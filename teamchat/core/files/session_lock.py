@@ -20,7 +20,7 @@ from teamchat.runners.process.guardian import processes
 
 POLL_S = 0.1
 STARTING_S = 2.0
-"""How long a lock is waited for whose holder has been killed: a child it was just starting holds it until its exec."""
+"""How long a lock is waited for whose holder has ended: a child it was just starting holds it until its exec."""
 _PROCESS = re.compile(r"process ([1-9]\d{0,8}) ")
 LONGEST_HOLDER = 300  # characters that are told of what a lock says
 
@@ -79,10 +79,11 @@ def holder_of(path: Path) -> tuple[int, str] | None:
 
 
 def _has_ended(file: int) -> bool:
-    """True if the process that claims to hold the lock has ended."""
-    process = _process(_written(file))
+    """True if the holder was killed, or has released the lock, and nobody else says that it holds it."""
+    written = _written(file)
+    process = _process(written)
     if process is None:
-        return False
+        return not written
     try:
         os.kill(process, 0)
     except ProcessLookupError:

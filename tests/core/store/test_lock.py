@@ -45,9 +45,13 @@ def test_the_lock_goes_with_its_holder_however_it_ends(path: Path) -> None:
             assert path.read_text() == f"process {os.getpid()} (teamchat send)\n"
 
 
-def test_what_its_killed_holder_was_just_starting_is_waited_for(path: Path) -> None:
+@pytest.mark.parametrize("killed", [True, False])
+def test_what_its_holder_was_just_starting_at_its_end_is_waited_for(path: Path, killed: bool) -> None:
     with holder(path, STARTING) as other:
-        other.kill()
+        if killed:
+            other.kill()
+        assert other.stdin
+        other.stdin.close()
         other.wait()
     with path.open() as left, pytest.raises(BlockingIOError):
         fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
