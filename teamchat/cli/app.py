@@ -39,6 +39,7 @@ COMMANDS = {
     "retry": BEHIND,
     "open": BEHIND,
     "sessions": BEHIND,
+    "search": BEHIND,
     "branch": BEHIND,
     "compare": BEHIND,
     "export": BEHIND,

@@ -126,7 +126,6 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
     import sys
     import time
 
-    from teamchat.cli.output.jsonl import listed_fields, write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.listing import plain_line, state_of, table
     from teamchat.cli.shared.workspace import find_root, is_held, open_store
@@ -146,6 +145,8 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
     rows = [(one, state_of(one, held=one.session.id in busy, now=now)) for one in known]
     here = [current.id] if current else []
     if as_json:
+        from teamchat.cli.output.jsonl import listed_fields, write_line
+
         for one, state in rows:
             write_line("session", **listed_fields(one, state, current=one.session.id in here))
     elif not rows:

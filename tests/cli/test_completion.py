@@ -58,7 +58,7 @@ def team() -> None:
 
 def test_commands() -> None:
     assert bash("teamchat ") == list(COMMANDS)
-    assert bash("teamchat se") == ["send", "sessions"]
+    assert bash("teamchat se") == ["send", "sessions", "search"]
 
 
 def test_options_and_their_choices() -> None:

@@ -39,6 +39,11 @@ def people(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offered(lambda: [human.name for human in _team(ctx).humans], incomplete)
 
 
+def anybody(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For `--member`."""
+    return _offered(lambda: [member.name for member in _team(ctx).members], incomplete)
+
+
 def sessions(ctx: typer.Context, incomplete: str) -> list[str]:
     """For `--session`: the sessions of this workspace, the newest first."""
 

@@ -29,6 +29,7 @@ IN_SESSION = (
     "redo",
     "resume",
     "retry",
+    "search",
     "send",
     "show",
     "stop",

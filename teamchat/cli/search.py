@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.shared import complete
+from teamchat.cli.shared.options import JsonOption, TeamOption, session_name
+
+if TYPE_CHECKING:
+    from teamchat.core.store.search import Hit
+    from teamchat.core.store.sessions import Session
+
+LIMIT = 20
+INDENT = "  "
+
+
+def search(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="WORDS...", help="Words, beginnings such as deploy*, and phrases: '\"in quotes\"'."),
+    ],
+    team: TeamOption = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="NAME",
+            autocompletion=complete.sessions,
+            callback=session_name,
+            help="Search only this conversation (default: all of this workspace).",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Search from a time on: 2026-03-01, 2026-03-01T14:30, today, 3d."),
+    ] = None,
+    member: Annotated[
+        str | None,
+        typer.Option(
+            "--member", metavar="NAME", autocompletion=complete.anybody, help="Search what this member or person said."
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Include messages that were undone, marked as such.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", min=0, metavar="N", help="Print at most N hits; 0 prints all.")
+    ] = LIMIT,
+    as_json: JsonOption = False,
+) -> None:
+    """Find messages by their words in all conversations of this workspace, the newest first.
+
+    A message must have all the words. Upper case and accents make no difference: teamchat search "version option"
+    """
+    import shlex
+    import sys
+    import time
+
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.store import search as stored
+    from teamchat.core.store.listing import title_of
+    from teamchat.core.store.sessions import all_sessions, need_session
+    from teamchat.core.text.searching import search_parts
+
+    parts = search_parts(" ".join(words))
+    if not parts:
+        note("there is no letter and no digit to search for")
+        return
+    begin = None if since is None else moment_of(since, time.time())
+    with open_store(find_root(team)) as db:
+        chosen = None if session is None else need_session(db, session).id
+        what = stored.Search(parts, chosen, member, begin, everything)
+        hits, more = stored.search(db, what, limit)
+        known = {one.id: one for one in all_sessions(db)}
+        titles = {number: title_of(db, known[number]) for number in {hit.session for hit in hits}}
+    for hit in hits:
+        found = known[hit.session]
+        shows = ["teamchat", "log", *(["--all"] if hit.undone else []), "--full", hit.message, "--session", found.name]
+        command = placed_here(shlex.join(shows))
+        if as_json:
+            from teamchat.cli.output.jsonl import write_line
+
+            write_line("hit", **_fields(hit, found, titles[hit.session]), show=command)
+        else:
+            _write(hit, found, titles[hit.session], command, at_terminal=sys.stdout.isatty())
+    if not (hits or as_json):
+        note("no message has all these words")
+    if more:
+        number = f"more than {stored.COUNTED:,}" if more >= stored.COUNTED else f"{more:,}"
+        note(f"{number} more (--limit 0 prints all)")
+
+
+def moment_of(text: str, now: float) -> float:
+    """The time that `--from` names, in seconds since 1970: a date, a date with a time, `today`, `yesterday`, or how
+    long ago. Raises `UsageError`.
+    """
+    from datetime import datetime, timedelta
+
+    from teamchat.core.errors import UsageError
+    from teamchat.core.text.durations import parse_duration
+
+    midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    days = {"today": 0, "yesterday": 1}
+    if text in days:
+        return (midnight - timedelta(days=days[text])).timestamp()
+    try:
+        return datetime.fromisoformat(text).timestamp() if "-" in text else now - parse_duration(text)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"--from {text!r}: expected a date (2026-03-01), a date with a time (2026-03-01T14:30), today, yesterday,"
+            " or how long ago (90m, 3d)"
+        ) from None
+
+
+def _fields(hit: Hit, session: Session, title: str) -> dict[str, object]:
+    return {
+        "session": session.name,
+        "title": title,
+        "message": hit.message,
+        "from": hit.speaker,
+        "at": hit.at,
+        "undone": hit.undone,
+        "snippet": "".join(piece.text for piece in hit.snippet),
+        "found": [piece.text for piece in hit.snippet if piece.found],
+    }
+
+
+def _write(hit: Hit, session: Session, title: str, command: str, *, at_terminal: bool) -> None:
+    """Where it was said, by whom and when; the words around; the command that prints the whole message."""
+    import time
+
+    from teamchat.cli.output.lines import moment
+    from teamchat.cli.output.listing import age
+    from teamchat.core.text.clean import printable, visible
+
+    when = age(hit.at, time.time()) if at_terminal else moment(hit.at)
+    undone = ", undone" if hit.undone else ""
+    head = printable(f"{session.name}  {hit.message} {hit.speaker}{undone}  {when}  {title}")
+    if not at_terminal:
+        snippet = visible("".join(piece.text for piece in hit.snippet))
+        print(f"{head}\n{INDENT}{snippet}\n{INDENT}{command}\n")
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(head, overflow="ellipsis", no_wrap=True, style="bold"))
+    said = Text.assemble(*((visible(piece.text), "bold yellow" if piece.found else "") for piece in hit.snippet))
+    for line in said.wrap(console, console.width - len(INDENT)):
+        console.print(INDENT, line, sep="")
+    console.print(Text(f"{INDENT}{command}", style="dim"), soft_wrap=True)
+    console.print()

@@ -1,0 +1,73 @@
+"""What a person searches for, and the snippet that shows it."""
+
+from __future__ import annotations
+
+import sqlite3
+import unicodedata
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teamchat.core.text.searching import Part, match_of, search_parts, snippet
+
+QUERIES = st.one_of(
+    st.text(), st.text('ab"*-^:(){}+ \0'), st.lists(st.sampled_from(("AND", "OR", "NEAR(", '"', "a*"))).map(" ".join)
+)
+
+
+def marked(text: str, query: str) -> str:
+    """The snippet with brackets around what was found."""
+    return "".join(f"[{piece.text}]" if piece.found else piece.text for piece in snippet(text, search_parts(query)))
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("add version", [("add", False), ("version", False)]),
+        ('"add version" x', [("add version", False), ("x", False)]),
+        ("deploy* x", [("deploy*", True), ("x", False)]),
+        ('"add ver"*', [("add ver", True)]),
+        ('"never closed', [("never closed", False)]),
+        ('* "" -- "!?"', []),
+        ("a\0b \udcff", [("a", False), ("b", False)]),
+    ],
+)
+def test_words_phrases_and_beginnings_are_told_apart(text: str, parts: list[tuple[str, bool]]) -> None:
+    assert search_parts(text) == tuple(Part(*part) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "shown"),
+    [
+        ("Add a Version\noption", "version", "Add a [Version] option"),
+        ("Crème brûlée", "creme BRULEE", "[Crème] [brûlée]"),
+        ("options and an opt", "opt", "options and an [opt]"),
+        ("options", "opt*", "[options]"),
+        ("a-b a b", '"a b"', "[a-b] [a b]"),
+        ("x" * 300, "y", "x" * 180 + "…"),
+        ("word " * 100 + "needle" + " word" * 100, "needle", "…" + "word " * 11 + "[needle]" + " word" * 34 + " wor…"),
+    ],
+)
+def test_a_snippet_shows_what_was_found(text: str, query: str, shown: str) -> None:
+    assert marked(text, query) == shown
+
+
+@given(QUERIES, st.text())
+def test_fts_takes_every_query_and_every_snippet_is_one_line(query: str, text: str) -> None:
+    parts = search_parts(query)
+    with sqlite3.connect(":memory:") as db:
+        db.execute("CREATE VIRTUAL TABLE words USING fts5 (content)")
+        if parts:
+            db.execute("SELECT * FROM words WHERE words MATCH ?", (match_of(parts),)).fetchall()
+    shown = "".join(piece.text for piece in snippet(text, parts))
+    assert not any(unicodedata.category(character).startswith("Z") and character != " " for character in shown)
+
+
+def test_a_long_text_in_which_every_word_is_found_takes_a_moment() -> None:
+    text = "word " * 200_000
+    begun = process_time()
+    assert marked(text, "word*").startswith("[word] ")
+    assert marked(text, '"word word x"').startswith("word ")
+    assert process_time() - begun < 5
