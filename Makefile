@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-DEV := hypothesis import-linter mypy pyte pytest pytest-timeout pytest-xdist ruff
+DEV := asciinema hypothesis import-linter mypy pyte pytest pytest-timeout pytest-xdist ruff
 
 .PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench record-demo pages picture docs clean
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pexpect
-from rich.ansi import AnsiDecoder
-from rich.console import Console
+
+from teamchat.cli.exporting.svg import drawn
 
 COLUMNS, ROWS = 100, 60
 TYPED = "$ teamchat demo"
-ADDRESSES = re.compile(r"\s*(@font-face \{.*?\}|<!--.*?-->)", re.DOTALL)  # of fonts that rich would load, and its own
 
 
 def printed(speed: float = 1.0) -> str:
@@ -28,11 +26,7 @@ def printed(speed: float = 1.0) -> str:
 
 
 def svg() -> str:
-    with Path("/dev/null").open("w", encoding="utf-8") as nowhere:
-        console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
-        for line in AnsiDecoder().decode(f"{TYPED}\n{printed()}"):
-            console.print(line)
-    return ADDRESSES.sub("", console.export_svg(title="teamchat", unique_id="demo"))
+    return drawn(f"{TYPED}\n{printed()}", COLUMNS, "teamchat")
 
 
 if __name__ == "__main__":

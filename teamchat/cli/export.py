@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import FormatName, SessionOption, TeamOption
+from teamchat.cli.shared.options import FormatName, SessionOption, TeamOption, finite
 
 if TYPE_CHECKING:
     from teamchat.core.team.team import Team
@@ -23,16 +23,20 @@ def export(
     everything: Annotated[
         bool, typer.Option("--all", help="Include messages and turns that were undone, marked as such.")
     ] = False,
+    max_pause: Annotated[
+        float,
+        typer.Option("--max-pause", metavar="SECONDS", min=0, callback=finite, help="The longest pause of a cast."),
+    ] = 1.5,
     team: TeamOption = None,
     session: SessionOption = None,
 ) -> None:
-    """Write the conversation as a document, a web page or data, without secrets.
+    """Write the conversation as a document, a web page, data or a recording of a terminal.
 
-    `teamchat import` reads json, jsonl and snapshot.
+    Secrets are replaced by `*`. `teamchat import` reads json, jsonl and snapshot.
     """
     import os
 
-    from teamchat.cli.exporting.formats import format_for, writer
+    from teamchat.cli.exporting.formats import Options, format_for, writer
     from teamchat.cli.exporting.output import write_to
     from teamchat.cli.output.lines import note, plural, size
     from teamchat.cli.shared.workspace import find_root, open_store
@@ -47,7 +51,7 @@ def export(
         whole = collect(db, need_session(db, session))
     shown = whole if everything else whole.without_undone
     transcript, secrets = without_secrets(shown, os.environ, team_for_secrets(team))
-    written = write_to(file, write(transcript))
+    written = write_to(file, write(transcript, Options(max_pause)))
     messages, undone = len(list(shown.said)), len(list(whole.said)) - len(list(shown.said))
     counts = f"{plural(messages, 'message')}, {plural(secrets, 'secret')} redacted"
     what = f"session {whole.session}" if file is None else f"wrote {printable(str(file))} ({size(written)})"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from teamchat.cli.exporting.formats import writer
+from teamchat.cli.exporting.formats import Options, writer
 from teamchat.cli.exporting.words import when
 from teamchat.core.context.snapshot import from_json
 from teamchat.core.transcripts.transcript import Transcript
@@ -52,9 +52,9 @@ turn 1 · codex
 msg-2 · {when(BEGAN + 60_000)}
 
 - I'll read how the options are built.
-- Read notes/cli.py
-- Bash pytest -q (failed)
-- denied: Bash git push
+- read notes/cli.py
+- refused: git push
+- ran pytest -q ✗ exit 1
 
 > Added **--version**:
 >
@@ -231,7 +231,7 @@ def headings(markdown: str) -> list[str]:
 
 @given(text=st.text(st.sampled_from("#`~<>!-=*_ \n\r\ta1.[]()|&\u2028\x85\x0b\x0c\x1b")) | st.just(HOSTILE))
 def test_no_text_passes_for_another_speaker(text: str) -> None:
-    markdown = "".join(writer("md")(conversation("Hi", text, "Bye")))
+    markdown = "".join(writer("md")(conversation("Hi", text, "Bye"), Options()))
 
     assert headings(markdown) == ["s1", "kai", "max", "kai"]
 
@@ -240,6 +240,6 @@ def test_no_text_passes_for_another_speaker(text: str) -> None:
 def test_no_name_passes_for_markdown(text: str) -> None:
     transcript = Transcript(text, text, None, BEGAN, conversation("Hi").entries)
 
-    markdown = "".join(writer("md")(transcript))
+    markdown = "".join(writer("md")(transcript, Options()))
 
     assert len(headings(markdown)) == 2

@@ -2,115 +2,27 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.cli.exporting.formats import writer
+from teamchat.cli.exporting.formats import Options, writer
 from teamchat.cli.exporting.rendering import MOST_RENDERED, rendered
-from teamchat.core.messages import ConversationMessage, Routing, Speaker
-from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Said, Step, StepKind, Transcript
+from teamchat.core.messages import ConversationMessage, Speaker
+from teamchat.core.transcripts.transcript import Said, Transcript
 from tests.chromium import ALARM, PROGRAM, Chromium, chromium
 from tests.core.transcripts.examples import BEGAN, EXAMPLE, FAILED, TURN, conversation, keep
+from tests.core.transcripts.hostile import HOSTILE, hostile
 from tests.program import run_here
-
-HOSTILE = [
-    "<script>ran(1)</script>",
-    "<img src=x onerror=ran(1)>",
-    "<svg/onload=ran(1)>",
-    "</pre><script>ran(1)</script>",
-    "</style><script>ran(1)</script>",
-    "</script><script>ran(1)</script>",
-    "</title><script>ran(1)</script>",
-    "--><script>ran(1)</script><!--",
-    '"><script>ran(1)</script>',
-    "'><img src=x onerror=ran(1)>",
-    '" onmouseover="ran(1)" autofocus onfocus="ran(1)',
-    "[a](javascript:ran(1))",
-    "[a](JaVaScRiPt:ran(1))",
-    "[a](data:text/html,<script>ran(1)</script>)",
-    "[a](vbscript:ran(1))",
-    "[a]( javascript:ran(1))",
-    "[a](&#106;avascript:ran(1))",
-    "[a](\\x01javascript:ran(1))",
-    "<javascript:ran(1)>",
-    '<https://x.invalid/"onclick=ran(1)>',
-    "![a](https://x.invalid/a.png)",
-    "![a](javascript:ran(1))",
-    '![a](x "onerror=ran(1)")',
-    "[a]: javascript:ran(1)\n\n[a]",
-    '[a](https://x.invalid/"onclick="ran(1))',
-    "[a](https://x.invalid 't\" onclick=\"ran(1)')",
-    "```html\n<script>ran(1)</script>\n```",
-    '```"><script>ran(1)</script>\nx\n```',
-    "```js onload=ran(1)\nran(1)\n```",
-    "~~~ </code></pre><script>ran(1)</script>\n~~~",
-    "`<script>ran(1)</script>`",
-    "|a|\n|-|\n|<img src=x onerror=ran(1)>|",
-    "<iframe srcdoc='<script>parent.ran(1)</script>'>",
-    "<object data=javascript:ran(1)>",
-    "<meta http-equiv=refresh content=0>",
-    "<base href=https://x.invalid/>",
-    "<form action=javascript:ran(1)><button autofocus>",
-    "<a href=javascript:ran(1) id=search>",
-    "<input id=search>",
-    "<details open ontoggle=ran(1)>",
-    "<style>@import 'https://x.invalid/a.css'</style>",
-    "<link rel=stylesheet href=https://x.invalid/a.css>",
-    "&lt;script&gt;ran(1)&lt;/script&gt;",
-    "&#60;script&#62;ran(1)&#60;/script&#62;",
-    "\\<script>ran(1)</script>",
-    "<scr\0ipt>ran(1)</script>",
-    "<script\x0b>ran(1)</script>",
-    "\u2028<script>ran(1)</script>",
-    "<math><mtext></mtext><script>ran(1)</script>",
-    "<!--[if gte IE 4]><script>ran(1)</script><![endif]-->",
-    "<![CDATA[<script>ran(1)</script>]]>",
-    "${ran(1)}",
-    "{{ran(1)}}",
-    "`${ran(1)}`",
-    "\u202e<script>ran(1)</script>",
-    "\x1b]8;;javascript:ran(1)\x07x\x1b]8;;\x07",
-    "@import url(https://x.invalid);",
-    "};ran(1);{",
-    "*/ran(1)/*",
-    "url(https://x.invalid/a.png)",
-    ".c31{background:url(https://x.invalid)}",
-]
 
 
 def page(transcript: Transcript) -> str:
-    return "".join(writer("html")(transcript))
-
-
-def hostile(seed: int) -> Transcript:
-    """A transcript every text of which is hostile."""
-    chance = random.Random(seed)  # noqa: S311 (no secret)
-
-    def text() -> str:
-        return chance.choice(("", "\n\n", " ")).join(chance.sample(HOSTILE, chance.randint(1, 4)))
-
-    def turn() -> MemberTurn:
-        steps = tuple(Step(1, kind, text(), text(), text(), failed=bool(seed % 2)) for kind in get_args(StepKind))
-        files = (ChangedFile(text(), "changed", 1, 2), ChangedFile(text()))
-        return MemberTurn(
-            seed, text(), text(), text(), BEGAN, "failed", text(), 1.0, text(), text(), steps, files, input_tokens=5
-        )
-
-    def said(number: int) -> Said:
-        speaker = Speaker(text(), text(), text(), type=("ai", "human")[number % 2])
-        routing = Routing((text(), text()), (text(),))
-        message = ConversationMessage(text(), speaker, routing, BEGAN, stands_for=text(), id=f"{text()} {number}")
-        return Said(message, turn() if number % 2 else None, (text(),), undone=number == 3)
-
-    return Transcript(text(), text(), text(), BEGAN, (*map(said, range(4)), turn()), text())
+    return "".join(writer("html")(transcript, Options()))
 
 
 # --- the text of the page
@@ -264,7 +176,7 @@ def test_a_search_unfolds_what_it_finds_and_folds_it_again(browser: Chromium, tm
     opened(browser, tmp_path, EXAMPLE)
 
     assert typed(browser, "import typer") == ["msg-2"]
-    assert browser.evaluate(OPEN) == ["2 tool calls, 1 failed, 1 denied", "Read notes/cli.py"]
+    assert browser.evaluate(OPEN) == ["2 tool calls, 1 failed, 1 refused", "read notes/cli.py"]
     typed(browser, "Added")
     assert browser.evaluate(OPEN) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import cast, get_args
@@ -15,12 +16,21 @@ from teamchat.core.transcripts.transcript import Transcript
 DEFAULT: FormatName = "md"
 
 
-Write = Callable[[Transcript], Iterator[str]]
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`max_pause` is the longest pause of a `cast`, in seconds."""
+
+    max_pause: float = 1.5
+
+
+Write = Callable[[Transcript, Options], Iterator[str]]
 _FORMATS: dict[FormatName, tuple[str, tuple[str, ...]]] = {
     "md": ("markdown", (".md", ".markdown")),
     "html": ("html", (".html", ".htm")),
     "json": ("json_form", (".json",)),
     "jsonl": ("json_lines", (".jsonl", ".ndjson")),
+    "cast": ("cast", (".cast",)),
+    "svg": ("svg", (".svg",)),
     "snapshot": ("snapshot", ()),
 }
 """The module of each format in this folder, and the endings of files that are written in it by default."""

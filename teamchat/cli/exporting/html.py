@@ -8,22 +8,23 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
+from teamchat.cli.exporting.formats import Options
 from teamchat.cli.exporting.rendering import escaped, rendered, styles
 from teamchat.cli.exporting.words import changed_file, footer, step_line, when
 from teamchat.cli.output.lines import plural
+from teamchat.cli.output.terminal.look import colours_of
 from teamchat.core.messages import name_of
 from teamchat.core.transcripts.transcript import MemberTurn, Said, Step, Transcript
 
 LONGEST_OUTPUT = 20_000  # characters of a tool's output; JSON has all of it
-# of a terminal's 256 colours, those that differ from each other and can be seen on black and on white
-COLOURS = (31, 133, 64, 130, 62, 168, 29, 97)
 _OWN_ID = re.compile(r"msg-[0-9]{1,18}")
 
 
-def write(transcript: Transcript) -> Iterator[str]:
+def write(transcript: Transcript, options: Options) -> Iterator[str]:
+    del options
     colours = colours_of(transcript.speakers)
     yield from _head(transcript, colours)
     for number, entry in enumerate(transcript.entries, 1):
@@ -104,7 +105,7 @@ def _steps(turn: MemberTurn) -> str:
     counts = [plural(len(tools), "tool call")] if tools else [plural(len(turn.steps), "step")]
     counts += [f'<span class="failed">{failed} failed</span>'] if failed else []
     refused = sum(step.kind == "denied" for step in turn.steps)
-    counts += [f'<span class="failed">{refused} denied</span>'] if refused else []
+    counts += [f'<span class="failed">{refused} refused</span>'] if refused else []
     inner = "".join(map(_step, turn.steps))
     return f'<details class="steps"><summary>{", ".join(counts)}</summary>\n{inner}</details>\n'
 
@@ -130,11 +131,6 @@ def _end(turn: MemberTurn) -> str:
     more = f"<li>and {turn.more_files:,} more</li>" if turn.more_files else ""
     count = plural(len(turn.files) + turn.more_files, "changed file")
     return f'{line}<details><summary>{count}</summary><ul class="files">{listed}{more}</ul></details>\n'
-
-
-def colours_of(names: Collection[str]) -> dict[str, int]:
-    """A colour for each name."""
-    return {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
 
 
 def _member_styles(colours: Mapping[str, int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from teamchat.cli.exporting.formats import Options
 from teamchat.cli.exporting.words import changed_file, footer, heading, step_line, when
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.transcripts.transcript import MemberTurn, Said, Transcript
@@ -12,7 +13,8 @@ from teamchat.core.transcripts.transcript import MemberTurn, Said, Transcript
 SPECIAL = re.compile(r"[\\`*_\[\]<>~&|]|^[#+\-=:](?=.)|(?<=^\d)[.)]")
 
 
-def write(transcript: Transcript) -> Iterator[str]:
+def write(transcript: Transcript, options: Options) -> Iterator[str]:
+    del options
     yield f"# {_plain(transcript.session)}\n\n"
     yield f"Team {_plain(transcript.team)}, begun {when(transcript.began_ms)}.\n"
     if transcript.task:

@@ -12,29 +12,13 @@ from markdown_it import MarkdownIt
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
+from teamchat.cli.output.terminal.markdown import LEXERS, LONGEST_LINE
 from teamchat.core.text.clean import visible
 
 MOST_RENDERED = 50_000  # characters of a text that is read as Markdown, for which the time grows faster than the text
 MOST_BRACKETS = 2_000  # of such a text: each may begin a link
 MOST_HIGHLIGHTED = 50_000  # characters of code
-LONGEST_LINE = 200  # characters of a line of code that is highlighted: lexers may be slow
 MOST_NESTED = 60  # levels; Markdown beyond them would be left out
-LEXERS = {
-    **{
-        name: name
-        for name in (
-            *("bash", "c", "console", "cpp", "csharp", "css", "diff", "docker", "go", "html", "ini", "java"),
-            *("javascript", "json", "kotlin", "lua", "make", "php", "python", "ruby", "rust", "scss", "sql"),
-            *("swift", "toml", "typescript", "xml", "yaml"),
-        )
-    },
-    "js": "javascript",
-    "ts": "typescript",
-    "sh": "bash",
-    "py": "python",
-    "yml": "yaml",
-}
-"""Names that a code fence may have, and the lexer that highlights it. Other code is shown as it is."""
 _HTTP = re.compile(r"https?://[^\s]+", re.IGNORECASE)
 STYLES = {"light": "default", "dark": "github-dark"}
 

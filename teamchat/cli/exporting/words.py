@@ -6,15 +6,18 @@ from datetime import datetime
 
 from teamchat.cli.output.lines import duration, plural, short_number
 from teamchat.cli.output.patch import MARKS, counted
+from teamchat.cli.output.terminal.tools import action, mark
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Step
+from teamchat.runners.events import ToolCall, ToolResult
 from teamchat.runners.untrusted_json import one_line
 
+FOLDER = "."  # of every member: a transcript's paths are relative already
 LONGEST_STEP = 200  # characters
 SAID = {
     "said": "{text}",
-    "tool": "{name} {text}",
-    "denied": "denied: {name} {text}",
+    "tool": "{tool}",
+    "denied": "refused: {refused}",
     "question": "asked its user: {text}",
     "retry": "tried again: {text}",
     "note": "{text}",
@@ -37,9 +40,12 @@ def heading(message: ConversationMessage) -> str:
 
 
 def step_line(step: Step) -> str:
-    """A step on one line. A call that failed says so."""
-    failed = " (failed)" if step.failed else ""
-    return one_line(SAID[step.kind].format(name=step.name, text=step.text), LONGEST_STEP) + failed
+    """A step on one line: `read notes/cli.py`, `ran pytest -q ✗ exit 1`."""
+    does = action(ToolCall("", step.name, step.text), FOLDER)
+    tool = f"{does.done} {does.what}".strip()
+    refused = does.what if does.done == "ran" and does.what else tool
+    line = one_line(SAID[step.kind].format(tool=tool, refused=refused, text=step.text), LONGEST_STEP)
+    return f"{line} {mark(ToolResult('', step.output, failed=True))}" if step.failed else line
 
 
 def footer(turn: MemberTurn) -> str:

@@ -49,7 +49,7 @@ def cassette_file(path: Path | None) -> Path | None:
     return path
 
 
-FormatName = Literal["md", "html", "json", "jsonl", "snapshot"]
+FormatName = Literal["md", "html", "json", "jsonl", "cast", "svg", "snapshot"]
 TeamOption = Annotated[
     str | None,
     typer.Option(

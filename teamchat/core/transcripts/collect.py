@@ -12,7 +12,7 @@ from teamchat.core.store.images import image_names
 from teamchat.core.store.imported import ImportedEntry, imported_entries
 from teamchat.core.store.lineage import Part, parts_from, place_of
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.pairing import RESULT, StoredEvent, tool_calls
+from teamchat.core.store.pairing import StoredEvent, tool_calls
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.turns import Turn, events_of, partial_of, turns_of
 from teamchat.core.transcripts.form import turn_from_json
@@ -109,7 +109,7 @@ def _member_turn(db: Database, turn: Turn) -> MemberTurn:
         seconds=outcome.seconds if outcome else None,
         failure=outcome.failure.reason if outcome and outcome.failure else None,
         text=partial_of(db, turn),
-        steps=tuple(_steps(events_of(db, turn))),
+        steps=tuple(_steps(events_of(db, turn), turn.setup.cwd)),
         files=(
             *(ChangedFile(one.path, one.what, one.added, one.removed) for one in (changes.files if changes else ())),
             *map(ChangedFile, reported),
@@ -123,15 +123,21 @@ def _member_turn(db: Database, turn: Turn) -> MemberTurn:
     )
 
 
-def _steps(events: list[StoredEvent]) -> Iterator[Step]:
+def _steps(events: list[StoredEvent], folder: str) -> Iterator[Step]:
+    """The steps of a turn in that folder, to which the paths of tools are made relative."""
     results = {id(call): result for call, result in tool_calls(events)}
     for event in events:
         if result := results.get(id(event)):
             call, came = event.data, result.data
-            yield Step(_at(event), "tool", call["summary"], call["name"], came["output"], bool(came.get("failed")))
-        elif event.type in STEPS and event.type != RESULT:
+            text = _relative(call["summary"], folder)
+            yield Step(_at(event), "tool", text, call["name"], came["output"], bool(came.get("failed")))
+        elif event.type in STEPS:
             kind, name = STEPS[event.type]
-            yield Step(_at(event), kind, event.data[name], event.data.get("tool", ""))
+            yield Step(_at(event), kind, _relative(event.data[name], folder), event.data.get("tool", ""))
+
+
+def _relative(text: str, folder: str) -> str:
+    return text.replace(f"{folder.rstrip('/')}/", "") if folder.strip("/") else text
 
 
 def _at(event: StoredEvent) -> float:

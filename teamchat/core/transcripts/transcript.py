@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.turns import TurnStatus
+from teamchat.runners.base import Access
 from teamchat.runners.file_changes import Kind
 
 Count = Annotated[int, Field(ge=0, le=10**15)]
@@ -55,7 +56,7 @@ class MemberTurn:
     number: Count
     member: str
     agent: str
-    access: str
+    access: Access
     began_ms: Count
     status: TurnStatus
     model: str | None = None
@@ -84,6 +85,20 @@ class Said:
 
 Entry = Said | MemberTurn
 """A message, or a turn that gave none: one that failed, or one that is not over."""
+
+
+def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any:
+    """The value with every text in it changed. `change` gets the name of its field and the text."""
+    match value:
+        case str():
+            return change(name, value)
+        case tuple():
+            return tuple(mapped(item, change, name) for item in value)
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            held = ((field.name, getattr(value, field.name)) for field in fields(value))
+            return replace(value, **{each: mapped(item, change, each) for each, item in held})
+        case _:
+            return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ TURN = MemberTurn(
     steps=(
         Step(0.5, "said", "I'll read how the options are built."),
         Step(1.5, "tool", "notes/cli.py", "Read", "import typer\n"),
-        Step(4.0, "tool", "pytest -q", "Bash", "1 failed <b>\n", failed=True),
-        Step(5.0, "denied", "git push", "Bash"),
+        Step(2.0, "denied", "git push", "Bash"),
+        Step(4.0, "tool", "pytest -q", "Bash", "Exit code 1\n1 failed <b>\n", failed=True),
     ),
     files=(ChangedFile("notes/cli.py", "changed", 6, 1), ChangedFile("logo.png", "added")),
     input_tokens=20_000,

@@ -81,6 +81,7 @@ class TerminalOutput:
 
     `names` are the members, whose colours follow from them, and `people` those who type. `you` is the person at this
     terminal; with None every person is. `receipt` is the command that shows the receipt of a turn, by its number.
+    With `now`, a clock in seconds, the caller says by `tick` when time has passed.
     """
 
     def __init__(
@@ -92,27 +93,30 @@ class TerminalOutput:
         people: Collection[str] = (),
         you: str | None = None,
         receipt: Callable[[int], str] | None = None,
+        now: Callable[[], float] | None = None,
     ) -> None:
         self._surface, self._look, self._people, self._you, self._receipt = surface, look, people, you, receipt
+        self._now = now or time.monotonic
         self._colours = colours_of(names)
         self._turns: dict[int, _Turn] = {}
         self._doing: dict[int, Doing] = {}  # by the route's number, or minus that of a turn without one
         self._waiting: dict[int, Route] = {}
         self._running: object = None  # the group whose members `_doing` has
-        self._idle_since = time.monotonic()
+        self._idle_since = self._now()
         self._after: list[str] = []  # lines that wait for the replies of a group
         self._drawn = 0.0
         self._gap = False
         self._closed = False
         self._lock = RLock()
-        self._clock = Clock(self.tick)
+        self._clock = Clock(self.tick) if now is None else None
 
     def __call__(self, event: ConversationEvent) -> None:
         with self._lock:
-            self._clock.start()
+            if self._clock:
+                self._clock.start()
             self._take(event)
             streams = isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta)
-            if not streams or time.monotonic() - self._drawn >= PAUSE_S:
+            if not streams or self._now() - self._drawn >= PAUSE_S:
                 self._draw()
 
     def tick(self) -> None:
@@ -129,7 +133,8 @@ class TerminalOutput:
 
     def close(self) -> None:
         """Remove the changing lines. What comes later is written without any."""
-        self._clock.stop()
+        if self._clock:
+            self._clock.stop()
         with self._lock:
             self._closed = True
             self._surface.show(())
@@ -182,7 +187,7 @@ class TerminalOutput:
         match event:
             case RouteQueued(route=route):
                 if not self._waiting and not self._doing:
-                    self._idle_since = time.monotonic()
+                    self._idle_since = self._now()
                 self._waiting[route.number] = route
             case RouteDropped(route=route):
                 self._waiting.pop(route.number, None)
@@ -196,7 +201,7 @@ class TerminalOutput:
             self._flush_groups()
             self._running = group
             self._doing.clear()
-        now, key = time.monotonic(), _key(turn.number, route)
+        now, key = self._now(), _key(turn.number, route)
         self._waiting.pop(key, None)
         self._doing[key] = Doing(turn.member, now, turn.setup.cwd)
         for mate in self._mates(group):
@@ -252,10 +257,10 @@ class TerminalOutput:
         failed = outcome.failure is not None
         key = _key(turn.number, shown.route)
         if shown.kept is not None:
-            self._doing[key].end(time.monotonic(), failed=failed)
+            self._doing[key].end(self._now(), failed=failed)
             return
         self._tell(shown)
-        self._idle_since = time.monotonic()
+        self._idle_since = self._now()
         if failed:
             self._doing[key] = Doing(turn.member, self._idle_since, what=AGAIN)
         else:
@@ -278,6 +283,7 @@ class TerminalOutput:
             self._block(shown.kept)
             shown.kept.clear()
         self._write(shown.footer)
+        self._gap = True
 
     def _flush_groups(self) -> None:
         for shown in sorted(self._turns.values(), key=lambda one: one.order):
@@ -342,7 +348,7 @@ class TerminalOutput:
     def _draw(self) -> None:
         if self._closed:
             return
-        now = time.monotonic()
+        now = self._now()
         self._drawn = now
         width = self._surface.width - 1
         doing = list(self._doing.values()) or self._about_to_begin()

@@ -1,0 +1,181 @@
+"""Plays a transcript as the events that a terminal showed, one turn after the other, with the pauses between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from teamchat.cli.exporting.words import FOLDER
+from teamchat.cli.output.terminal.look import Look
+from teamchat.cli.output.terminal.output import TerminalOutput
+from teamchat.cli.output.terminal.surface import Surface
+from teamchat.core.engine.state import Route
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.store.turns import Turn
+from teamchat.core.text.clean import printable, visible
+from teamchat.core.transcripts.transcript import MemberTurn, Said, Step, Transcript, mapped
+from teamchat.core.turn.events import (
+    AgentSpoke,
+    ConversationEvent,
+    MessageStored,
+    Replied,
+    TurnFinished,
+    TurnStarted,
+    Warned,
+)
+from teamchat.runners.events import (
+    AgentEvent,
+    Denied,
+    Error,
+    Failure,
+    FailureKind,
+    Note,
+    Question,
+    Retry,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from teamchat.runners.file_changes import FileChange, FileChanges
+
+MOST_PIECES = 150  # of a reply that streams
+LEAST_PIECE = 24  # characters
+PIECE_S = 0.03
+TOOL_S = 0.5  # how long a tool seems to run at most; the transcript knows only when it began
+READING_S = 0.001  # a character
+NAMES = frozenset(
+    {"member", "agent", "model", "failure", "name", "path", "title", "session"}
+    | {"role_id", "role_name", "role_title", "stands_for", "resolved_addressees", "id"}
+)
+SAID: dict[str, Callable[[str], AgentEvent]] = {
+    "said": Text,
+    "question": Question,
+    "retry": Retry,
+    "note": Note,
+    "error": Error,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An event that comes `pause` seconds after the one before. `marker` is the name of a turn that begins."""
+
+    pause: float
+    event: ConversationEvent
+    marker: str | None = None
+
+
+def harmless(transcript: Transcript) -> Transcript:
+    """The transcript with texts that a terminal can show. Names may come from anywhere: theirs are on one line."""
+    shown: Transcript = mapped(transcript, lambda name, text: printable(text) if name in NAMES else visible(text))
+    return shown
+
+
+def shown_on(surface: Surface, transcript: Transcript, now: Callable[[], float]) -> TerminalOutput:
+    """What shows the events of a harmless transcript on the surface, by the clock `now`. A person has its own name."""
+    people = {said.message.speaker.role_name for said in transcript.said if said.message.speaker.type == "human"}
+    return TerminalOutput(transcript.speakers, surface, Look(), people=people, you="", now=now)
+
+
+def moments(transcript: Transcript) -> Iterator[Moment]:
+    """Every event of the transcript. A pause is as long as it was; what was said leaves some time to read it."""
+    ended_ms, reading = transcript.began_ms, 0.0
+    for number, entry in enumerate(transcript.entries, 1):
+        turn = entry if isinstance(entry, MemberTurn) else entry.turn
+        message = entry.message if isinstance(entry, Said) else None
+        began_ms = turn.began_ms if turn else message.timestamp if message else ended_ms
+        pause = max((began_ms - ended_ms) / 1000, reading)
+        yield from _turn(number, turn, message, pause) if turn else _said(number, message, pause)
+        ended_ms = max(ended_ms, began_ms + round(1000 * ((turn and turn.seconds) or 0)))
+        reading = READING_S * len(message.content if message else "")
+
+
+def _said(number: int, message: ConversationMessage | None, pause: float) -> Iterator[Moment]:
+    """A message of which no turn is known."""
+    if message is None:
+        return
+    if message.speaker.type == "ai":
+        unknown = MemberTurn(number, message.speaker.role_name, message.speaker.role_title or "", "read", 0, "done")
+        yield Moment(pause, Replied(_stored(number, unknown), message))
+    else:
+        yield Moment(pause, MessageStored(message))
+
+
+def _turn(number: int, turn: MemberTurn, message: ConversationMessage | None, pause: float) -> Iterator[Moment]:
+    stored = _stored(number, turn)
+    route = Route("", "", "", number, turn.member)
+    yield Moment(pause, TurnStarted(stored, route), f"turn {turn.number}: {turn.member}")
+    at = 0.0
+    for place, step in enumerate(turn.steps):
+        yield Moment(max(step.at - at, 0), AgentSpoke(turn.member, number, _event(step, place)))
+        at = max(step.at, at)
+        if step.kind == "tool":
+            result = ToolResult(str(place), step.output, step.failed)
+            following = min([later.at for later in turn.steps[place + 1 :]], default=at + TOOL_S)
+            ran = min(max(following - at, 0), TOOL_S)
+            at += ran
+            yield Moment(ran, AgentSpoke(turn.member, number, result))
+    rest = max((turn.seconds or at) - at, 0)
+    text = message.content if message else turn.text
+    for piece in _pieces(text):
+        yield Moment(rest, AgentSpoke(turn.member, number, TextDelta(piece)))
+        rest = PIECE_S
+    if message:
+        yield Moment(rest, Replied(stored, message))
+    yield Moment(0 if message else rest, TurnFinished(stored, _outcome(turn), turn.text))
+    if turn.failure:
+        yield Moment(0, Warned(f"{turn.member} failed: {turn.failure}"))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    size = max(LEAST_PIECE, -(-len(text) // MOST_PIECES))
+    return (text[at : at + size] for at in range(0, len(text), size))
+
+
+def _event(step: Step, place: int) -> AgentEvent:
+    if step.kind == "tool":
+        return ToolCall(str(place), step.name, step.text)
+    return Denied(step.name, step.text) if step.kind == "denied" else SAID[step.kind](step.text)
+
+
+def _stored(number: int, turn: MemberTurn) -> Turn:
+    """The turn under a number of its own: those of a branch may be given twice."""
+    setup = Setup((), {}, FOLDER, turn.access, "", "", "", "", model=turn.model)
+    return Turn(
+        id=number,
+        number=number,
+        route=number,
+        member=turn.member,
+        agent=turn.agent,
+        protocol="plain",
+        status=turn.status,
+        started_at=turn.began_ms / 1000,
+        shown_through="",
+        setup=setup,
+        folder=Path(FOLDER),
+        outcome=None,
+        vendor_session=None,
+        opened=False,
+        prompt_key="",
+        system_key=None,
+        partial_key=None,
+    )
+
+
+def _outcome(turn: MemberTurn) -> Outcome:
+    usage = Usage(turn.input_tokens, turn.cached_tokens, turn.output_tokens, turn.cost_usd)
+    known = [FileChange(file.path, file.what, file.added, file.removed) for file in turn.files if file.what]
+    return Outcome(
+        exit_code=None,
+        seconds=turn.seconds,
+        failure=Failure(FailureKind.AGENT, turn.failure) if turn.failure else None,
+        model=turn.model,
+        usage=None if usage == Usage() else usage,
+        denied=tuple(Denied(step.name, step.text) for step in turn.steps if step.kind == "denied"),
+        files=tuple(file.path for file in turn.files),
+        changes=FileChanges("", "", "", tuple(known), turn.more_files) if known else None,
+    )
