@@ -113,13 +113,27 @@ def test_the_hook_shows_a_question_and_stops_the_push(world: Path) -> None:
     )
 
 
-def test_the_hook_judges_what_was_said_until_a_limit(world: Path) -> None:
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+@pytest.mark.parametrize("path", ["scripts/review.sh", "hooks/pre-push"])
+def test_nobody_but_the_reviewer_is_called(world: Path, path: str) -> None:
     folder = repository(world, "There is a bug. [NEXT: sarah]", "reviewer")
+    with (folder / "teamchat.toml").open("a") as file:
+        file.write(REVIEWER.format(name="sarah", says="OK").replace("reviewer", "another"))
+    assert cli("trust", cwd=folder).code == 0
+    done = script(path, folder, *(["reviewer"] if path.endswith("review.sh") else []))
+    printed = done.stdout + done.stderr
+    assert "There is a bug." in printed
+    assert "OK" not in printed
+    assert (done.returncode, cli("log", cwd=folder).out.count("msg-")) == (int(path == "hooks/pre-push"), 2), printed
+
+
+def test_the_hook_judges_what_was_said_until_a_limit(world: Path) -> None:
+    folder = repository(world, "There is a bug.")
     with (folder / "teamchat.toml").open("a") as file:
         file.write(REVIEWER.format(name="sarah", says="OK").replace("reviewer", "another"))
         file.write("[team.limits]\nturns = 1\n")
     assert cli("trust", cwd=folder).code == 0
-    done = script("hooks/pre-push", folder)
+    done = script("hooks/pre-push", folder, TEAMCHAT_REVIEWERS="max,sarah")
     assert (done.returncode, "There is a bug." in done.stderr) == (1, True), done.stderr
     assert "limits.turns" in done.stderr
 

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Lets members of a team review the changes of a branch, for scripts: the answer on stdout, what happened in the exit code.
+# Only these members answer (--only). To let them hand over, bound the run instead: --turns 4
 #   review.sh [NAMES] [BASE]      such as: review.sh max,carol main
 # Exit codes: 0 reviewed, 1 a member failed or nothing came, 2 nothing to review, 75 try again later.
 set -u
@@ -9,7 +10,7 @@ changes=$(git diff "$base") || exit 2
 [ -n "$changes" ] || { echo "nothing to review" >&2; exit 2; }
 
 printf '%s\n' "$changes" |
-  teamchat send --new --json --to "$names" "Review these changes. Name bugs only, worst first." > review.jsonl
+  teamchat send --new --only --json --to "$names" "Review these changes. Name bugs only, worst first." > review.jsonl
 code=$?
 case $code in
   0 | 9) ;; # done, or a person is asked: there is an answer either way

@@ -7,6 +7,7 @@ import typer
 from teamchat.cli.shared.options import (
     JsonOption,
     NoWaitOption,
+    OnlyOption,
     QuietOption,
     RecordOption,
     SessionOption,
@@ -14,6 +15,7 @@ from teamchat.cli.shared.options import (
     TeamOption,
     TimeoutOption,
     TrustOption,
+    TurnsOption,
 )
 
 
@@ -28,6 +30,8 @@ def resume(
     as_json: JsonOption = False,
     stream: StreamOption = False,
     quiet: QuietOption = False,
+    only: OnlyOption = False,
+    turns: TurnsOption = None,
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
@@ -37,6 +41,7 @@ def resume(
     from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.workspace import need_trust, open_store, team_with_session
     from teamchat.core.engine.events import ResumeMode
+    from teamchat.core.engine.state import Bounds
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session, touch_session
     from teamchat.core.turn.ahead import begun_for
@@ -58,4 +63,7 @@ def resume(
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         touch_session(db, chosen.id)
-        return resume_session(found, db, chosen, mode, show, wait=not no_wait, record=record, ahead=ahead)
+        bounds = Bounds(turns, only)
+        return resume_session(
+            found, db, chosen, mode, show, wait=not no_wait, record=record, bounds=bounds, ahead=ahead
+        )

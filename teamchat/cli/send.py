@@ -8,6 +8,7 @@ from teamchat.cli.shared.complete import members, people
 from teamchat.cli.shared.options import (
     JsonOption,
     NoWaitOption,
+    OnlyOption,
     QuietOption,
     RecordOption,
     SessionOption,
@@ -16,6 +17,7 @@ from teamchat.cli.shared.options import (
     TimeoutOption,
     TitleOption,
     TrustOption,
+    TurnsOption,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ def send(
     as_json: JsonOption = False,
     stream: StreamOption = False,
     quiet: QuietOption = False,
+    only: OnlyOption = False,
+    turns: TurnsOption = None,
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
@@ -90,10 +94,11 @@ def send(
     from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.typed import saying_what_to_type
     from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_trust, open_store
+    from teamchat.core.engine.state import Bounds
     from teamchat.core.store.sessions import current_session
     from teamchat.core.turn.ahead import begun_for
 
-    show = OutputOptions(as_json, stream, quiet)
+    show, bounds = OutputOptions(as_json, stream, quiet), Bounds(turns, only)
     found = find_team(team, timeout)
     if not dry_run:
         if record:
@@ -112,7 +117,7 @@ def send(
         if dry_run:
             from teamchat.cli.shared.dry_run import explain
 
-            return explain(found, db, session, sent, new=new, speaker=as_, to=to, typed=typed, cut=cut)
+            return explain(found, db, session, sent, new=new, speaker=as_, to=to, typed=typed, cut=cut, bounds=bounds)
         current = None if new else current_session(db, session)
         check_entry(found, db, current, message.text, speaker=as_, to=to, typed=typed, cut=cut, images=message.images)
         chosen, begins = choose_session(db, found, session, new=new, title=title)
@@ -123,11 +128,13 @@ def send(
             recording = partial(
                 recorded,
                 record,
-                lambda writer, cooling: writer.human(sent.text, as_, to, cooling, sent.images, sent.typed),
+                lambda writer, cooling: writer.human(sent.text, as_, to, cooling, sent.images, sent.typed, bounds),
             )
         work = sending(found, db, chosen, sent, speaker=as_, to=to)
         with begun(db, chosen) if begins else nullcontext():
-            return converse(found, db, chosen, show, work, wait=not no_wait, record=recording, ahead=ahead)
+            return converse(
+                found, db, chosen, show, work, wait=not no_wait, record=recording, bounds=bounds, ahead=ahead
+            )
 
 
 def sending(

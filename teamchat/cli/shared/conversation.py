@@ -25,6 +25,7 @@ from teamchat.cli.shared.typed import placed
 from teamchat.cli.shared.workspace import lock_file, session_typed, trust_store
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.recovery import turns_dir
+from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.folders import state_dir
 from teamchat.core.files.session_lock import session_lock
@@ -64,13 +65,14 @@ def converse(
     wait: bool = True,
     listen: Listen | None = None,
     record: Record | None = None,
+    bounds: Bounds = UNBOUNDED,
     ahead: Ahead | None = None,
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock, and record it if requested. Returns the exit code.
 
     While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen`
-    receives everything that happens, whether or not it can be shown; a recording replaces it. `ahead` may have begun
-    the checkpoint before the first turn.
+    receives everything that happens, whether or not it can be shown; a recording replaces it. `bounds` and `ahead` are
+    as for `Run`.
     """
     host = live(team)
     if record:
@@ -92,6 +94,7 @@ def converse(
                 emit=console.emit,
                 host=host,
                 cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
+                bounds=bounds,
                 ahead=ahead,
             ),
             work,

@@ -17,7 +17,7 @@ from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_images, check_room
 from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
-from teamchat.core.engine.state import Route, RouteStatus
+from teamchat.core.engine.state import Bounds, Route, RouteStatus
 from teamchat.core.files.folders import state_dir
 from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.database import Database
@@ -41,6 +41,7 @@ def explain(
     to: str | None,
     typed: int,
     cut: bool,
+    bounds: Bounds,
 ) -> int:
     """Print markers, the order of speaking, and the first turn's prompt, command and environment."""
     explanation: list[str | bytes] = []
@@ -49,7 +50,7 @@ def explain(
             chosen = choose_session(db, team, session, new=new)[0]
             explanation.extend(marker_lines(message.text))
             told: list[ConversationEvent] = []
-            coordinator = _coordinator(team, db, chosen.id, told.append)
+            coordinator = _coordinator(team, db, chosen.id, told.append, bounds)
             addressed = coordinator.address(message.text, speaker=speaker, to=to, typed=typed)
             explanation.extend(_explain(coordinator, addressed, told, message, cut=cut))
     finally:  # also the findings before an error of `send`
@@ -65,11 +66,11 @@ def _print(explanation: list[str | bytes]) -> None:
 
 
 def _coordinator(
-    team: Team, db: Database, session: int, emit: Callable[[ConversationEvent], None]
+    team: Team, db: Database, session: int, emit: Callable[[ConversationEvent], None], bounds: Bounds
 ) -> ConversationCoordinator:
-    cooldowns = Cooldowns(state_dir() / "cooldowns.json")
+    folder, cooldowns = turns_dir(db), Cooldowns(state_dir() / "cooldowns.json")
     return ConversationCoordinator(
-        Run(team, db, session, folder=turns_dir(db), stopper=Stopper(), emit=emit, cooldowns=cooldowns)
+        Run(team, db, session, folder=folder, stopper=Stopper(), emit=emit, cooldowns=cooldowns, bounds=bounds)
     )
 
 
@@ -127,7 +128,9 @@ def queue_changes(actions: tuple[Action, ...]) -> Iterator[str]:
 def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
     """What is left of each guard's limit."""
     limits, state = team.limits, coordinator.state
-    yield f"guards: {limits.turns} turns and {limits.minutes:g} minutes for this message"
+    yield f"guards: {state.rules.max_turns} turns and {limits.minutes:g} minutes for this message"
+    if state.rules.only:
+        yield "whom an answer calls is not called (--only)"
     if limits.tokens is not None:
         yield f"guards: {max(limits.tokens - state.tokens, 0):,} of {limits.tokens:,} tokens are left in this session"
     if limits.cost_usd is not None:

@@ -76,6 +76,13 @@ TitleOption = Annotated[
         "--title", metavar="TITLE", callback=session_title, help="With --new: its title (default: its first words)."
     ),
 ]
+TurnsOption = Annotated[
+    int | None,
+    typer.Option("--turns", metavar="N", min=1, help="At most N turns in this run; what then waits is on hold."),
+]
+OnlyOption = Annotated[
+    bool, typer.Option("--only", help="Only the called members answer: their own calls of members are not followed.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line: teamchat help json.")]
 StreamOption = Annotated[bool, typer.Option("--stream", help="With --json: print text as it arrives, too.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the last reply, without its markers.")]

@@ -169,6 +169,7 @@ class Stage:
                 emit=console.emit,
                 host=self.heard(recorded_host(self.cassette, run, player, self.folder)),
                 cooldowns=self._cooldowns(run, player),
+                bounds=run.input.bounds,
             ),
             work,
         )
@@ -217,8 +218,11 @@ def _problems(end: EndLine, run: Played) -> Iterator[str]:
 
 def typed_command(line: HumanLine | ResumeLine) -> list[str]:
     """The command that the person typed."""
+    only = ["--only"] if line.only else []
+    bounds = [*only, *(["--turns", str(line.turns)] if line.turns else [])]
     if isinstance(line, ResumeLine):
-        return ["teamchat", "resume", *([f"--{line.mode.value}"] if line.mode is not ResumeMode.RETRY else [])]
+        mode = [f"--{line.mode.value}"] if line.mode is not ResumeMode.RETRY else []
+        return ["teamchat", "resume", *mode, *bounds]
     speaker = ["--as", line.speaker] if line.speaker else []
     to = ["--to", line.to] if line.to else []
-    return ["teamchat", "send", *speaker, *to, line.text]
+    return ["teamchat", "send", *speaker, *to, *bounds, line.text]

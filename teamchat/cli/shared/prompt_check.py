@@ -135,7 +135,7 @@ def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
 
 def _write_input(writer: CassetteWriter, line: HumanLine | ResumeLine) -> None:
     if isinstance(line, ResumeLine):
-        writer.resume(line.mode, line.cooling)
+        writer.resume(line.mode, line.cooling, line.bounds)
     else:
         images = [Image(image.name, image.kind, b"") for image in line.images]
-        writer.human(line.text, line.speaker, line.to, line.cooling, images, line.typed)
+        writer.human(line.text, line.speaker, line.to, line.cooling, images, line.typed, line.bounds)

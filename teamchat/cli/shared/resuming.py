@@ -11,6 +11,7 @@ from teamchat.cli.shared.conversation import converse
 from teamchat.cli.shared.showing import OutputOptions
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import ExitCode
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
@@ -29,11 +30,12 @@ def resume_session(
     wait: bool,
     record: Path | None = None,
     only: tuple[int, ...] | None = None,
+    bounds: Bounds = UNBOUNDED,
     ahead: Ahead | None = None,
 ) -> ExitCode:
     """Run what is held in the session, or `only` the routes of these numbers. Returns the exit code.
 
-    `ahead` is as for `converse`.
+    `bounds` and `ahead` are as for `converse`.
     """
     if not show.quiet:
         note(f"session {session.name} continues")
@@ -45,5 +47,5 @@ def resume_session(
     if record is not None:
         from teamchat.cli.shared.recorder import recorded
 
-        recording = partial(recorded, record, lambda to, cooling: to.resume(mode, cooling))
-    return converse(team, db, session, show, work, wait=wait, record=recording, ahead=ahead)
+        recording = partial(recorded, record, lambda to, cooling: to.resume(mode, cooling, bounds))
+    return converse(team, db, session, show, work, wait=wait, record=recording, bounds=bounds, ahead=ahead)

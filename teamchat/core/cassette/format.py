@@ -20,6 +20,7 @@ from teamchat.core.agents import ProtocolName
 from teamchat.core.cassette.team import RecordedTeam
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import UsageError
 from teamchat.core.store.image_values import Kind as ImageKind
 from teamchat.core.team.wording import NEWEST
@@ -68,11 +69,18 @@ class Header(Line):
 class InputLine(Line):
     """What begins a run. `cooling` are the agents that were cooling down after a rate limit, for so many seconds.
 
-    `wording` is the number of the sentences that teamchat wrote into the prompts of the run.
+    `wording` is the number of the sentences that teamchat wrote into the prompts of the run. `turns` and `only` are its
+    bounds.
     """
 
     cooling: dict[str, Seconds] = {}
     wording: Annotated[int, Field(ge=1, le=NEWEST)] = 1
+    turns: Annotated[int, Field(ge=1)] | None = None
+    only: Literal[True] | None = None
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.turns, self.only is True)
 
 
 class ImageLine(Line):

@@ -20,6 +20,7 @@ from teamchat.core.cassette.team import team_to_json
 from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.files.whole_files import write_private
 from teamchat.core.store.image_values import Image
@@ -96,18 +97,22 @@ class CassetteWriter:
         cooling: Cooling = NONE_COOLS,
         images: Sequence[Image] = (),
         typed: int = 0,
+        bounds: Bounds = UNBOUNDED,
     ) -> None:
         """What a person says. Images are recorded by name and kind. The first `typed` characters were typed."""
         named = [{"name": image.name, "kind": image.kind} for image in images]
-        self._input("human", {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}, cooling)
+        self._input(
+            "human", {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}, cooling, bounds
+        )
 
-    def resume(self, mode: ResumeMode, cooling: Cooling = NONE_COOLS) -> None:
+    def resume(self, mode: ResumeMode, cooling: Cooling = NONE_COOLS, bounds: Bounds = UNBOUNDED) -> None:
         """Record that a person resumed the conversation."""
-        self._input("resume", {"mode": mode.value}, cooling)
+        self._input("resume", {"mode": mode.value}, cooling, bounds)
 
-    def _input(self, kind: str, values: Mapping[str, Any], cooling: Cooling) -> None:
+    def _input(self, kind: str, values: Mapping[str, Any], cooling: Cooling, bounds: Bounds) -> None:
         cools = {name: round(seconds, 3) for name, seconds in cooling.items()}
-        self._append(Entry.model_validate({kind: self._clean({**values, "cooling": cools, "wording": NEWEST})}))
+        given = {**values, "cooling": cools, "wording": NEWEST, "turns": bounds.turns, "only": bounds.only or None}
+        self._append(Entry.model_validate({kind: self._clean(given)}))
 
     def end(
         self,

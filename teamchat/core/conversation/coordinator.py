@@ -24,6 +24,7 @@ from teamchat.core.engine.actions import (
     Deliver,
     Dropped,
     Idle,
+    NotCalled,
     NotDropped,
     Paused,
     Queued,
@@ -303,6 +304,8 @@ class ConversationCoordinator:
                 emit(RouteDropped(route))
             case NotDropped(route=route, agent=agent):
                 emit(Warned(f"{agent} cannot drop {route.target}, whom {route.by} called in {route.parent}"))
+            case NotCalled(target=target, by=by, message=message):
+                emit(Warned(f"{target}, whom {by} calls in {message}, is not called (--only)"))
             case Refused(route=route, limit=limit):
                 emit(RouteRefused(route, limit))
             case _:

@@ -52,6 +52,16 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class NotCalled:
+    """A member that an agent calls in `message` and that is not queued: the run hands over to nobody."""
+
+    final: ClassVar[bool] = False
+    target: str
+    by: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunGroup:
     """The turns of these routes of one group run at the same time."""
 
@@ -119,6 +129,7 @@ Action = (
     | Dropped
     | NotDropped
     | Refused
+    | NotCalled
     | RunTurn
     | RunGroup
     | Deliver

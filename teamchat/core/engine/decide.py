@@ -124,7 +124,8 @@ def _replied(draft: Draft, event: TurnEnded) -> None:
     draft.state = replace(draft.state, last_ai=speaker)
     draft.drop_named(event.drops, speaker)
     assert event.reply is not None
-    draft.enqueue(event.requests, Route(parent=event.reply, by=speaker, request=done.request), ahead=False)
+    requests = draft.allowed(event.requests, speaker, event.reply)
+    draft.enqueue(requests, Route(parent=event.reply, by=speaker, request=done.request), ahead=False)
 
 
 def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:

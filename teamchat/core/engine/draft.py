@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from teamchat.core.engine.actions import Action, Dropped, NotDropped, Queued, Refused
+from teamchat.core.engine.actions import Action, Dropped, NotCalled, NotDropped, Queued, Refused
 from teamchat.core.engine.state import Route, RouteStatus, State
 from teamchat.core.routing.requests import RouteRequest
 
@@ -61,6 +61,13 @@ class Draft:
 
     def change(self, number: int, **changes: Any) -> None:
         self.put(replace(route, **changes) if route.number == number else route for route in self.state.queue)
+
+    def allowed(self, requests: tuple[RouteRequest, ...], by: str, message: str) -> tuple[RouteRequest, ...]:
+        """What an agent asks for that the run's bounds allow: with `only` nothing but questions to people."""
+        rules = self.state.rules
+        kept = tuple(wish for wish in requests if not rules.only or wish.target in rules.humans)
+        self.actions += [NotCalled(wish.target, by, message) for wish in requests if wish not in kept]
+        return kept
 
     def enqueue(self, requests: tuple[RouteRequest, ...], like: Route, *, ahead: bool) -> None:
         """Queue what a message asks for: `ahead` of what waits (a person's) or behind it (an agent's), by priority.

@@ -8,7 +8,6 @@ from teamchat.core.engine.actions import Paused, PauseKind
 from teamchat.core.engine.state import Rules, State
 
 LIMIT_NAMES = {
-    PauseKind.TURNS: "limits.turns",
     PauseKind.TIME: "limits.minutes",
     PauseKind.TOKENS: "limits.tokens",
     PauseKind.COST: "limits.cost_usd",
@@ -23,7 +22,8 @@ def guard(state: State, now: float) -> Paused | None:
     """The limit that is reached, if any: no turn may begin."""
     rules = state.rules
     return _first(
-        (_reached(state.turns, rules.max_turns), PauseKind.TURNS, f"{state.turns} turns since the last human message"),
+        rules,
+        (_reached(state.turns, rules.max_turns), PauseKind.TURNS, _turns(state)),
         (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)),
         *_budgets(state),
         (_reached(state.stale, rules.max_stale), PauseKind.LOOP, f"the last {state.stale} replies said nothing new"),
@@ -32,7 +32,7 @@ def guard(state: State, now: float) -> Paused | None:
 
 def budget_guard(state: State) -> Paused | None:
     """The budget that is used up, if any."""
-    return _first(*_budgets(state))
+    return _first(state.rules, *_budgets(state))
 
 
 def _budgets(state: State) -> tuple[Limit, Limit]:
@@ -43,8 +43,9 @@ def _budgets(state: State) -> tuple[Limit, Limit]:
     )
 
 
-def _first(*limits: Limit) -> Paused | None:
-    return next((Paused(kind, f"{reason} ({LIMIT_NAMES[kind]})") for over, kind, reason in limits if over), None)
+def _first(rules: Rules, *limits: Limit) -> Paused | None:
+    names = {**LIMIT_NAMES, PauseKind.TURNS: rules.turns_limit}
+    return next((Paused(kind, f"{reason} ({names[kind]})") for over, kind, reason in limits if over), None)
 
 
 def granted(state: State, now: float) -> State:
@@ -57,6 +58,10 @@ def granted(state: State, now: float) -> State:
         tokens=0 if _reached(state.tokens, state.rules.max_tokens) else state.tokens,
         cost_usd=0.0 if _reached(state.cost_usd, state.rules.max_cost_usd) else state.cost_usd,
     )
+
+
+def _turns(state: State) -> str:
+    return f"{state.turns} turn{'s' if state.turns != 1 else ''} since the last human message"
 
 
 def _minutes(rules: Rules) -> str:

@@ -48,10 +48,22 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the person who starts a run limits it to: so many `turns`, and with `only` no hand-over between agents."""
+
+    turns: int | None = None
+    only: bool = False
+
+
+UNBOUNDED = Bounds()
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
-    """What the team file says about speaking: the AI members in order, the people, the lead, the guards.
+    """Who may speak: the AI members in order, the people, the lead, the guards of the team file, the run's bounds.
 
     `max_stale` is the number of replies in a row that may say nothing new. None and infinity are no limit.
+    `turns_limit` is the name of the limit that `max_turns` comes from. With `only` no agent calls another one.
     """
 
     ai: tuple[str, ...]
@@ -62,6 +74,8 @@ class Rules:
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     max_stale: int | None = None
+    turns_limit: str = "limits.turns"
+    only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from teamchat.core.engine.actions import Action, Dropped, Paused
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Event
 from teamchat.core.engine.guards import guard
-from teamchat.core.engine.state import Route, RouteStatus, Rules, State
+from teamchat.core.engine.state import UNBOUNDED, Bounds, Route, RouteStatus, Rules, State
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key
@@ -49,6 +49,7 @@ class Run:
       from the team's settings.
     - `cooldowns` remembers which agents met a rate limit. Without it none is avoided.
     - `types_ahead`: a person types messages while members work (`chat`), which are sent between turns.
+    - `bounds` limit this run beyond the team file.
     - `ahead` may have begun the checkpoint before the first turn.
     """
 
@@ -65,6 +66,7 @@ class Run:
         manager: ContextManager | None = None,
         cooldowns: Cooldowns | None = None,
         types_ahead: bool = False,
+        bounds: Bounds = UNBOUNDED,
         ahead: Ahead | None = None,
     ) -> None:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
@@ -76,7 +78,7 @@ class Run:
         self.collector = self.host.collected(collector_of(self.team, self.db, session))
         self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)), ahead)
         self.apart: frozenset[str] = frozenset()  # members of the group that runs who have worktrees for it
-        self.state: State = load_state(self.db, session, rules_of(self.team))
+        self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -169,15 +171,18 @@ class Run:
             self.emit(Warned(problem))
 
 
-def rules_of(team: Team) -> Rules:
-    """What the engine needs to know of a team file."""
+def rules_of(team: Team, bounds: Bounds = UNBOUNDED) -> Rules:
+    """What the engine needs to know of a team file, and of the bounds of the run. A bound never raises a limit."""
+    bounded = bounds.turns is not None and bounds.turns < team.limits.turns
     return Rules(
         ai=tuple(member.name for member in team.ai_members),
         humans=tuple(member.name for member in team.humans),
         lead=team.lead,
-        max_turns=team.limits.turns,
+        max_turns=bounds.turns if bounded else team.limits.turns,
         max_seconds=team.limits.minutes * 60,
         max_tokens=team.limits.tokens,
         max_cost_usd=team.limits.cost_usd,
         max_stale=2 * team.limits.rounds,
+        turns_limit="--turns" if bounded else "limits.turns",
+        only=bounds.only,
     )

@@ -10,6 +10,7 @@ from teamchat.core.engine.actions import (
     Dropped,
     HumanAsked,
     Idle,
+    NotCalled,
     NotDropped,
     Paused,
     PauseKind,
@@ -477,6 +478,28 @@ def test_the_turn_guard_pauses_with_the_queue_intact() -> None:
     assert talk.ending == Paused(PauseKind.TURNS, "2 turns since the last human message (limits.turns)")
     assert talk.queue == ["carol held", "max held"]
     assert talk.resume().rest() == ["carol", "max"]
+
+
+def test_a_turn_guard_of_the_run_names_its_option() -> None:
+    talk = Talk(Rules(AI, HUMANS, max_turns=1, turns_limit="--turns")).says("max", "sarah").replies()
+    assert talk.ending == Paused(PauseKind.TURNS, "1 turn since the last human message (--turns)")
+
+
+def test_agents_call_nobody_but_people_where_only_the_called_answer() -> None:
+    talk = Talk(Rules(AI, HUMANS, only=True)).says("max", "sarah").replies("carol", "bob", "sarah")
+    assert [action for action in talk.actions if isinstance(action, NotCalled)] == [
+        NotCalled("carol", "max", "msg-2"),
+        NotCalled("sarah", "max", "msg-2"),
+    ]
+    assert talk.queue == ["sarah running", "bob waiting"]
+    assert talk.replies("max").ending == HumanAsked(talk.state.queue[0])
+    assert talk.queue == ["bob asked"]
+
+
+def test_the_members_of_a_group_call_nobody_either() -> None:
+    talk = Talk(Rules(AI, HUMANS, only=True)).says("max+sarah").group_runs().delivers(max="carol", sarah="max")
+    assert talk.ending == Idle()
+    assert talk.queue == []
 
 
 def test_turns_count_from_the_last_message_of_a_person() -> None:
