@@ -29,6 +29,7 @@ FRONT, BEHIND = "Commands", "More commands"
 COMMANDS = {
     "init": FRONT,
     "send": FRONT,
+    "chat": FRONT,
     "resume": FRONT,
     "log": FRONT,
     "show": FRONT,
@@ -166,6 +167,15 @@ def program() -> Any:
     return typer.main.get_command(app)
 
 
+def without_words() -> list[str]:
+    """What `teamchat` alone means: `chat` at a terminal in a folder with a team file, else its help."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+        return []
+    from teamchat.core.team.find import find_team_file
+
+    return ["chat"] if find_team_file(Path.cwd()) else []
+
+
 def meant(args: list[str]) -> list[str]:
     """The arguments; a familiar command of another program becomes the one that does the same here."""
     match args:
@@ -179,7 +189,7 @@ def meant(args: list[str]) -> list[str]:
             return ["sessions", "delete", *options]
         case ["log", number, *options] if number.isdecimal():
             return ["log", "-n", number, *options]
-    return args
+    return args or without_words()
 
 
 def run(args: list[str]) -> int:

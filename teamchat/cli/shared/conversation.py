@@ -18,6 +18,7 @@ from pathlib import Path
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import closing_lines, note
+from teamchat.cli.shared.keyboard import KEYBOARD
 from teamchat.cli.shared.report import output_lost, silence
 from teamchat.cli.shared.second_signal import ends_at_second
 from teamchat.cli.shared.showing import OutputOptions, choose_output
@@ -81,8 +82,13 @@ def converse(
     def place(hint: str) -> str:
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
 
-    console = Console(choose_output(team, session.name, show), listen, place)
-    with held(team.root, db, session, wait=wait):
+    keyboard = KEYBOARD.get() if show.talks else None
+    if keyboard:
+        console = Console(keyboard.output(team), listen, keyboard.hint)
+    else:
+        console = Console(choose_output(team, session.name, show), listen, place)
+    works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
+    with held(team.root, db, session, wait=wait), works:
         check_no_unfinished_undo(db, session.id)
         return console.run(
             Run(
@@ -96,6 +102,7 @@ def converse(
                 cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
                 bounds=bounds,
                 ahead=ahead,
+                types_ahead=keyboard is not None,
             ),
             work,
         )

@@ -19,6 +19,7 @@ LONGEST = 1000  # characters of the longest command that a person would paste
 LONGEST_TEXT = 200  # characters of a text that is repeated
 IN_SESSION = (
     "branch",
+    "chat",
     "compact",
     "diff",
     "export",

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from teamchat.cli.shared.complete import people
+from teamchat.cli.shared.options import SessionOption, TeamOption, TimeoutOption, TrustOption
+
+
+def chat(
+    as_: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="The person you speak as.")
+    ] = None,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    new: Annotated[bool, typer.Option("--new", help="Start a new conversation, named by --session if given.")] = False,
+    timeout: TimeoutOption = None,
+    trust: TrustOption = False,
+) -> int:
+    """Talk with the team at a prompt that stays usable while members work. /help lists its commands and keys."""
+    import os
+    import sys
+
+    from teamchat.core.errors import UsageError
+    from teamchat.core.text.commands import saying
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("chat needs a terminal", saying())
+    if os.environ.get("TERM") == "dumb":
+        raise UsageError("chat needs a terminal that can move its cursor; TERM is dumb", saying())
+
+    from teamchat.cli.chatting.begin import begin
+
+    return begin(team, session, speaker=as_, new=new, timeout=timeout, trust=trust)

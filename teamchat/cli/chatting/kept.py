@@ -1,0 +1,67 @@
+"""The messages that were typed and are not sent yet: kept in the store, shown, taken back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from teamchat.cli.shared.workspace import choose_session
+from teamchat.core.conversation.entry import check_entry
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session, current_session
+from teamchat.core.store.unsent import Unsent, keep_unsent, take_unsent, unsent_of
+from teamchat.core.team.team import Team
+
+
+@dataclass(slots=True)
+class Place:
+    """Where chat is: the team, as loaded and as typed, the person, and the session.
+
+    A session that it does not continue begins with the first message, under `name` if one was typed.
+    """
+
+    team: Team
+    team_typed: str | None
+    speaker: str | None
+    name: str | None
+    new: bool
+    session: Session | None = None
+
+    @property
+    def you(self) -> str:
+        """The person at the keyboard."""
+        return self.speaker or self.team.humans[0].name
+
+    def find(self, db: Database) -> Session | None:
+        """The session that it continues, if there is one."""
+        if self.session is None and not self.new:
+            self.session = current_session(db, self.name)
+        return self.session
+
+
+class Kept:
+    """For the thread that has made `db`. `waiting` has the messages in the order typed, as of the last look."""
+
+    def __init__(self, db: Database, place: Place) -> None:
+        self._db, self._place = db, place
+        self.waiting: list[Unsent] = []
+
+    def look(self) -> None:
+        session = self._place.session
+        self.waiting = unsent_of(self._db, session.id) if session else []
+
+    def keep(self, text: str, to: str | None) -> None:
+        """Store a message if it can be sent as it is. Raises the reason otherwise, as `check_entry` does."""
+        place = self._place
+        check_entry(place.team, self._db, place.session, text, speaker=place.speaker, to=to, typed=len(text))
+        if place.session is None:
+            place.session, _ = choose_session(self._db, place.team, place.name, new=True)
+        self.waiting.append(keep_unsent(self._db, place.session.id, text, place.speaker, to))
+
+    def take_last(self) -> Unsent | None:
+        """Take back the message that was typed last; None if all have been sent meanwhile."""
+        self.look()
+        while self.waiting:
+            last = self.waiting.pop()
+            if take_unsent(self._db, last.id):
+                return last
+        return None

@@ -1,0 +1,118 @@
+"""The keys of the prompt, besides those that every line editor has."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from prompt_toolkit.application.run_in_terminal import in_terminal
+from prompt_toolkit.buffer import Buffer, CompletionState
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+from teamchat.cli.chatting.layout import Shown
+from teamchat.cli.chatting.typist import Typist
+
+LEAVES = "Ctrl-D leaves"
+EDITORS = ("VISUAL", "EDITOR")
+
+
+def bindings(typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None]) -> KeyBindings:  # noqa: C901 (a function a key)
+    keys = KeyBindings()
+    empty = Condition(lambda: not buffer.text)
+    takes_back = Condition(lambda: not buffer.text and bool(shown.waiting))
+
+    @keys.add("enter")
+    def _(_event: KeyPressEvent) -> None:
+        text = buffer.text
+        returned = typist.entered(text)
+        if returned is None:
+            if text.strip():
+                buffer.append_to_history()
+            buffer.reset()
+        elif returned != text:
+            buffer.document = Document(returned, len(returned))
+        refresh()
+
+    @keys.add("escape", "enter")
+    def _(_event: KeyPressEvent) -> None:
+        buffer.newline(copy_margin=False)
+
+    @keys.add("tab")
+    def _(_event: KeyPressEvent) -> None:
+        if buffer.complete_state and buffer.complete_state.completions:
+            buffer.complete_next()
+            return
+        found = list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+        if len(found) == 1:
+            buffer.apply_completion(found[0])
+        elif found:
+            buffer.complete_state = CompletionState(buffer.document, found)
+            buffer.complete_next()
+
+    @keys.add("c-c")
+    def _(_event: KeyPressEvent) -> None:
+        if typist.interrupted():
+            return
+        if buffer.text:
+            buffer.reset()
+        else:
+            shown.notice = LEAVES
+        refresh()
+
+    @keys.add("c-d", filter=empty)
+    def _(_event: KeyPressEvent) -> None:
+        typist.left()
+
+    @keys.add("up", filter=takes_back)
+    def _(_event: KeyPressEvent) -> None:
+        text = typist.taken_back()
+        if text is not None:
+            buffer.document = Document(text, len(text))
+        refresh()
+
+    @keys.add("c-x", "c-e")
+    def _(event: KeyPressEvent) -> None:
+        event.app.create_background_task(_edit(buffer, shown))
+
+    @keys.add("c-z")
+    def _(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
+
+    @keys.add(Keys.SIGINT)
+    def _(_event: KeyPressEvent) -> None:
+        typist.interrupted()
+
+    return keys
+
+
+async def _edit(buffer: Buffer, shown: Shown) -> None:
+    """Let the person edit the text in their editor."""
+    text = buffer.text
+    try:
+        async with in_terminal():
+            edited = await asyncio.get_running_loop().run_in_executor(None, lambda: _edited(text))
+    except (OSError, ValueError) as error:
+        shown.notice = f"the editor cannot be run: {error}"
+        return
+    if edited is not None:
+        buffer.document = Document(edited, len(edited))
+
+
+def _edited(text: str) -> str | None:
+    """The text as the person left it in the editor; None if the editor failed."""
+    editor = next(filter(None, map(os.environ.get, EDITORS)), "vi")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "message.md")
+        file.write_text(text, "utf-8", "replace")
+        code = subprocess.call([*shlex.split(editor), str(file)])
+        return None if code else file.read_text("utf-8", "replace").removesuffix("\n")

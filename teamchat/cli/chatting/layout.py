@@ -1,0 +1,119 @@
+"""What stands around the prompt: the changing lines and the queued messages above it, and one line below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
+from prompt_toolkit.layout import AnyContainer, ConditionalContainer, HSplit, Layout, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.utils import get_cwidth
+from prompt_toolkit.widgets import CompletionsToolbar
+
+from teamchat.cli.chatting.addressees import with_addressees
+from teamchat.core.store.unsent import Unsent
+from teamchat.core.text.clean import printable
+
+MOST_ROWS = 10  # of the typed text
+MOST_QUEUED = 3  # messages that are shown
+CHROME = 5  # rows of the screen that the prompt and the lines around it take at least
+TAKE_BACK = "↑ to take back"
+KEYS = "/help  Ctrl-D"
+
+
+@dataclass(slots=True)
+class Shown:
+    """What the lines say. `asked` is the member that asks. `notice` replaces the footer until the next key."""
+
+    asked: str | None = None
+    footer: str = ""
+    notice: str = ""
+    live: tuple[str, ...] = ()
+    waiting: Sequence[Unsent] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        """Before the typed text."""
+        return f"you → {self.asked}   " if self.asked else "› "
+
+    def queued(self) -> list[str]:
+        """The queued messages, the last ones if they are many."""
+        more = len(self.waiting) - MOST_QUEUED
+        lines = [f'queued: "{_one_line(message)}"' for message in self.waiting[-MOST_QUEUED:]]
+        return [f"queued: {more} more", *lines] if more > 0 else lines
+
+
+def layout_of(shown: Shown, buffer: Buffer) -> Layout:
+    def rule() -> AnyFormattedText:
+        return [("class:rule", "─" * (_columns() - 1))]
+
+    control = BufferControl(buffer)
+    prompt = Window(
+        control,
+        wrap_lines=True,
+        dont_extend_height=True,
+        height=lambda: Dimension(min=1, max=max(1, min(MOST_ROWS, get_app().output.get_size().rows - CHROME))),
+        get_line_prefix=lambda line, wrap: _prefix(shown, line, wrap),
+    )
+    rows: list[AnyContainer] = [
+        _lines(lambda: ANSI("\n".join(shown.live)), lambda: bool(shown.live)),
+        _lines(lambda: _queued_lines(shown), lambda: bool(shown.waiting)),
+        Window(FormattedTextControl(rule), height=1, dont_extend_height=True),
+        prompt,
+        CompletionsToolbar(),
+        Window(FormattedTextControl(lambda: _footer(shown)), height=1, dont_extend_height=True),
+        Window(height=Dimension(min=0, preferred=0)),  # takes what is left of the rows
+    ]
+    return Layout(HSplit(rows), focused_element=prompt)
+
+
+def _lines(text: object, there: object) -> ConditionalContainer:
+    control = FormattedTextControl(text, focusable=False)  # type: ignore[arg-type]
+    return ConditionalContainer(Window(control, dont_extend_height=True), Condition(there))  # type: ignore[arg-type]
+
+
+def _columns() -> int:
+    return get_app().output.get_size().columns
+
+
+def _prefix(shown: Shown, line: int, wrap: int) -> StyleAndTextTuples:
+    return [("bold", shown.label)] if line == wrap == 0 else [("", " " * get_cwidth(shown.label))]
+
+
+def _queued_lines(shown: Shown) -> StyleAndTextTuples:
+    lines = shown.queued()
+    width = _columns() - 1
+    told = [_cut(line, width) for line in lines[:-1]]
+    last = _cut(lines[-1], width - len(TAKE_BACK) - 2)
+    gap = " " * max(2, width - get_cwidth(last) - len(TAKE_BACK))
+    return [("fg:ansibrightblack", "\n".join([*told, f"{last}{gap}{TAKE_BACK}"]))]
+
+
+def _footer(shown: Shown) -> StyleAndTextTuples:
+    width = _columns() - 1
+    if shown.notice:
+        return [("", _cut(f"  {shown.notice}", width))]
+    left = f"  {shown.footer}"
+    gap = width - get_cwidth(left) - len(KEYS)
+    return [("fg:ansibrightblack", f"{left}{' ' * gap}{KEYS}" if gap > 1 else _cut(left, width))]
+
+
+def _one_line(message: Unsent) -> str:
+    return printable(" ".join(with_addressees(message.to, message.text[:1000]).split()))
+
+
+def _cut(line: str, width: int) -> str:
+    if get_cwidth(line) <= width:
+        return line
+    shown, used = [], 0
+    for letter in line:
+        used += get_cwidth(letter)
+        if used > width - 1:
+            break
+        shown.append(letter)
+    return f"{''.join(shown)}…"

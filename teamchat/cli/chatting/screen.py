@@ -1,0 +1,232 @@
+"""The prompt at the bottom of the terminal, in a thread of its own, so that it answers while members work."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from typing import Any
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.run_in_terminal import in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.filters import to_filter
+from prompt_toolkit.history import History
+from prompt_toolkit.input.defaults import create_input
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from teamchat.cli.chatting.keys import bindings
+from teamchat.cli.chatting.layout import CHROME, Shown, layout_of
+from teamchat.cli.chatting.typist import Typist
+
+FLUSH_S = 0.03  # between two writings above the prompt
+NARROWEST, WIDEST = 20, 300
+SIZE = Size(24, 80)  # of a terminal that does not say
+
+
+@dataclass
+class Screen:
+    """`shown` is what the lines around the prompt say. `call` lets the screen's thread do something."""
+
+    typist: Typist
+    shown: Shown
+    history: History
+    completer: Completer
+    app: Application[None] = field(init=False)
+    _above: list[str] = field(default_factory=list)
+    _flushing: bool = False
+    _up: Event = field(default_factory=Event)  # the prompt is on the screen
+    _done: Event = field(default_factory=Event)
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def __post_init__(self) -> None:
+        self.buffer = Buffer(
+            completer=self.completer,
+            complete_while_typing=to_filter(True),
+            history=self.history,
+            multiline=True,
+        )
+        reads, writes = open(0, closefd=False), open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 (stay open)
+        self._input = create_input(reads)
+        self._output = Vt100_Output(writes, self._terminal_size, os.environ.get("TERM"), enable_cpr=False)
+        self._thread = Thread(target=self._run, name="prompt", daemon=True)
+
+    # --- for any thread
+
+    def start(self) -> None:
+        """Show the prompt. Returns when it takes keys."""
+        self._thread.start()
+        self._up.wait()
+
+    def stop(self) -> None:
+        """Remove the prompt and leave the terminal as it was."""
+        self.call(lambda: self.app.exit() if self.app.is_running and not self.app.is_done else None)
+        self._thread.join()
+
+    def call(self, do: Callable[[], object]) -> None:
+        loop = self._loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # it has just ended
+                loop.call_soon_threadsafe(do)
+
+    def refresh(self) -> None:
+        self.call(self._redraw)
+
+    def resized(self) -> None:
+        """Draw for the terminal's new size."""
+        self.call(lambda: None if self.app._running_in_terminal else self.app._on_resize())  # noqa: SLF001
+
+    @property
+    def visible(self) -> bool:
+        return self._up.is_set()
+
+    @property
+    def width(self) -> int:
+        return max(NARROWEST, min(self._size()[0], WIDEST))
+
+    @property
+    def height(self) -> int:
+        return max(1, self._size()[1] - CHROME - len(self.shown.queued()))
+
+    def write(self, text: str) -> None:
+        """Add finished lines above the prompt."""
+        self._above.append(text)
+        self.call(self._flush_soon)
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Replace the changing lines above the prompt."""
+        if (live := tuple(lines)) != self.shown.live:
+            self.shown.live = live
+            self.refresh()
+
+    def hide(self) -> None:
+        """Remove the prompt: the terminal belongs to the calling thread until `unhide`."""
+        hidden, self._done = Event(), Event()
+        done = self._done
+
+        async def run() -> None:
+            async with in_terminal():
+                self._up.clear()
+                self._write_above()
+                hidden.set()
+                while not done.is_set():  # noqa: ASYNC110 (another thread sets it)
+                    await asyncio.sleep(0.01)
+            self._up.set()
+            self._flush()
+
+        self._spawn(run())
+        while self._thread.is_alive() and not hidden.wait(0.1):
+            pass
+
+    def unhide(self) -> None:
+        sys.stdout.flush()
+        self._done.set()
+        while self._thread.is_alive() and not self._up.wait(0.1):
+            pass
+
+    # --- in the screen's thread
+
+    def run_hidden(self, do: Callable[[], object]) -> None:
+        """Let the screen's thread do something that uses the terminal."""
+
+        async def run() -> None:
+            async with in_terminal():
+                self._up.clear()
+                self._write_above()
+                do()
+                sys.stdout.flush()
+            self._up.set()
+            self._flush()
+
+        self.app.create_background_task(run())
+
+    def _spawn(self, task: Coroutine[Any, Any, None]) -> None:
+        self.call(lambda: self.app.create_background_task(task))
+
+    def _size(self) -> tuple[int, int]:
+        size = self._terminal_size()
+        return size.columns, size.rows
+
+    def _terminal_size(self) -> Size:
+        try:
+            columns, rows = os.get_terminal_size(1)
+        except OSError:
+            columns = rows = 0
+        return Size(rows or SIZE.rows, columns or SIZE.columns)
+
+    def _run(self) -> None:
+        error: BaseException | None = None
+        try:
+            asyncio.run(self._prompt())
+        except EOFError:
+            self.typist.left()
+        except BaseException as raised:  # noqa: BLE001 (the main thread raises it)
+            error = raised
+        finally:
+            self._loop = None
+            self._up.set()
+            self.typist.ended(error)
+
+    async def _prompt(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.typist.began()
+        self.app = Application(
+            layout=layout_of(self.shown, self.buffer),
+            key_bindings=bindings(self.typist, self.shown, self.buffer, self.refresh),
+            input=self._input,
+            output=self._output,
+            erase_when_done=True,
+            terminal_size_polling_interval=None,  # the main thread is told
+        )
+        self.app.key_processor.before_key_press += lambda _: self._clear_notice()
+        failed: list[BaseException] = []
+
+        def fail(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+            failed.append(context.get("exception") or RuntimeError(str(context.get("message"))))
+            if self.app.is_running and not self.app.is_done:
+                self.app.exit()
+
+        self._loop.set_exception_handler(fail)
+        await self.app.run_async(pre_run=self._up.set, set_exception_handler=False, handle_sigint=False)
+        self._write_above()
+        if failed:
+            raise failed[0]
+
+    def _clear_notice(self) -> None:
+        self.shown.notice = ""
+
+    def _redraw(self) -> None:
+        """Draw again. Fewer lines than before leave no gap."""
+        if self.app.is_running and not self.app._running_in_terminal:  # noqa: SLF001
+            before = self.app.renderer.last_rendered_screen
+            if before and before.height > self._preferred_height():
+                self.app.renderer.erase()
+            self.app.invalidate()
+
+    def _preferred_height(self) -> int:
+        columns, rows = self._size()
+        return min(rows, self.app.layout.container.preferred_height(columns, rows).preferred)
+
+    def _flush_soon(self) -> None:
+        if not self._flushing and self._loop:
+            self._flushing = True
+            self._loop.call_later(FLUSH_S, self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        if not self.app.is_running or self.app._running_in_terminal:  # noqa: SLF001
+            return  # who hides the prompt writes it
+        self.app.renderer.erase()
+        self._write_above()
+        self.app._redraw()  # noqa: SLF001
+
+    def _write_above(self) -> None:
+        text = "".join(iter(lambda: self._above.pop(0) if self._above else "", ""))
+        self._output.write_raw(text)
+        self._output.flush()

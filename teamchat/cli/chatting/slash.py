@@ -1,0 +1,139 @@
+"""The commands of chat: the command line's own words after a `/`, run in the same process with the same session."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from teamchat.cli.app import COMMANDS, meant, program
+from teamchat.cli.shared.report import report
+from teamchat.cli.shared.typed import TAKERS, TYPED, has
+from teamchat.core.errors import ExitCode, TeamchatError, UsageError
+
+WORDS = {
+    "help": ("help",),
+    "log": ("log",),
+    "show": ("show",),
+    "diff": ("diff",),
+    "search": ("search",),
+    "sessions": ("sessions",),
+    "team": ("team",),
+    "task": ("task",),
+    "todo": ("todo",),
+    "usage": ("usage",),
+    "resume": ("resume",),
+    "retry": ("retry",),
+    "undo": ("undo",),
+    "redo": ("redo",),
+    "summary": ("compact",),
+    "learn": ("learn",),
+    "merge": ("merge",),
+    "worktrees": ("worktrees",),
+    "open": ("open",),
+    "export": ("export",),
+    "doctor": ("doctor",),
+    "send": ("send",),
+}
+"""What is typed after `/`, and the words of the command line that it means."""
+PRINTS = frozenset({"help", "log", "show", "diff", "search", "team", "task", "usage"})
+"""Of those, the commands that only print: the prompt stays while they run. The others may ask something."""
+
+
+def known() -> dict[str, tuple[str, ...]]:
+    """The commands of `WORDS` that this program has."""
+    return {word: means for word, means in WORDS.items() if means[0] in COMMANDS}
+
+
+def command_of(line: str) -> list[str] | None:
+    """The words of a command; None for a line that is a message.
+
+    A member's CLI may have custom commands, and a path begins with `/` too, so other lines are messages. Raises
+    `UsageError` for a misspelt command and for a quote that is not closed.
+    """
+    first = line.split(maxsplit=1)[0] if line.strip() else ""
+    word = first.removeprefix("/")
+    if not first.startswith("/") or not word:
+        return None
+    if word not in known():
+        close = get_close_matches(word, known(), n=1)
+        if close:
+            raise UsageError(f"there is no command {first}: did you mean /{close[0]}? (a space before it sends it)")
+        return None
+    try:
+        return shlex.split(line.removeprefix("/"))
+    except ValueError as error:
+        raise UsageError(f"{first}: {str(error).lower()}") from None
+
+
+def here(words: Iterable[str], session: str | None, team: str | None, *, busy: bool) -> list[str]:
+    """The arguments of the program for a typed command: with chat's session and team unless others were typed.
+
+    While members work (`busy`) a command that would wait for them fails at once.
+    """
+    word, *rest = words
+    args = [*known()[word], *rest]
+    for option, value in (("--session", session), ("--team", team)):
+        if value and args[0] in TAKERS[option] and not has(option, args):
+            args[1:1] = [option, value]
+    if busy and _takes(args[0], "--no-wait"):
+        args[1:1] = ["--no-wait"]
+    return args
+
+
+def run_command(args: list[str]) -> int:
+    """Run the command as the program itself would. Its errors are one line, and it never ends chat."""
+
+    def command() -> object:
+        try:
+            return program()(meant(args), prog_name="teamchat", standalone_mode=False)
+        except TeamchatError as error:
+            error.hint = None
+            raise
+        except KeyboardInterrupt:
+            print()
+            return ExitCode.INTERRUPTED
+
+    TYPED.set(args)
+    try:
+        return report(command, args)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else ExitCode.USAGE
+
+
+KEYS = (
+    ("Enter", "sends; while members work, the message is queued and goes out before the next turn"),
+    ("Esc Enter", "begins a new line (Alt-Enter, too)"),
+    ("↑", "takes the last queued message back, or goes through what you typed before"),
+    ("Tab", "completes members after @ and [NEXT: and commands after /"),
+    ("Ctrl-C", "stops the turn that runs; a second one stops what is queued, too"),
+    ("Ctrl-X Ctrl-E", "opens the text in $EDITOR"),
+    ("Ctrl-D", "leaves; teamchat chat continues"),
+)
+
+
+def print_help() -> None:
+    """Print the commands and the keys of chat."""
+    width = max(map(len, known()))
+    for word, means in known().items():
+        print(f"  /{word:{width}}  {program().get_command(None, means[0]).get_short_help_str(limit=90)}")
+    print("  @NAME at the beginning of a line sends it to that member; @max+sarah to both at once.")
+    for key, does in KEYS:
+        print(f"  {key:{width + 6}}{does}")
+
+
+def in_chat(commands: str) -> str:
+    """Commands of the command line as they are typed in chat, where there is one; the others stay as they are."""
+    typed = {" ".join(means): word for word, means in known().items()}
+    lines: list[str] = []
+    for line in commands.splitlines():
+        program_name, _, rest = line.partition(" ")
+        word, _, options = rest.partition(" ")
+        fits = program_name == "teamchat" and word in typed and "&&" not in line
+        lines.append(f"/{typed[word]} {options}".rstrip() if fits else line)
+    return "\n".join(lines)
+
+
+def _takes(command: str, option: str) -> bool:
+    found = program().get_command(None, command)
+    return found is not None and any(option in parameter.opts for parameter in found.params)

@@ -1,0 +1,136 @@
+"""What the keys of the prompt do. Everything here runs in the screen's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+from teamchat.cli.chatting.addressees import split_addressees, with_addressees
+from teamchat.cli.chatting.kept import Kept, Place
+from teamchat.cli.chatting.layout import Shown
+from teamchat.cli.chatting.slash import command_of
+from teamchat.core.errors import ExitCode, TeamchatError
+from teamchat.core.store.database import Database
+from teamchat.core.text.clean import printable
+from teamchat.runners.process.supervisor import Stopper
+
+STOPS = "stopping the turn; Ctrl-C again stops what is queued, too"
+STOPS_ALL = "stopping; what is queued stays queued"
+LEAVES = "leaving as soon as the turn is stopped"
+OPEN = "the question stays open"
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send what is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Wait no longer for a session that another process runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    code: int = ExitCode.DONE
+
+
+Item = Send | Stop | Command | Leave | BaseException
+"""What the main thread is to do; an error of the screen's thread ends chat."""
+
+
+class Typing:
+    """`inbox` is read by the main thread. `stopper` is set while members work.
+
+    `tell` writes a line above the prompt, `run_now` runs a command's words while members work.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        inbox: SimpleQueue[Item],
+        shown: Shown,
+        open_db: Callable[[], Database],
+    ) -> None:
+        self.place, self.inbox, self.shown = place, inbox, shown
+        self.stopper: Stopper | None = None
+        self.tell: Callable[[str], None]
+        self.run_now: Callable[[tuple[str, ...]], None]
+        self._open_db, self._stops = open_db, 0
+
+    def began(self) -> None:
+        self._db = self._open_db()
+        self._kept = Kept(self._db, self.place)
+        self.look()
+
+    def look(self) -> None:
+        """Show what is queued now."""
+        self._kept.look()
+        self.shown.waiting = tuple(self._kept.waiting)
+
+    def entered(self, text: str) -> str | None:
+        if not text.strip():
+            if self.shown.waiting and self.stopper is None:
+                self.inbox.put(Send())
+            elif self.shown.asked:
+                self.shown.notice = OPEN
+            return None
+        try:
+            if words := command_of(text):
+                self._command(tuple(words))
+                return None
+            to, rest = split_addressees(text, self.place.team.members)
+            self._kept.keep(rest, to)
+        except TeamchatError as error:
+            self.tell(f"✗ {printable(str(error))}")
+            return text
+        self._stops = 0
+        self.shown.waiting = tuple(self._kept.waiting)
+        if self.stopper is None:
+            self.inbox.put(Send())
+        return None
+
+    def _command(self, words: tuple[str, ...]) -> None:
+        if self.stopper is None:
+            self.inbox.put(Command(words))
+        else:
+            self.run_now(words)
+
+    def interrupted(self) -> bool:
+        if self.stopper is None:
+            self.inbox.put(Stop())
+            return False
+        self._stops += 1
+        self.stopper.request(only_turn=self._stops == 1)
+        self.shown.notice = STOPS if self._stops == 1 else STOPS_ALL
+        return True
+
+    def left(self) -> None:
+        if self.stopper is None:
+            self.inbox.put(Leave())
+            return
+        self.shown.notice = LEAVES
+        self.stopper.request()
+        self.inbox.put(Leave(ExitCode.INTERRUPTED))
+
+    def taken_back(self) -> str | None:
+        try:
+            last = self._kept.take_last()
+        except TeamchatError as error:
+            self.tell(f"✗ {printable(str(error))}")
+            return None
+        self.shown.waiting = tuple(self._kept.waiting)
+        return with_addressees(last.to, last.text) if last else None
+
+    def ended(self, error: BaseException | None) -> None:
+        self._db.close()
+        if error is not None:
+            if self.stopper is not None:
+                self.stopper.request()
+            self.inbox.put(error)

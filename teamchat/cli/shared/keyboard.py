@@ -1,0 +1,30 @@
+"""The keyboard of `chat`: where the runs of its commands are shown, and what stops them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from typing import Protocol
+
+from teamchat.cli.output import Output
+from teamchat.core.team.team import Team
+from teamchat.runners.process.supervisor import Stopper
+
+
+class Keyboard(Protocol):
+    """A person types at it while members work. Their messages are sent between turns."""
+
+    def output(self, team: Team) -> Output:
+        """What shows a run above the prompt."""
+        ...
+
+    def hint(self, commands: str) -> str:
+        """Commands of the command line as a person types them here."""
+        ...
+
+    def while_working(self, stopper: Stopper) -> AbstractContextManager[None]:
+        """Show the prompt, and let Ctrl-C reach the stopper."""
+        ...
+
+
+KEYBOARD: ContextVar[Keyboard | None] = ContextVar("KEYBOARD", default=None)

@@ -1,0 +1,551 @@
+"""`teamchat chat` at a real terminal: what stands on the screen while a person types and members work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from teamchat.cli.shared.workspace import lock_file, store_file
+from teamchat.core.files.session_lock import holder_of
+from tests.cli.helpers import queue, select
+from tests.program import cli, run_here, start
+from tests.runners.processes import eventually
+from tests.screens import Screen, screen
+from tests.scripted_team import Crew, crew
+
+ENTER, ESCAPE, UP, TAB = "\r", "\x1b", "\x1b[A", "\t"
+CTRL_C, CTRL_D, CTRL_U = "\x03", "\x04", "\x15"
+PROMPT = "›"
+
+
+@contextmanager
+def chat(*args: str, columns: int = 80, rows: int = 24, **env: str) -> Iterator[Screen]:
+    with screen("chat", *args, columns=columns, rows=rows, env=env) as shown:
+        shown.until(lambda text: PROMPT in text)
+        yield shown
+
+
+def types(shown: Screen, text: str) -> None:
+    shown.child.send(text)
+
+
+def line(shown: Screen, text: str) -> None:
+    types(shown, text + ENTER)
+
+
+def prompt_of(text: str) -> str:
+    """The row with the prompt: the one above the last."""
+    return next(iter(text.split("\n")[-2:-1]), "")
+
+
+def stands(told: str, text: str) -> bool:
+    """True if the text is on the screen, and the prompt below it."""
+    return told in text and prompt_of(text).startswith(PROMPT)
+
+
+def leave(shown: Screen) -> int:
+    types(shown, CTRL_D)
+    shown.to_the_end()
+    return int(shown.child.exitstatus)
+
+
+def said() -> list[str]:
+    """Every message, as `max: Hello`."""
+    rows = select("SELECT speaker_name, content FROM messages ORDER BY id")
+    return [f"{name}: {content}" for name, content in rows]
+
+
+def kept() -> list[object]:
+    return [text for (text,) in select("SELECT text FROM unsent ORDER BY id")]
+
+
+def slow(world: Path, crew_: Crew, member: str, *replies: str) -> None:
+    """The member's first turn waits for the file `go`, and makes the file `began`."""
+    first, *others = replies
+    held = {"say": first, "touch": str(world / "began"), "wait": str(world / "go")}
+    crew_.say(member, held, *others)
+
+
+def begun(world: Path, shown: Screen) -> None:
+    shown.until(lambda _: (world / "began").exists())
+
+
+@pytest.fixture
+def trio(world: Path) -> Crew:
+    return crew(world, {"max": ["I did it.", "Yes."], "sarah": ["Looks right."], "carol": ["Fine."]})
+
+
+# --- sending
+
+
+def test_a_message_is_sent_and_its_reply_stands_above_the_prompt(trio: Crew) -> None:
+    with chat() as shown:
+        line(shown, "@max Add a --version option")
+        text = shown.until(lambda text: "I did it." in text and PROMPT in text)
+        assert "Add a --version option" in text
+        assert leave(shown) == 0
+    assert said() == ["kailai: Add a --version option", "max: I did it."]
+    assert len(trio.prompts("max")) == 1
+
+
+@pytest.mark.usefixtures("trio")
+def test_a_leading_address_names_several_members() -> None:
+    with chat() as shown:
+        line(shown, "@max+sarah Look")
+        shown.until(lambda text: "I did it." in text and "Looks right." in text)
+        leave(shown)
+    assert [name for (name,) in select('SELECT target FROM routes WHERE "group" = 0')] == ["max", "sarah"]
+
+
+@pytest.mark.usefixtures("trio")
+def test_a_text_that_only_looks_like_a_call_is_refused_and_stays_in_the_prompt() -> None:
+    with chat() as shown:
+        line(shown, "(NEXT: sarah) look")
+        shown.until(lambda text: "✗" in text and f"{PROMPT} (NEXT: sarah) look" in text)
+        assert leave_after_clearing(shown) == 0
+    assert said_nothing()
+
+
+def leave_after_clearing(shown: Screen) -> int:
+    types(shown, CTRL_U)
+    return leave(shown)
+
+
+def said_nothing() -> bool:
+    return select("SELECT 1 FROM messages") == []
+
+
+@pytest.mark.usefixtures("trio")
+def test_lines_are_joined_by_escape_and_enter() -> None:
+    with chat() as shown:
+        types(shown, "@max one" + ESCAPE + ENTER + "two" + ENTER)
+        shown.until(lambda text: "I did it." in text)
+        leave(shown)
+    assert said()[0] == "kailai: one\ntwo"
+
+
+@pytest.mark.usefixtures("trio")
+def test_a_paste_of_5000_lines_is_one_message() -> None:
+    pasted = "\n".join(f"line {number}" for number in range(5000))
+    with chat() as shown:
+        types(shown, f"@max {ESCAPE}[200~{pasted}{ESCAPE}[201~")
+        shown.until(lambda text: "line 4999" in text)
+        types(shown, ENTER)
+        shown.until(lambda text: "I did it." in text)
+        leave(shown)
+    assert said()[0] == f"kailai: {pasted}"
+
+
+# --- while members work
+
+
+def test_what_is_typed_while_a_member_works_is_shown_as_queued_and_sent_after_the_turn(world: Path, trio: Crew) -> None:
+    slow(world, trio, "max", "I did it.", "The test, too.")
+    with chat() as shown:
+        line(shown, "[NEXT: max, sarah] Write it")
+        begun(world, shown)
+        line(shown, "@max and a test")
+        text = shown.until(lambda text: 'queued: "@max and a test"' in text)
+        assert "↑ to take back" in text
+        assert kept() == ["and a test"]
+        (world / "go").touch()
+        shown.until(lambda text: "Looks right." in text and 'queued: "' not in text)
+        leave(shown)
+    assert said() == [
+        "kailai: [NEXT: max, sarah] Write it",
+        "max: I did it.",
+        "kailai: and a test",
+        "max: The test, too.",
+        "sarah: Looks right.",
+    ]
+
+
+def test_the_message_typed_last_is_taken_back_into_the_prompt(world: Path, trio: Crew) -> None:
+    slow(world, trio, "max", "I did it.")
+    with chat() as shown:
+        line(shown, "@max Write it")
+        begun(world, shown)
+        line(shown, "one")
+        line(shown, "@sarah two")
+        shown.until(lambda text: text.count("queued:") == 2)
+        types(shown, UP)
+        shown.until(lambda text: f"{PROMPT} @sarah two" in text and text.count("queued:") == 1)
+        assert kept() == ["one"]
+        types(shown, CTRL_U)
+        (world / "go").touch()
+        shown.until(lambda text: "Yes" in text or "has nothing" in text or "queued:" not in text)
+        leave(shown)
+    assert "kailai: two" not in said()
+
+
+def test_keys_are_echoed_while_a_reply_streams(world: Path, trio: Crew) -> None:
+    slow(world, trio, "max", "I did it.")
+    with chat() as shown:
+        line(shown, "@max Write it")
+        begun(world, shown)
+        types(shown, "half a thought")
+        shown.until(lambda text: f"{PROMPT} half a thought" in text)
+        (world / "go").touch()
+        shown.until(lambda text: "I did it." in text and f"{PROMPT} half a thought" in text)
+        leave_after_clearing(shown)
+
+
+# --- Ctrl-C
+
+
+@pytest.mark.usefixtures("trio")
+def test_ctrl_c_at_the_prompt_clears_it_and_says_how_to_leave() -> None:
+    with chat() as shown:
+        types(shown, "no")
+        shown.until(lambda text: f"{PROMPT} no" in text)
+        types(shown, CTRL_C)
+        shown.until(lambda text: f"{PROMPT} no" not in text)
+        types(shown, CTRL_C)
+        shown.until(lambda text: "Ctrl-D leaves" in text)
+        assert leave(shown) == 0
+
+
+def hanging(world: Path, trio: Crew) -> None:
+    trio.say("max", {"say": "so far", "touch": str(world / "began"), "hang": 600}, "Again.")
+
+
+def test_ctrl_c_stops_the_turn_and_those_behind_it_speak(world: Path, trio: Crew) -> None:
+    hanging(world, trio)
+    with chat() as shown:
+        line(shown, "[NEXT: max, sarah] Write it")
+        begun(world, shown)
+        types(shown, CTRL_C)
+        shown.until(lambda text: "Looks right." in text)
+        assert eventually(lambda: queue() == [("max", "held")])
+        leave(shown)
+
+
+def test_ctrl_c_sends_what_was_typed_at_once(world: Path, trio: Crew) -> None:
+    hanging(world, trio)
+    with chat() as shown:
+        line(shown, "@max Write it")
+        begun(world, shown)
+        line(shown, "@sarah Not so")
+        shown.until(lambda text: "queued:" in text)
+        types(shown, CTRL_C)
+        shown.until(lambda text: "Looks right." in text)
+        leave(shown)
+    assert said() == ["kailai: Write it", "kailai: Not so", "sarah: Looks right."]
+
+
+def test_a_second_ctrl_c_stops_the_queue_and_keeps_what_was_typed(world: Path, trio: Crew) -> None:
+    trio.say("max", {"say": "so far", "touch": str(world / "began"), "hang": 600})
+    trio.say("sarah", {"say": "so far", "touch": str(world / "second"), "hang": 600})
+    with chat() as shown:
+        line(shown, "[NEXT: max, sarah, carol] Write it")
+        begun(world, shown)
+        types(shown, CTRL_C)
+        shown.until(lambda _: (world / "second").exists())
+        line(shown, "wait")
+        shown.until(lambda text: "queued:" in text)
+        types(shown, CTRL_C)
+        shown.until(lambda _: (world / "second").exists() and queue()[-1] == ("carol", "waiting"))
+        types(shown, CTRL_C)
+        shown.until(lambda _: "running" not in str(queue()) and "waiting" not in str(queue()))
+        leave(shown)
+
+
+# --- the screen
+
+
+@pytest.mark.usefixtures("trio")
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_the_prompt_stands_between_a_rule_and_what_the_conversation_has_cost(columns: int) -> None:
+    with chat(columns=columns) as shown:
+        *_, rule, prompt, footer = shown.rows
+        assert rule == "─" * (columns - 1)
+        assert prompt == PROMPT
+        assert footer.startswith("  crew · new session")
+        assert len(footer) < columns
+        leave(shown)
+
+
+@pytest.mark.usefixtures("trio")
+def test_a_resize_draws_the_prompt_again() -> None:
+    with chat(columns=100) as shown:
+        types(shown, "half a thought")
+        shown.until(lambda text: "half a thought" in text)
+        shown.resize(60, 20)
+        shown.until(lambda text: f"{'─' * 59}\n{PROMPT} half a thought\n" in text)
+        leave_after_clearing(shown)
+
+
+@pytest.mark.usefixtures("trio")
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("@ma", "@max"),
+        ("@max+sa", "@max+sarah"),
+        ("[NEXT: ca", "[NEXT: carol"),
+        ("/un", "/undo"),
+        ("/retry --with sa", "/retry --with sarah"),
+    ],
+)
+def test_tab_completes_members_and_commands(typed: str, completed: str) -> None:
+    with chat() as shown:
+        types(shown, typed + TAB)
+        shown.until(lambda text: f"{PROMPT} {completed}" in text)
+        leave_after_clearing(shown)
+
+
+# --- leaving and coming back
+
+
+def test_a_chat_continues_the_session(trio: Crew) -> None:
+    with chat() as shown:
+        line(shown, "@max Write it")
+        shown.until(lambda text: "I did it." in text)
+        assert leave(shown) == 0
+    with chat() as shown:
+        assert "I did it." in shown.text
+        line(shown, "Really?")
+        shown.until(lambda text: "Yes." in text)
+        leave(shown)
+    assert "Write it" in trio.prompts("max")[1]
+
+
+def test_leaving_while_a_member_works_stops_it_and_says_so(world: Path, trio: Crew) -> None:
+    hanging(world, trio)
+    with screen("chat") as shown:
+        before = termios.tcgetattr(shown.child.child_fd)
+        shown.until(lambda text: PROMPT in text)
+        line(shown, "@max Write it")
+        begun(world, shown)
+        line(shown, "later")
+        shown.until(lambda text: "queued:" in text)
+        types(shown, CTRL_D)
+        rows = shown.to_the_end()
+        assert termios.tcgetattr(shown.child.child_fd) == before
+        assert shown.child.exitstatus == 130
+    assert "1 message still queued; teamchat chat sends it" in "\n".join(rows)
+    assert queue() == [("max", "held")]
+
+
+def test_a_killed_chat_loses_nothing(world: Path, trio: Crew) -> None:
+    hanging(world, trio)
+    with chat() as shown:
+        line(shown, "@max Write it")
+        begun(world, shown)
+        line(shown, "@sarah And a test")
+        shown.until(lambda text: "queued:" in text)
+        os.kill(shown.child.pid, signal.SIGKILL)
+        shown.to_the_end()
+    assert kept() == ["And a test"]
+    with chat() as shown:
+        shown.until(lambda text: "Looks right." in text)
+        leave(shown)
+    assert kept() == []
+    assert said() == ["kailai: Write it", "kailai: And a test", "sarah: Looks right."]
+
+
+def test_stop_from_another_terminal_ends_it_and_leaves_the_terminal_as_it_was(world: Path, trio: Crew) -> None:
+    hanging(world, trio)
+    with screen("chat") as shown:
+        before = termios.tcgetattr(shown.child.child_fd)
+        shown.until(lambda text: "Ctrl-D" in text)
+        assert termios.tcgetattr(shown.child.child_fd) != before
+        line(shown, "@max Write it")
+        begun(world, shown)
+        assert cli("stop").code == 0
+        shown.to_the_end()
+        assert shown.child.exitstatus == 143
+        assert termios.tcgetattr(shown.child.child_fd) == before
+    assert queue() == [("max", "held")]
+
+
+def test_an_agent_that_is_killed_is_a_failure_and_the_prompt_stays(world: Path) -> None:
+    made = crew(world, {"max": [], "sarah": ["Looks right."]})
+    made.say("max", {"say": "so far", "exit": 137})
+    with chat() as shown:
+        line(shown, "@max Write it")
+        shown.until(lambda text: "/resume" in text)
+        line(shown, "@sarah You?")
+        shown.until(lambda text: "Looks right." in text)
+        assert leave(shown) == 0
+
+
+@pytest.mark.usefixtures("trio")
+def test_another_terminal_may_send_in_between() -> None:
+    with chat() as shown:
+        line(shown, "@max Write it")
+        shown.until(lambda text: "I did it." in text)
+        assert eventually(lambda: holder_of(lock_file(Path.cwd(), 1)) is None)
+        assert cli("send", "--to", "sarah", "And you?").code == 0
+        leave(shown)
+
+
+# --- questions
+
+
+def test_a_question_is_answered_in_place(world: Path) -> None:
+    crew(world, {"max": ["Which one? [NEXT: kailai]", "Good."]})
+    with chat() as shown:
+        line(shown, "Write it")
+        shown.until(lambda text: "you → max" in prompt_of(text))
+        line(shown, "The second")
+        shown.until(lambda text: "Good." in text and prompt_of(text).startswith(PROMPT))
+        leave(shown)
+    assert queue() == []
+
+
+# --- commands
+
+
+@pytest.mark.usefixtures("trio")
+def test_a_command_runs_with_the_session_of_the_chat() -> None:
+    run_here("send", "--new", "--session", "first", "--to", "sarah", "Hi")
+    with chat("--session", "first") as shown:
+        run_here("send", "--new", "--session", "other", "--to", "carol", "Hi")
+        line(shown, "/task A parser")
+        shown.until(lambda text: "/task A parser" in text and prompt_of(text) == PROMPT)
+        line(shown, "/task")
+        shown.until(lambda text: text.count("A parser") >= 2)
+        leave(shown)
+    assert select("SELECT task FROM sessions WHERE name = 'first'") == [("A parser",)]
+
+
+@pytest.mark.usefixtures("trio")
+def test_the_errors_of_commands_are_lines_and_never_leave_chat() -> None:
+    with chat() as shown:
+        for typed, told in (
+            ("/show 9", "there is no conversation here yet"),
+            ("/resume --nonsense", "no such option: --nonsense"),
+            ("/log 'x", "no closing quotation"),
+            ("/shwo", "did you mean /show"),
+        ):
+            line(shown, typed)
+            text = shown.until(partial(stands, told))
+            types(shown, CTRL_U)
+        assert "Traceback" not in text
+        assert leave(shown) == 0
+
+
+def test_a_command_runs_while_members_work(world: Path, trio: Crew) -> None:
+    slow(world, trio, "max", "I did it.")
+    with chat() as shown:
+        line(shown, "@max Write it")
+        begun(world, shown)
+        line(shown, "/team")
+        shown.until(lambda text: "carol-agent" in text)
+        line(shown, "/resume")
+        shown.until(lambda text: "this conversation is being run by" in text)
+        (world / "go").touch()
+        shown.until(lambda text: "I did it." in text)
+        leave(shown)
+
+
+def test_resume_shows_its_run_above_the_prompt_and_sends_what_is_typed(world: Path, trio: Crew) -> None:
+    trio.say(
+        "max",
+        {"say": "no", "exit": 1},
+        {"say": "Now.", "touch": str(world / "began"), "wait": str(world / "go")},
+        "More.",
+    )
+    with chat() as shown:
+        line(shown, "@max Write it")
+        shown.until(lambda text: "/resume" in text)
+        line(shown, "/resume")
+        begun(world, shown)
+        line(shown, "and more")
+        shown.until(lambda text: "queued:" in text)
+        (world / "go").touch()
+        shown.until(lambda text: "More." in text and "queued:" not in text)
+        leave(shown)
+
+
+@pytest.mark.usefixtures("trio")
+def test_undo_asks_at_the_terminal() -> None:
+    with chat() as shown:
+        line(shown, "@max Write it")
+        shown.until(lambda text: "I did it." in text)
+        line(shown, "/undo")
+        shown.until(lambda text: "Undo it? [y/N]" in text)
+        line(shown, "y")
+        shown.until(lambda text: "/undo" in text and prompt_of(text) == PROMPT)
+        leave(shown)
+    assert queue() == [("max", "held")]
+
+
+@pytest.mark.usefixtures("trio")
+def test_help_lists_commands_and_keys() -> None:
+    with chat(rows=60) as shown:
+        line(shown, "/help")
+        text = shown.until(lambda text: "Ctrl-X Ctrl-E" in text)
+        assert "/undo" in text
+        leave(shown)
+
+
+# --- the rest
+
+
+@pytest.mark.usefixtures("trio")
+def test_the_text_is_edited_in_an_editor(world: Path) -> None:
+    editor = world / "editor"
+    editor.write_text('#!/bin/sh\nprintf "from the editor" >> "$1"\n')
+    editor.chmod(0o755)
+    with chat(EDITOR=str(editor), VISUAL="") as shown:
+        types(shown, "typed, ")
+        types(shown, "\x18\x05")
+        shown.until(lambda text: f"{PROMPT} typed, from the editor" in text)
+        leave_after_clearing(shown)
+
+
+@pytest.mark.usefixtures("trio")
+def test_what_was_typed_is_remembered_for_the_next_chat_and_private() -> None:
+    with chat() as shown:
+        line(shown, "@max Write it")
+        shown.until(lambda text: "I did it." in text)
+        leave(shown)
+    file = store_file(Path.cwd()).parent / "chat-history"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with chat() as shown:
+        types(shown, UP)
+        shown.until(lambda text: f"{PROMPT} @max Write it" in text)
+        leave_after_clearing(shown)
+
+
+@pytest.mark.usefixtures("trio")
+def test_teamchat_alone_is_chat_at_a_terminal_in_a_folder_with_a_team() -> None:
+    with screen() as shown:
+        shown.until(lambda text: "Ctrl-D" in text)
+        assert leave(shown) == 0
+    assert "Usage" in run_here().out
+
+
+@pytest.mark.usefixtures("world")
+def test_teamchat_alone_prints_its_help_in_a_folder_without_a_team() -> None:
+    with screen() as shown:
+        assert "Usage" in "\n".join(shown.to_the_end())
+
+
+@pytest.mark.usefixtures("trio")
+def test_chat_needs_a_terminal() -> None:
+    assert cli("chat").code == 2
+
+
+@pytest.mark.usefixtures("trio")
+def test_chat_waits_for_another_process_that_runs_the_session(world: Path, trio: Crew) -> None:
+    run_here("send", "--to", "carol", "Hi")
+    slow(world, trio, "max", "I did it.")
+    with start("send", "--to", "max", "Write it") as other:
+        assert eventually((world / "began").exists)
+        with chat() as shown:
+            line(shown, "@sarah And you?")
+            shown.until(lambda text: "what you type is sent when it ends" in text and "queued:" in text)
+            (world / "go").touch()
+            shown.until(lambda text: "Looks right." in text)
+            leave(shown)
+        other.wait()
