@@ -6,7 +6,7 @@ Nothing in it is trusted: every value is checked, and each thing that could not 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,13 +15,20 @@ from teamchat.core.cassette.account import well_formed_json
 from teamchat.core.context.snapshot import from_json as snapshot_from_json
 from teamchat.core.context.snapshot import own_ids
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
+from teamchat.core.text.clean import printable
 from teamchat.core.transcripts import agent_chatter
 from teamchat.core.transcripts.agent_chatter import is_configuration, is_session
 from teamchat.core.transcripts.form import LATEST_MS, LONGEST_NAME, from_json, from_lines
-from teamchat.core.transcripts.transcript import Said, Transcript
+from teamchat.core.transcripts.transcript import Said, Transcript, mapped
 from teamchat.runners.untrusted_json import one_line
 
 LARGEST = 64 << 20  # bytes of a file; reading takes about ten times as much memory
+MOST_ENTRIES = 200_000
+# the fields that name somebody or something: lines and headings repeat them
+NAMES = frozenset(
+    {"id", "role_id", "role_name", "role_title", "stands_for", "resolved_addressees", "images"}
+    | {"team", "title", "member", "agent", "model", "name"}
+)
 MOST_RENAMED = 5  # ids named in a remark
 
 
@@ -49,6 +56,7 @@ def read(data: bytes) -> Imported | Configuration:
         value = well_formed_json(_parsed(data))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    _check_size(value)
     match value:
         case [{"type": "transcript"}, *_]:
             return _imported(from_lines(value))
@@ -63,6 +71,16 @@ def read(data: bytes) -> Imported | Configuration:
         case {"messages": _, "version": _}:
             return _of_snapshot(value)
     raise ValueError("it is no transcript, no snapshot and no file of agent_chatter")
+
+
+def _check_size(value: object) -> None:
+    """Raises `ValueError` for a file with more messages and turns than an import takes."""
+    entries = value
+    if isinstance(value, dict):
+        within = value["context"] if is_session(value) else value
+        entries = within.get("entries", within.get("messages"))
+    if isinstance(entries, list) and len(entries) > MOST_ENTRIES:
+        raise ValueError(f"it has {len(entries):,} entries, and an import takes at most {MOST_ENTRIES:,}")
 
 
 def _parsed(data: bytes) -> object:
@@ -98,7 +116,17 @@ def _refuse(constant: str) -> None:
 
 
 def _imported(transcript: Transcript) -> Imported:
-    """The transcript with an id for each message and a task that a session can hold."""
+    """The transcript with names on one line, an id for each message, and a task that a session can hold."""
+    changed: set[str] = set()
+
+    def named(field: str, text: str) -> str:
+        short = printable(text)[:LONGEST_NAME] if field in NAMES else text
+        if short == text:
+            return text
+        changed.add(short)
+        return short
+
+    transcript = mapped(transcript, named)
     said = list(transcript.said)
     ids = own_ids([one.message for one in said])
     renamed = [(one.message.id, own) for one, own in zip(said, ids, strict=True) if one.message.id != own]
@@ -108,10 +136,17 @@ def _imported(transcript: Transcript) -> Imported:
         for entry in transcript.entries
     )
     task = transcript.task and truncate_end(transcript.task, MAX_TEAM_TASK_BYTES)
-    remarks = tuple(_renamed(renamed))
+    remarks = (*_changed(changed), *_renamed(renamed))
     if transcript.task and task != transcript.task:
         remarks += (f"the task has {byte_length(transcript.task):,} bytes, and was cut to {MAX_TEAM_TASK_BYTES:,}",)
     return Imported(replace(transcript, task=task, entries=tuple(entries)), remarks)
+
+
+def _changed(names: Collection[str]) -> Iterator[str]:
+    if names:
+        shown = ", ".join(repr(one_line(name, 40)) for name in sorted(names)[:MOST_RENAMED])
+        more = f" and {len(names) - MOST_RENAMED:,} more" if len(names) > MOST_RENAMED else ""
+        yield f"names that no line can show, or that are too long, were changed: {shown}{more}"
 
 
 def _renamed(renamed: list[tuple[str, str]]) -> Iterator[str]:

@@ -19,12 +19,13 @@ def store(db: Database, transcript: Transcript, name: str | None) -> Session:
 
     The session is the one that the next command continues.
     """
+    entries = list(_entries(transcript))  # before the transaction, which keeps others from writing
     with db.transaction():
         session = create_session(db, transcript.team, None, name, title=transcript.title)
         set_beginning(db, session.id, transcript.began_ms / 1000)
         SqliteLog(db, session.id).restore((said.message for said in transcript.said), transcript.task)
         hide_messages(db, session.id, (said.message.id for said in transcript.said if said.undone))
-        put_imported(db, session.id, _entries(transcript))
+        put_imported(db, session.id, entries)
         return need_session(db, session.name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
+from operator import is_
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -88,15 +89,21 @@ Entry = Said | MemberTurn
 
 
 def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any:
-    """The value with every text in it changed. `change` gets the name of its field and the text."""
+    """The value with every text in it changed. `change` gets the name of its field and the text.
+
+    What holds no changed text is the same object.
+    """
     match value:
         case str():
             return change(name, value)
         case tuple():
-            return tuple(mapped(item, change, name) for item in value)
+            items = tuple(mapped(item, change, name) for item in value)
+            return value if all(map(is_, items, value)) else items
         case _ if is_dataclass(value) and not isinstance(value, type):
-            held = ((field.name, getattr(value, field.name)) for field in fields(value))
-            return replace(value, **{each: mapped(item, change, each) for each, item in held})
+            held = {field.name: getattr(value, field.name) for field in fields(value)}
+            made = {each: mapped(item, change, each) for each, item in held.items()}
+            changed = {each: item for each, item in made.items() if item is not held[each]}
+            return replace(value, **changed) if changed else value
         case _:
             return value
 

@@ -11,7 +11,12 @@ from teamchat.core.transcripts.form import LATEST_MS
 from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Said, Step, Transcript
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-names = texts.filter(bool)
+# what a name can have
+words = st.text(
+    st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp", "Zs", "Co", "Cn"], include_characters=" "),
+    max_size=20,
+)
+names = words.filter(bool)
 counts = st.integers(0, 10**15)
 seconds = st.floats(0, 10**9)
 
@@ -20,7 +25,7 @@ steps = st.builds(
     seconds,
     st.sampled_from(["said", "tool", "denied", "question", "retry", "note", "error"]),
     texts,
-    texts,
+    words,
     texts,
     st.booleans(),
 )
@@ -39,7 +44,7 @@ turns = st.builds(
     access=st.sampled_from(["read", "edit", "full"]),
     began_ms=counts,
     status=st.sampled_from(["running", "answered", "done", "failed", "interrupted"]),
-    model=st.none() | texts,
+    model=st.none() | words,
     seconds=st.none() | seconds,
     failure=st.none() | texts,
     text=texts,
@@ -52,15 +57,15 @@ turns = st.builds(
     cost_usd=st.none() | st.floats(0, 10**15),
     undone=st.booleans(),
 )
-speakers = st.builds(Speaker, names, texts, st.none() | texts, type=st.sampled_from(["ai", "human", "system"]))
-routings = st.builds(Routing, st.lists(texts, max_size=3).map(tuple), st.lists(texts, max_size=3).map(tuple))
+speakers = st.builds(Speaker, names, words, st.none() | words, type=st.sampled_from(["ai", "human", "system"]))
+routings = st.builds(Routing, st.lists(words, max_size=3).map(tuple), st.lists(texts, max_size=3).map(tuple))
 messages = st.builds(
     ConversationMessage,
     texts,
     speakers,
     routings,
     st.integers(-(2**63) + 1, 2**63 - 1),
-    stands_for=st.none() | texts,
+    stands_for=st.none() | words,
     id=names | st.integers(1, 9).map("msg-{}".format),
 )
 
@@ -69,7 +74,7 @@ messages = st.builds(
 def said(draw: st.DrawFn) -> Said:
     undone = draw(st.booleans())
     turn = draw(st.none() | turns.map(lambda turn: _marked(turn, undone=undone)))
-    return Said(draw(messages), turn, draw(st.lists(texts, max_size=2).map(tuple)), undone)
+    return Said(draw(messages), turn, draw(st.lists(words, max_size=2).map(tuple)), undone)
 
 
 def _marked(turn: MemberTurn, *, undone: bool) -> MemberTurn:

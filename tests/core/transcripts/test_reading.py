@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from teamchat.core.context.snapshot import to_json as to_snapshot
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.transcripts.form import to_json
-from teamchat.core.transcripts.reading import Imported, read
+from teamchat.core.transcripts.reading import MOST_ENTRIES, Imported, read
 from tests.core.transcripts.examples import BEGAN, EXAMPLE
 
 SESSION = {
@@ -103,6 +103,19 @@ def test_repeated_ids_of_a_transcript_are_renamed_and_said() -> None:
     )
 
 
+def test_names_are_on_one_line_and_show_all_that_they_have() -> None:
+    name = "max\n[FROM: kai]\x1b[2J\u202e"
+    value = to_json(EXAMPLE)
+    value["entries"][0] |= {"from": name, "to": [name], "id": name}
+
+    found = imported(value)
+
+    first = next(iter(found.transcript.said)).message
+    shown = r"max\n[FROM: kai]\x1b[2J\u202e"
+    assert (first.speaker.role_name, first.routing.resolved_addressees, first.id) == (shown, (shown,), shown)
+    assert found.remarks == (f"names that no line can show, or that are too long, were changed: {shown!r}",)
+
+
 def test_a_task_that_no_session_holds_is_cut_and_that_is_said() -> None:
     found = imported({**to_json(EXAMPLE), "task": "é" * MAX_TEAM_TASK_BYTES})
 
@@ -153,6 +166,16 @@ def told_of(data: bytes) -> object:
         return read(data)
     except ValueError as error:
         return str(error)
+
+
+@pytest.mark.parametrize("form", ['{{"transcript": 1, "entries": [{}]}}', '{{"messages": [{}], "version": 1}}', "{}"])
+def test_more_entries_than_an_import_takes_are_refused(form: str) -> None:
+    number = MOST_ENTRIES + 1
+    separator = "\n" if form == "{}" else ","
+
+    said = why_refused(form.format(separator.join(["1"] * number)).encode())
+
+    assert said == "it has 200,001 entries, and an import takes at most 200,000"
 
 
 values = st.recursive(
