@@ -36,6 +36,7 @@ COMMANDS = {
     "diff": FRONT,
     "undo": FRONT,
     "doctor": FRONT,
+    "watch": BEHIND,
     "redo": BEHIND,
     "retry": BEHIND,
     "open": BEHIND,

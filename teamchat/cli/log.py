@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from teamchat.core.messages import ConversationMessage
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
 
@@ -22,27 +23,27 @@ def log(
         str | None,
         typer.Option("--full", metavar="MESSAGE", help="Print the whole text of one message, such as msg-7."),
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Then print each message as it comes, until Ctrl-C.")
+    ] = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Include messages that were undone, marked as such.")
     ] = False,
     team: TeamOption = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Print the conversation, and what is waiting or paused."""
-    from teamchat.cli.output.jsonl import message_fields, write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.output.long import whole, write_block, write_pieces
-    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.output.long import whole, write_pieces
     from teamchat.cli.shared.workspace import find_root, open_store
-    from teamchat.core.errors import UsageError
-    from teamchat.core.messages import name_of
+    from teamchat.core.errors import ExitCode, UsageError
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import turn_numbers
 
-    if full is not None and (as_json or number):
-        raise UsageError("--full, --json and -n exclude each other")
+    if full is not None and (as_json or number or follow):
+        raise UsageError("--full, --json, --follow and -n exclude each other")
     root = find_root(team)
     with open_store(root) as db:
         chosen = need_session(db, session)
@@ -50,24 +51,55 @@ def log(
         messages = SqliteLog(db, chosen.id)
         if full is not None:
             write_pieces(whole(messages.pieces(full, hidden=everything)))
-            return
-        hidden = messages.hidden() if everything else ()
+            return ExitCode.DONE
+        hidden, last = messages.hidden() if everything else (), None
         for message in messages.newest(number, hidden=everything):
-            turn = turns.get(message.turn_id or 0)
-            if as_json:
-                write_line("message", **message_fields(message), turn=turn, hidden=message.id in hidden)
-            else:
-                to = (
-                    f" -> {', '.join(message.routing.resolved_addressees)}"
-                    if message.routing.resolved_addressees
-                    else ""
-                )
-                head = f"{message.id} {name_of(message)}{to}" + (f" (turn {turn})" if turn else "")
-                back, whole_text = (", undone", "--all --full") if message.id in hidden else ("", "--full")
-                write_block(f"{head}{back}", message.content, placed_here(f"teamchat log {whole_text} {message.id}"))
+            print_message(message, turns.get(message.turn_id or 0), undone=message.id in hidden, as_json=as_json)
+            last = message
         if not as_json:
             for line in queue_lines(root, db, chosen, team):
                 note(line)
+        return follow_log(root, db, chosen, team, last, as_json=as_json) if follow else ExitCode.DONE
+
+
+def print_message(message: ConversationMessage, turn: int | None, *, undone: bool, as_json: bool) -> None:
+    """Print a message under its id, its speaker and those whom it calls."""
+    from teamchat.cli.output.jsonl import message_fields, write_line
+    from teamchat.cli.output.long import write_block
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.core.messages import name_of
+
+    if as_json:
+        write_line("message", **message_fields(message), turn=turn, hidden=undone)
+        return
+    to = f" -> {', '.join(message.routing.resolved_addressees)}" if message.routing.resolved_addressees else ""
+    head = f"{message.id} {name_of(message)}{to}" + (f" (turn {turn})" if turn else "")
+    back, whole_text = (", undone", "--all --full") if undone else ("", "--full")
+    write_block(f"{head}{back}", message.content, placed_here(f"teamchat log {whole_text} {message.id}"))
+
+
+def follow_log(
+    root: Path, db: Database, chosen: Session, team: str | None, last: ConversationMessage | None, *, as_json: bool
+) -> int:
+    """Print each message that comes after the `last` one in the same way, and notes on turns."""
+    from teamchat.cli.output import EachMessage, Output, Silent
+    from teamchat.cli.output.plain import PlainOutput
+    from teamchat.cli.shared.watching import show_as_it_happens, team_to_show
+    from teamchat.cli.shared.workspace import lock_file
+    from teamchat.core.conversation.following import Follower
+    from teamchat.core.store.lineage import place_of
+    from teamchat.core.turn.events import MessageStored, Replied
+
+    def show(event: MessageStored | Replied) -> None:
+        turn = event.turn.number if isinstance(event, Replied) else None
+        print_message(event.message, turn, undone=False, as_json=as_json)
+
+    def output_of() -> Output:
+        return EachMessage(show, Silent() if as_json else PlainOutput())
+
+    after = (last and place_of(db, chosen.id, last.id)) or 0
+    follower = Follower(db, chosen, team_to_show(team, chosen, root), lock_file(root, chosen.id), after)
+    return show_as_it_happens(follower, output_of)
 
 
 def queue_lines(root: Path, db: Database, session: Session, team: str | None) -> Iterator[str]:

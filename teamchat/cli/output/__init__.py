@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from teamchat.core.turn.events import Conclusion, ConversationEvent
+from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, Replied
 
 
 class Output(Protocol):
@@ -27,3 +28,22 @@ class Silent:
     def finish(self, conclusion: Conclusion) -> None: ...
 
     def close(self) -> None: ...
+
+
+class EachMessage:
+    """Shows every message by `show`, what people say among them, and what else happens by `others`."""
+
+    def __init__(self, show: Callable[[MessageStored | Replied], None], others: Output) -> None:
+        self.show, self.others = show, others
+
+    def __call__(self, event: ConversationEvent) -> None:
+        if isinstance(event, MessageStored | Replied):
+            self.show(event)
+        else:
+            self.others(event)
+
+    def finish(self, conclusion: Conclusion) -> None:
+        self.others.finish(conclusion)
+
+    def close(self) -> None:
+        self.others.close()

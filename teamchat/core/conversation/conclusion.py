@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from teamchat.core.engine.actions import Action, GroupFailed, HumanAsked, Paused, PauseKind, TurnFailed
-from teamchat.core.engine.state import Route
+from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
+from teamchat.core.team.team import Team
 from teamchat.core.turn.events import Conclusion
-from teamchat.core.turn.run import Run
-from teamchat.core.turn.tally import RESUME, TurnFailure, hint_for
+from teamchat.core.turn.tally import RESUME, Tally, TurnFailure, hint_for
 
 
-def conclude(run: Run, action: Action) -> Conclusion:
+class Concluded(Protocol):
+    """A run, or what another process can tell of one."""
+
+    @property
+    def team(self) -> Team: ...
+    @property
+    def tally(self) -> Tally: ...
+    @property
+    def state(self) -> State: ...
+
+
+def conclude(run: Concluded, action: Action) -> Conclusion:
     """The conclusion for the last action of the engine."""
     match action:
         case TurnFailed(route=route):
@@ -25,19 +38,19 @@ def conclude(run: Run, action: Action) -> Conclusion:
             return conclusion(run, ExitCode.DONE)
 
 
-def conclude_error(run: Run, error: TeamchatError) -> Conclusion:
+def conclude_error(run: Concluded, error: TeamchatError) -> Conclusion:
     """The conclusion after an error. Everything that ran or waited is held."""
     hint = error.hint if isinstance(error, StoreGone) else _advice(*filter(None, (hint_for(error),)))
     return conclusion(run, error.code, str(error), hint)
 
 
-def conclude_side_turn(run: Run, failure: TurnFailure) -> Conclusion:
+def conclude_side_turn(run: Concluded, failure: TurnFailure) -> Conclusion:
     """The conclusion after a side turn that failed."""
     return conclusion(run, failure.code, failure.reason, failure.hint)
 
 
 def conclusion(
-    run: Run,
+    run: Concluded,
     code: ExitCode,
     reason: str | None = None,
     hint: str | None = None,
@@ -61,18 +74,18 @@ def conclusion(
     )
 
 
-def _waiting(run: Run, route: Route) -> Conclusion:
+def _waiting(run: Concluded, route: Route) -> Conclusion:
     """A person is asked. In a team with one person the answer needs no `--as`."""
     speaker = f" --as {route.target}" if len(run.team.humans) > 1 else ""
     reason, hint = f"{route.by} asks {route.target}", f"teamchat send{speaker} 'Your answer'"
     return conclusion(run, ExitCode.HUMAN_ASKED, reason, hint, waiting_for=route.target)
 
 
-def _pause(run: Run, kind: PauseKind, reason: str) -> Conclusion:
+def _pause(run: Concluded, kind: PauseKind, reason: str) -> Conclusion:
     return conclusion(run, CODES[kind], reason, RESUME if run.state.held else None, paused=kind)
 
 
-def _failures(run: Run, routes: tuple[Route, ...], *, alone: bool, all_of_it: bool = True) -> Conclusion:
+def _failures(run: Concluded, routes: tuple[Route, ...], *, alone: bool, all_of_it: bool = True) -> Conclusion:
     """Members failed. They and the routes behind them are held. `all_of_it`: no member of the group replied."""
     failures = [run.tally.failures[route.number] for route in routes if route.number in run.tally.failures]
     reason = "; ".join(failure.reason for failure in failures)

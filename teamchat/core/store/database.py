@@ -179,13 +179,26 @@ class Database:
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self._check_there()
+            self.check_there()
             self.execute("COMMIT")
         except BaseException:
             self._roll_back()
             raise
 
-    def _check_there(self) -> None:
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read the store as it is at one moment. Nobody waits for it, and it waits for nobody."""
+        self.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._roll_back()
+
+    def changes(self) -> int:
+        """A number that changes when another connection has changed the store."""
+        return self.the(lambda row: row.integer("data_version"), "PRAGMA data_version")
+
+    def check_there(self) -> None:
         """Raises `StoreGone` where the path does not lead to the open file any more: what is written there is lost."""
         if self._identity != _identity(self.path):
             raise StoreGone(f"the store {self.path} was removed or replaced meanwhile", "teamchat sessions")

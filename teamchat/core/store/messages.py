@@ -146,8 +146,16 @@ class SqliteLog:
 
     def after(self, place: int) -> list[ConversationMessage]:
         """The session's own messages that come after a place, 0 for all, in order."""
+        return list(self.placed_after(place).values())
+
+    def placed_after(self, place: int) -> dict[int, ConversationMessage]:
+        """The same by their places."""
         own = f"{SHOWN} AND lineage.ancestor = ?1 AND messages.id > ?3 {OLDEST_FIRST}"
-        return self._db.values(self._a_message, own, self.session, LARGEST, place)
+        return dict(self._db.values(lambda row: (_place(row), self._a_message(row)), own, self.session, LARGEST, place))
+
+    def last_place(self) -> int:
+        """The place of the session's own newest message, hidden or not; 0 without one."""
+        return self._db.the(_place, "SELECT COALESCE(MAX(id), 0) AS id FROM messages WHERE session = ?", self.session)
 
     def hidden(self) -> frozenset[str]:
         """The ids of the messages that were undone."""

@@ -307,6 +307,28 @@ def get_turn(db: Database, turn: int) -> Turn:
     return db.the(a_turn, "SELECT * FROM turns WHERE id = ?", turn)
 
 
+def turn_of_session(db: Database, session: int, turn: int) -> Turn | None:
+    """The turn of that id, if it is one of the session."""
+    return db.value(a_turn, "SELECT * FROM turns WHERE session = ? AND id = ?", session, turn)
+
+
+def turns_after(db: Database, session: int, number: int) -> list[Turn]:
+    """The turns with a higher number, undone ones among them, in order."""
+    return db.values(a_turn, "SELECT * FROM turns WHERE session = ? AND number > ? ORDER BY number", session, number)
+
+
+def last_turn_for(db: Database, session: int, route: int) -> Turn | None:
+    """The newest turn of a route."""
+    sql = "SELECT * FROM turns WHERE session = ? AND route = ? ORDER BY number DESC LIMIT 1"
+    return db.value(a_turn, sql, session, route)
+
+
+def begun_after(db: Database, turn: Turn) -> int | None:
+    """The place of the message after which the turn began; None where that is not stored, as of a side turn."""
+    sql = "SELECT json_extract(before_state, '$.through') AS through FROM turns WHERE id = ?"
+    return db.the(lambda row: row.integer_or_none("through"), sql, turn.id)
+
+
 def turns_of(db: Database, session: int) -> list[Turn]:
     return db.values(a_turn, "SELECT * FROM turns WHERE session = ? ORDER BY number", session)
 
@@ -414,13 +436,22 @@ def events_of(db: Database, turn: Turn) -> list[StoredEvent]:
     return paired(db.values(an_event, "SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number", turn.id))
 
 
+def agent_events_of(db: Database, turn: Turn) -> list[AgentEvent]:
+    """The same as they came, without the pieces of streamed text, which are not stored."""
+    return db.values(an_agent_event, "SELECT type, data FROM turn_events WHERE turn = ? ORDER BY number", turn.id)
+
+
 def an_event(row: Row) -> StoredEvent:
+    event = an_agent_event(row)
+    return StoredEvent(row.real("at"), type(event).__name__, row.json("data"))
+
+
+def an_agent_event(row: Row) -> AgentEvent:
     kind = next((kind for kind in get_args(AgentEvent) if kind.__name__ == row["type"]), None)
     if kind is None:
         raise ValueError(f"type is {row['type']!r:.40}")
-    data = row.json("data")
-    adapter(kind).validate_python(data)
-    return StoredEvent(row.real("at"), kind.__name__, data)
+    event: AgentEvent = adapter(kind).validate_python(row.json("data"))
+    return event
 
 
 def prompt_of(db: Database, turn: Turn) -> bytes:

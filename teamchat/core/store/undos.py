@@ -94,6 +94,11 @@ def check_no_unfinished_redo(db: Database, session: int) -> None:
         raise UsageError(f"the redo of turn {last.turn} was interrupted", "teamchat redo")
 
 
+def undos_in(db: Database, session: int) -> list[Undo]:
+    """Every undo of the session, in order."""
+    return db.values(an_undo, "SELECT * FROM undos WHERE session = ? ORDER BY number", session)
+
+
 def undo_of(db: Database, undo: int) -> Undo:
     """The undo of that id."""
     return db.the(an_undo, "SELECT * FROM undos WHERE id = ?", undo)

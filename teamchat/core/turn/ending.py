@@ -6,7 +6,7 @@ What the store cannot take is kept beside it until the next command, since the a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 from teamchat.core.engine.events import Spent
 from teamchat.core.errors import DiskFull, StoreError, StoreGone
+from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import Turn, TurnStatus, end_turn, trace
 from teamchat.core.turn.events import TurnFinished, Warned
 from teamchat.core.turn.execution import FinishedTurn
@@ -121,12 +122,17 @@ def _tell_end(run: Run, ended: OpenTurn, reply: str | None) -> None:
     outcome = replace(ended.finished.outcome, reply=reply)
     run.tally.add(ended.turn, outcome)
     run.emit(TurnFinished(ended.turn, outcome, ended.finished.text if ended.failed else ""))
-    if broken := outcome.broken_access(ended.turn.setup.access):
-        number = ended.turn.number
-        undo = f"(by it or by somebody else): teamchat diff {number}, teamchat undo {number}"
-        run.emit(Warned(f"{ended.turn.member} {broken} {undo}", ended.turn.route))
+    for warning in file_warnings(ended.turn, outcome):
+        run.emit(warning)
+
+
+def file_warnings(turn: Turn, outcome: Outcome) -> Iterator[Warned]:
+    """What a person should know of the files that changed during a turn."""
+    if broken := outcome.broken_access(turn.setup.access):
+        undo = f"(by it or by somebody else): teamchat diff {turn.number}, teamchat undo {turn.number}"
+        yield Warned(f"{turn.member} {broken} {undo}", turn.route)
     if outcome.marked:
-        run.emit(Warned(f"{ended.turn.member} {outcome.marked_in_brief}", ended.turn.route))
+        yield Warned(f"{turn.member} {outcome.marked_in_brief}", turn.route)
 
 
 def turn_status(failure: Failure) -> TurnStatus:

@@ -42,10 +42,14 @@ class Tally:
         """Note why the turn of a route could not begin."""
         self.failures[route.number] = TurnFailure(error.code, str(error), hint_for(error), repeats=_repeats(error))
 
-    def add(self, turn: Turn, outcome: Outcome) -> None:
+    def fail_turn(self, turn: Turn, outcome: Outcome) -> None:
+        """Note why a turn of a route failed, if it did."""
         if outcome.failure and turn.route is not None:
             reason = f"{turn.member} {outcome.failure.reason}"
             self.failures[turn.route] = TurnFailure(outcome.code, reason, outcome.failure.hint)
+
+    def add(self, turn: Turn, outcome: Outcome) -> None:
+        self.fail_turn(turn, outcome)
         self.turns += turn.route is not None
         self.denied = _plus(self.denied, None if outcome.denied is None else len(outcome.denied))
         used, more = self.usage, outcome.usage or Usage()

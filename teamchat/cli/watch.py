@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from teamchat.cli.shared.options import JsonOption, SessionOption, StreamOption, TeamOption
+
+
+def watch(
+    last: Annotated[int, typer.Option("--last", min=0, metavar="N", help="Begin with the last N messages.")] = 3,
+    until_done: Annotated[bool, typer.Option("--until-done", help="End with the run, and with its exit code.")] = False,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    stream: StreamOption = False,
+) -> int:
+    """Show a conversation that runs in another terminal as it happens. Ctrl-C ends the view, not the conversation."""
+    import sys
+
+    from teamchat.cli.log import queue_lines
+    from teamchat.cli.output import EachMessage, Output
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.output.long import write_block
+    from teamchat.cli.output.plain import PlainOutput
+    from teamchat.cli.shared.showing import OutputOptions, choose_output
+    from teamchat.cli.shared.watching import show_as_it_happens, team_to_show
+    from teamchat.cli.shared.workspace import find_root, lock_file, open_store
+    from teamchat.core.conversation.following import Follower
+    from teamchat.core.messages import name_of
+    from teamchat.core.store.messages import SqliteLog
+    from teamchat.core.store.sessions import need_session
+
+    show = OutputOptions(as_json, stream)
+    root = find_root(team)
+    with open_store(root) as db:
+        chosen = need_session(db, session)
+        log = SqliteLog(db, chosen.id)
+        messages = list(log.newest(last)) if last else []
+        after = log.place(messages[-1].id) if messages else log.last_place()
+        follower = Follower(db, chosen, team_to_show(team, chosen, root), lock_file(root, chosen.id), after)
+
+        def output_of() -> Output:
+            if as_json or sys.stdout.isatty():
+                return choose_output(follower.team, chosen.name, show)
+            return EachMessage(lambda said: write_block(name_of(said.message), said.message.content), PlainOutput())
+
+        before = output_of()
+        for message in messages:
+            before(follower.event_of(message))
+        before.close()
+        if not follower.active:
+            for line in queue_lines(root, db, chosen, team):
+                note(line)
+        return show_as_it_happens(follower, output_of, until_done=until_done)

@@ -1,0 +1,371 @@
+"""Follows a conversation that another process runs: the same events, read from the store and from the agents' output.
+
+The reader holds no lock, writes nothing and delays nobody. What a run only says and does not store is missing: why it
+waits before it tries again, and the comparison of a group's worktrees.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from pathlib import Path
+
+from teamchat.core.conversation.conclusion import conclude, conclusion
+from teamchat.core.conversation.lessons import lessons_in
+from teamchat.core.conversation.recovery import REASON, output_folder
+from teamchat.core.conversation.turn_output import TurnOutput
+from teamchat.core.engine.actions import GroupFailed, HumanAsked, Idle, TurnFailed
+from teamchat.core.engine.guards import guard
+from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
+from teamchat.core.errors import ExitCode
+from teamchat.core.files.session_lock import holder_of
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.routing.todos import Change
+from teamchat.core.store.database import Database
+from teamchat.core.store.lessons import newest_lessons
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.routes import all_routes, find_route, load_state, routes_after
+from teamchat.core.store.sessions import Session, check_there
+from teamchat.core.store.summaries import Summary, summary_of
+from teamchat.core.store.todos import changes_after, last_change
+from teamchat.core.store.turns import (
+    LARGEST,
+    Turn,
+    adapter,
+    agent_events_of,
+    begun_after,
+    find_turn,
+    partial_of,
+    running_turns,
+    turn_of_session,
+    turns_after,
+)
+from teamchat.core.store.undos import Undo, undos_in
+from teamchat.core.team.team import Team
+from teamchat.core.turn.ending import file_warnings
+from teamchat.core.turn.events import (
+    AgentSpoke,
+    Conclusion,
+    ConversationEvent,
+    LessonsFound,
+    MessageStored,
+    Replied,
+    RouteDropped,
+    RouteQueued,
+    SummaryStored,
+    TodoChanged,
+    TurnFinished,
+    TurnStarted,
+    Warned,
+)
+from teamchat.core.turn.run import rules_of
+from teamchat.core.turn.tally import RESUME, Tally
+from teamchat.runners.events import AgentEvent
+
+LOOK_S = 0.02  # between two looks while a member works
+IDLE_LOOK_S = 0.05  # and while nobody does
+LOCK_LOOK_S = 1.0  # between two looks whether the process that runs the conversation is alive
+SAID, TODO, REPLIED, QUEUED, TURNS = range(5)  # the order of what happens after one message is stored
+NOBODY_RUNS = "nobody runs what is waiting"
+
+_Part = tuple[tuple[float, ...], Iterable[ConversationEvent]]
+"""A part of what has happened, and its place in the order."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A turn that runs. `after` is the place of the message after which it began."""
+
+    turn: Turn
+    after: float
+    output: TurnOutput | None
+    told: bool = False  # its output is told to the end
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the store has at one moment that it did not have before, and the state by now."""
+
+    state: State
+    running: frozenset[int] = frozenset()
+    place: int = 0
+    messages: dict[int, ConversationMessage] = field(default_factory=dict)
+    begun: list[tuple[Turn, int | None]] = field(default_factory=list)
+    ended: list[Turn] = field(default_factory=list)
+    queued: list[Route] = field(default_factory=list)
+    todos: dict[int, Change] = field(default_factory=dict)
+    undos: list[Undo] = field(default_factory=list)
+
+
+class Follower:
+    """Follows one session from the message at the place `after` on, and from the beginning of the turns that run.
+
+    `lock` is the file of the session's lock. Call `look` again and again, with `pause` seconds in between.
+    """
+
+    def __init__(self, db: Database, session: Session, team: Team, lock: Path, after: int) -> None:
+        self.db, self.session, self.team, self.lock = db, session, team, lock
+        self.tally = Tally()
+        self._log = SqliteLog(db, session.id)
+        self._open: dict[int, _Open] = {}
+        self._place = after
+        for kind in (Setup, Outcome):
+            adapter(kind)  # takes long the first time, and the first turn must not wait for it
+        with db.snapshot():
+            check_there(db, session)
+            self._version = db.changes() - 1
+            self.state = load_state(db, session.id, rules_of(team))
+            running = running_turns(db, session.id)
+            last = find_turn(db, session.id)
+            self._turn = min((turn.number for turn in running), default=last.number + 1 if last else 1) - 1
+            self._route = self.state.next_route - 1
+            self._todo = last_change(db, session.id)
+            self._undos = {undo.id: undo.status for undo in undos_in(db, session.id)}
+        self._running = frozenset(turn.number for turn in running)
+        self._first = [
+            route for route in self.state.queue if route.status in (RouteStatus.WAITING, RouteStatus.RUNNING)
+        ]
+        self._ran = False
+        self._looked_at_lock = -math.inf
+        self._dead: object = None  # the state in which its process has died
+        self._held_before: frozenset[int] = frozenset()
+        if last and last.outcome and not running:
+            self.tally.fail_turn(last, last.outcome)
+
+    @property
+    def pause(self) -> float:
+        return LOOK_S if self.active else IDLE_LOOK_S
+
+    @property
+    def active(self) -> bool:
+        """True while a process runs the conversation, as far as the store and the lock tell."""
+        return _goes_on(self.state, self._running) and self._dead != (self.state.queue, self._running)
+
+    def look(self) -> Iterator[ConversationEvent | Conclusion]:
+        """What has happened since the last look. The end of a run is told as its conclusion.
+
+        Raises `UnknownName` once the session is deleted, and `StoreError`.
+        """
+        self.db.check_there()
+        if (version := self.db.changes()) != self._version:
+            self._version = version
+            yield from self._told(self._seen())
+        for one in list(self._open.values()):
+            if one.output and self.active:
+                yield from self._spoken(one.turn, one.output.read())
+        self._look_at_lock()
+        self._ran = self._ran or self.active
+        if self._ran and not self.active:
+            self._ran = False
+            yield self.conclusion()
+            self.tally, self._held_before = Tally(), frozenset(route.number for route in self.state.held)
+
+    def close(self) -> None:
+        for one in self._open.values():
+            if one.output:
+                one.output.close()
+
+    def event_of(self, message: ConversationMessage) -> MessageStored | Replied:
+        """The event that told of a stored message."""
+        turn = turn_of_session(self.db, self.session.id, message.turn_id) if message.turn_id else None
+        return Replied(turn, message) if turn else MessageStored(message)
+
+    def _look_at_lock(self) -> None:
+        """Notice that the process that ran the conversation is dead. A process that is alive keeps its lock."""
+        now = time.monotonic()
+        if not self.active or now - self._looked_at_lock < LOCK_LOOK_S:
+            return
+        self._looked_at_lock = now
+        if holder_of(self.lock) is None and self.db.changes() == self._version:
+            self._dead = (self.state.queue, self._running)
+
+    def _seen(self) -> _Seen:
+        db, session, log = self.db, self.session.id, self._log
+        with db.snapshot():
+            check_there(db, self.session)
+            now = {number: turn_of_session(db, session, one.turn.id) for number, one in self._open.items()}
+            begun = turns_after(db, session, self._turn)
+            return _Seen(
+                state=load_state(db, session, rules_of(self.team)),
+                running=frozenset(turn.number for turn in running_turns(db, session)),
+                place=max(self._place, log.last_place()),
+                messages=log.placed_after(self._place),
+                begun=[(turn, begun_after(db, turn)) for turn in begun],
+                ended=[turn for turn in (*now.values(), *begun) if turn and turn.status != "running"],
+                queued=routes_after(db, session, self._route),
+                todos=changes_after(db, session, self._todo),
+                undos=[undo for undo in undos_in(db, session) if self._undos.get(undo.id) != undo.status],
+            )
+
+    def _told(self, seen: _Seen) -> Iterator[ConversationEvent]:
+        """The events of what was seen, in the order in which a run tells them."""
+        before, self.state, self._running = self.state, seen.state, seen.running
+        parts = [*self._messages(seen), *self._queue(seen, before), *self._turns(seen)]
+        self._place = seen.place
+        self._turn = max((self._turn, *(turn.number for turn, _ in seen.begun)))
+        self._route = max((self._route, *(route.number for route in seen.queued)))
+        self._todo = max((self._todo, *seen.todos))
+        self._undos |= {undo.id: undo.status for undo in seen.undos}
+        self._ran = self._ran or bool(seen.messages or seen.begun or seen.ended)
+        for _, events in sorted(parts, key=itemgetter(0)):
+            yield from events
+        for undo in seen.undos:
+            yield from _undone(undo)
+
+    def _messages(self, seen: _Seen) -> Iterator[_Part]:
+        places = {message.id: place for place, message in seen.messages.items()}
+        for place, message in seen.messages.items():
+            yield (place, SAID), self._said(message)
+        for number, change in seen.todos.items():
+            yield (places.get(change.message or "", seen.place), TODO, number), (TodoChanged(change),)
+        for route in seen.queued:
+            if route.status is not RouteStatus.DROPPED:
+                queued = replace(route, status=RouteStatus.WAITING, attempt=0, as_of=None, answer=None)
+                yield (places.get(route.parent, self._place), QUEUED, route.number), (RouteQueued(queued),)
+
+    def _queue(self, seen: _Seen, before: State) -> Iterator[_Part]:
+        for route in self._first:
+            yield (-math.inf, QUEUED, route.number), (RouteQueued(route),)
+        self._first = []
+        there = {route.number for route in seen.state.queue}
+        for number in sorted(route.number for route in before.queue if route.number not in there):
+            gone = find_route(self.db, self.session.id, number)
+            if gone and gone.status is RouteStatus.DROPPED:
+                yield (math.inf, QUEUED, number), (RouteDropped(gone),)
+
+    def _turns(self, seen: _Seen) -> Iterator[_Part]:
+        replies = {message.turn_id: place for place, message in seen.messages.items()}
+        after: dict[int, float] = {number: one.after for number, one in self._open.items()}
+        follows: float = seen.place
+        for turn, place in reversed(seen.begun):  # a side turn comes before the turn that follows it
+            after[turn.number] = follows = follows if place is None else place
+        for turn, _ in seen.begun:
+            yield (after[turn.number], TURNS, turn.number, 0), self._begins(turn, after[turn.number])
+        for turn in seen.ended:
+            place = replies.get(turn.id)
+            if place is not None and not self._of_group(turn):
+                yield (place, REPLIED), self._ends(turn)
+            else:
+                yield (after[turn.number], TURNS, turn.number, 1), self._ends(turn)
+
+    def _of_group(self, turn: Turn) -> bool:
+        """True if the reply comes when all turns of a group are over."""
+        route = find_route(self.db, self.session.id, turn.route) if turn.route is not None else None
+        return route is not None and route.group is not None
+
+    def _said(self, message: ConversationMessage) -> Iterator[ConversationEvent]:
+        event = self.event_of(message)
+        if isinstance(event, Replied):
+            yield from self._rest(event.turn)
+            self.tally.add_reply(message)
+        yield event
+
+    def _begins(self, turn: Turn, after: float) -> Iterator[ConversationEvent]:
+        folder = output_folder(self.db, turn)
+        output = TurnOutput(turn, folder) if folder else None
+        if output:
+            output.open()  # the files of a turn that has just ended may be removed at any moment
+        self._open[turn.number] = _Open(turn, after, output)
+        yield TurnStarted(turn, find_route(self.db, self.session.id, turn.route) if turn.route is not None else None)
+
+    def _spoken(self, turn: Turn, events: Iterable[AgentEvent]) -> Iterator[AgentSpoke]:
+        return (AgentSpoke(turn.member, turn.number, event) for event in events)
+
+    def _rest(self, turn: Turn) -> Iterator[ConversationEvent]:
+        """What is still to be told of the output of a turn that is over."""
+        one = self._open.get(turn.number)
+        if one is None or one.told:
+            return
+        one.told = True
+        if one.output and one.output.open():
+            if not self._was_dead(turn):
+                yield from self._spoken(turn, one.output.rest())
+        else:
+            yield from self._spoken(turn, agent_events_of(self.db, turn))
+        if one.output:
+            one.output.close()
+
+    def _was_dead(self, turn: Turn) -> bool:
+        """True if its process was found dead, and the conclusion that said so was told."""
+        return isinstance(self._dead, tuple) and turn.number in self._dead[1]
+
+    def _ends(self, turn: Turn) -> Iterator[ConversationEvent]:
+        assert turn.outcome is not None, turn
+        yield from self._rest(turn)
+        self._open.pop(turn.number, None)
+        yield from self._made(turn)
+        outcome = replace(turn.outcome, reply=None) if self._of_group(turn) else turn.outcome
+        self.tally.add(turn, outcome)
+        failure = outcome.failure
+        yield TurnFinished(turn, outcome, partial_of(self.db, turn) if failure else "")
+        yield from file_warnings(turn, outcome)
+        if failure and any(route.number == turn.route for route in self.state.queue if route.status in _TRIED):
+            yield Warned(f"{turn.member} {failure.reason}", turn.route)
+
+    def _made(self, turn: Turn) -> Iterator[ConversationEvent]:
+        """What a side turn has made."""
+        if turn.status != "done":
+            return
+        if (text := summary_of(self.db, turn)) is not None:
+            yield SummaryStored(turn, Summary(turn.member, turn.shown_through, (), text))
+        elif turn.setup.purpose == "lessons":
+            lessons = newest_lessons(self.db, LARGEST)
+            known = [lesson.text for lesson in lessons if lesson.learned_at < turn.started_at]
+            found = lessons_in(partial_of(self.db, turn), known)
+            kept = [one for one in lessons if one.session == self.session.name and one.text in found]
+            yield LessonsFound(turn, found, tuple(one for one in reversed(kept) if one.learned_at >= turn.started_at))
+
+    def conclusion(self) -> Conclusion:
+        """How the run has ended, and how it can continue, as the process that ran it told it."""
+        state = self.state
+        if self._dead == (state.queue, self._running):
+            why = REASON if self._running or _has(state, RouteStatus.RUNNING) else NOBODY_RUNS
+            return conclusion(self, ExitCode.INTERRUPTED, f"{self._who()}{why}", RESUME)
+        failed = tuple(route for route in state.held if route.number in self.tally.failures)
+        if failed:
+            mates = [one for one in all_routes(self.db, self.session.id) if _mates(one, failed[0])]
+            delivered = any(one.status is RouteStatus.DONE for one in mates)
+            return conclude(self, GroupFailed(failed, not delivered) if len(mates) > 1 else TurnFailed(failed[0]))
+        if state.asked:
+            return conclude(self, HumanAsked(state.asked))
+        if {route.number for route in state.held} <= self._held_before:
+            return conclude(self, Idle())
+        if paused := guard(state, time.time()):
+            return conclude(self, paused)
+        return conclusion(
+            self, ExitCode.MEMBER_FAILED, "the next turn did not begin (why is said where it runs)", RESUME
+        )
+
+    def _who(self) -> str:
+        names = [one.turn.member for one in self._open.values()]
+        return f"{', '.join(names)} " if names else ""
+
+
+_TRIED = (RouteStatus.RUNNING, RouteStatus.WAITING)
+
+
+def _goes_on(state: State, running: frozenset[int]) -> bool:
+    """True if the engine would have somebody speak, or somebody speaks."""
+    head = next((route for route in state.queue if route.status in OPEN), None)
+    waits = head is not None and head.status is not RouteStatus.ASKED
+    return bool(running) or waits or _has(state, RouteStatus.RUNNING)
+
+
+def _has(state: State, status: RouteStatus) -> bool:
+    return any(route.status is status for route in state.queue)
+
+
+def _mates(one: Route, other: Route) -> bool:
+    return other.group is not None and (one.parent, one.group) == (other.parent, other.group)
+
+
+def _undone(undo: Undo) -> Iterator[Warned]:
+    what = "the files of turn" if undo.scope == "files" else "turn"
+    if undo.status == "done":
+        yield Warned(f"{what} {undo.turn} and of all later ones were undone: teamchat log --all")
+    elif undo.status == "redone":
+        yield Warned(f"the undo of turn {undo.turn} was reverted")
