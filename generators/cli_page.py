@@ -28,7 +28,8 @@ def page() -> str:
 
 def sections_of(path: str, command: Any) -> Iterator[str]:
     """The section of a command, then those of its subcommands."""
-    yield f"\n## `{path}`\n\n{paragraphs(command)}\n" + usage(path, command) + options(path, command)
+    example = f"\n{command.epilog.replace(': ', ': `', 1)}`\n" if command.epilog else ""
+    yield f"\n## `{path}`\n\n{paragraphs(command)}\n" + usage(path, command) + options(path, command) + example
     for name, child in getattr(command, "commands", {}).items():
         yield from sections_of(f"{path} {name}", child)
 

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
+from teamchat.cli.shared.examples import explained
 from teamchat.cli.shared.interrupts import end_at_once
 from teamchat.cli.shared.report import prepare, report
 from teamchat.cli.shared.typed import TYPED
@@ -70,9 +71,9 @@ def _command(name: str) -> Any:
     single = typer.Typer(add_completion=False)
     if isinstance(found, typer.Typer):  # a command with commands of its own
         single.add_typer(found, name=name, rich_help_panel=COMMANDS[name])
-        return typer.main.get_group(single).commands[name]
+        return explained(name, typer.main.get_group(single).commands[name])
     single.command(name, rich_help_panel=COMMANDS[name])(found)
-    return typer.main.get_command(single)
+    return explained(name, typer.main.get_command(single))
 
 
 def guess(typed: str, known: Iterable[str]) -> str:

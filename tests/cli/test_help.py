@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib.metadata import version
 
 import pytest
 
-from teamchat.cli.app import BEHIND, COMMANDS, FRONT
+from teamchat.cli.app import BEHIND, COMMANDS, FRONT, LazyGroup
+from teamchat.cli.shared.examples import EXAMPLES
 from tests.cli.helpers import refused
 from tests.program import Result, cli, run_here
 
@@ -35,6 +37,31 @@ def test_every_command_explains_itself_within_the_width_of_a_terminal(command: s
     assert f" Usage: teamchat {command} " in ran.out
     assert max(len(line) for line in ran.out.splitlines()) <= 80
     assert run_here(command, "-h") == ran
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_an_example_that_it_accepts(command: str) -> None:
+    example = EXAMPLES[command]
+    assert f" Example: {example}" in run_here(command, "--help").out
+    program, name, *words = shlex.split(next(part for part in example.split(" | ") if "teamchat" in part))
+    assert (program, name) == ("teamchat", command)
+    found = LazyGroup(name="teamchat").get_command(None, command)
+    words = words[: words.index(">")] if ">" in words else words
+    if words and words[0] in getattr(found, "commands", {}):
+        name, *words = words
+        found = found.commands[name]
+    found.make_context(name, words, resilient_parsing=command in ("replay", "import", "test"))  # the file is not here
+
+
+def test_a_long_help_has_its_options_in_groups() -> None:
+    shown = run_here("send", "--help").out
+    heads = [line.split("─")[1].strip() for line in shown.splitlines() if line.startswith("╭")]
+    assert heads == [
+        "Arguments", "Options", "The message", "Which conversation", "What is printed", "Limits and permission",
+    ]  # fmt: skip
+    limits = shown.partition("Limits and permission")[2]
+    assert all(option in limits for option in ("--only", "--turns", "--timeout", "--trust", "--no-wait"))
+    assert "What is printed" not in run_here("task", "--help").out
 
 
 @pytest.mark.parametrize(

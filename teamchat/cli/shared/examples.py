@@ -1,0 +1,60 @@
+"""An example for each command, which its help ends with, and the groups of options in a long help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+EXAMPLES = {
+    "init": "teamchat init",
+    "send": "git diff | teamchat send --only --to max 'Find bugs'",
+    "resume": "teamchat resume --skip",
+    "chat": "teamchat chat --new",
+    "log": "teamchat log -n 5",
+    "watch": "teamchat watch --session s1",
+    "show": "teamchat show 3 --prompt",
+    "diff": "teamchat diff 2..4 | git apply --check",
+    "undo": "teamchat undo 3 --dry-run",
+    "doctor": "teamchat doctor --offline",
+    "redo": "teamchat redo",
+    "retry": "teamchat retry --with sarah",
+    "open": "teamchat open max",
+    "sessions": "teamchat sessions rename s1 'Version option'",
+    "search": "teamchat search 'login error'",
+    "branch": "teamchat branch --at msg-4 without-database",
+    "compare": "teamchat compare s1 s2",
+    "export": "teamchat export --format html > talk.html",
+    "import": "teamchat import talk.json",
+    "usage": "teamchat usage --all",
+    "task": "teamchat task 'Port the parser'",
+    "todo": "teamchat todo add 'Write the tests'",
+    "learn": "teamchat learn 'Run make lint before you commit'",
+    "compact": "teamchat compact",
+    "team": "teamchat team --json",
+    "worktrees": "teamchat worktrees",
+    "merge": "teamchat merge max",
+    "trust": "teamchat trust",
+    "stop": "teamchat stop",
+    "demo": "teamchat demo --speed 3",
+    "replay": "teamchat replay talk.cassette --speed 0",
+    "test": "teamchat test recordings",
+    "help": "teamchat help routing",
+}
+LONG = 12  # options; a help with more has them in groups
+_WHERE, _OUTPUT, _LIMITS, _MESSAGE = "Which conversation", "What is printed", "Limits and permission", "The message"
+_GROUPS = {
+    **dict.fromkeys(("to", "as_", "file", "expand", "anyway", "cut"), _MESSAGE),
+    **dict.fromkeys(("team", "session", "new", "title"), _WHERE),
+    **dict.fromkeys(("as_json", "stream", "quiet", "record", "dry_run", "notify"), _OUTPUT),
+    **dict.fromkeys(("only", "turns", "timeout", "trust", "no_wait"), _LIMITS),
+}
+
+
+def explained(name: str, command: Any) -> Any:
+    """The command with its example at the end of its help, and its options in groups if it has many."""
+    if name in EXAMPLES:
+        command.epilog = f"Example: {EXAMPLES[name]}"
+    if len(command.params) > LONG:
+        for parameter in command.params:
+            if group := _GROUPS.get(parameter.name):
+                parameter.rich_help_panel = group
+    return command
