@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,14 @@ def printed(speed: float = 1.0) -> str:
         program = pexpect.spawn(sys.executable, demo, dimensions=(ROWS, COLUMNS), env=environment, encoding="utf-8")
         text: str = program.read()
         program.close()
-    return text.replace("\r\n", "\n").split("\n\nThat was a recording")[0]
+    return settled(text.replace("\r\n", "\n")).split("\n\nThat was a recording")[0]
+
+
+def settled(text: str) -> str:
+    """What stands on the terminal at the end, without the changing lines that were drawn below it and erased again."""
+    *drawn, end = re.split(r"\r\x1b\[([0-9]+)A\r\x1b\[J", text)
+    kept = (before.rsplit("\n", int(lines))[0] for before, lines in zip(drawn[::2], drawn[1::2], strict=True))
+    return "".join((*kept, end))
 
 
 def svg() -> str:

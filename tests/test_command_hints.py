@@ -18,6 +18,7 @@ import teamchat
 from teamchat.cli.app import COMMANDS, LazyGroup
 from teamchat.cli.shared.typed import TAKERS, TYPED, placed
 from teamchat.core import errors
+from teamchat.core.text.commands import command_of
 
 SOURCE = Path(teamchat.__file__).parent
 ERRORS = [name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)]
@@ -182,6 +183,19 @@ def test_a_shell_takes_every_hint(shell: str, tmp_path: Path) -> None:
     script.write_text("\n".join(line for _, line in COMMAND_LINES) + "\n")
     ran = subprocess.run([shell, "-n", script], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_reads_quoted_words_as_they_were_typed(shell: str) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    signs = "\\'\"!#=~*?[]{}$`()<>|&;^%@:, \na"
+    words = ["", *(one + other + last for one in signs for other in signs for last in ("", "\\", "a"))]
+    ran = subprocess.run(
+        [shell, "-c", command_of("printf", r"%s\0", *words)], capture_output=True, text=True, check=False
+    )
+    assert (ran.stderr, ran.stdout.split("\0")[:-1]) == ("", words)
+    assert shlex.split(command_of(*words)) == words
 
 
 def test_no_text_of_the_program_has_a_command_with_a_placeholder() -> None:

@@ -94,15 +94,14 @@ def begun_lines(db: Database, made: Session, parent: Session, last: str, back: s
 
 def file_lines(later: Sequence[Later], last: str) -> Iterator[str]:
     """That the files are as before, and the commands for what turns after the message `last` have changed in them."""
-    import shlex
-
     from teamchat.cli.shared.typed import placed_here
+    from teamchat.core.text.commands import quote
 
     yield "the files stay as they are"
     for name in dict.fromkeys(one.session for one in later):
         first, *others = [str(one.turn.number) for one in later if one.session == name]
         span = f"{first}..{others[-1]}" if others else first
-        here = f"--session {shlex.quote(name)}"
+        here = f"--session {quote(name)}"
         diff = placed_here(f"teamchat diff {span} {here}")
         undo = placed_here(f"teamchat undo {first} --files {here}")
         turns = f"turns {', '.join([first, *others[:-1]])} and {others[-1]}" if others else f"turn {first}"

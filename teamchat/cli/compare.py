@@ -93,13 +93,12 @@ def blocks(answer: Answer) -> Iterator[str]:
 
 
 def shown(answer: Answer, reply: ConversationMessage) -> str:
-    import shlex
-
     from teamchat.assemblers.truncation import byte_length
     from teamchat.cli.output.long import as_shown, text_pieces
     from teamchat.cli.shared.typed import placed_here
+    from teamchat.core.text.commands import quote
 
-    whole = placed_here(f"teamchat log --full {reply.id} --session {shlex.quote(answer.session.name)}")
+    whole = placed_here(f"teamchat log --full {reply.id} --session {quote(answer.session.name)}")
     return "".join(as_shown(text_pieces(reply.content), lambda: byte_length(reply.content), whole)).strip()
 
 

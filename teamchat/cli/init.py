@@ -29,7 +29,6 @@ def init(
 ) -> None:
     """Write teamchat.toml for the agent CLIs you have, and trust it."""
     import os
-    import shlex
 
     from teamchat.cli.shared.workspace import trust_store
     from teamchat.core.team.find import FILE_NAME, load
@@ -37,6 +36,7 @@ def init(
     from teamchat.core.team.team import login_name
     from teamchat.core.team.trust import needs
     from teamchat.core.text.clean import printable
+    from teamchat.core.text.commands import quote
     from teamchat.runners import git_server
 
     path, trusted = Path.cwd() / file, trust_store()
@@ -52,5 +52,5 @@ def init(
     print(f"wrote {file}: {', '.join(members)}")
     for need in needs(team):
         print(printable(f"trusted: {need.line}"))
-    named = "" if path.name == FILE_NAME else f" --team {shlex.quote(path.name)}"
-    print(f"next: teamchat send {shlex.quote(new.message)}{named}")
+    named = "" if path.name == FILE_NAME else f" --team {quote(path.name)}"
+    print(f"next: teamchat send {quote(new.message)}{named}")

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamchat.cli.shared.complete import members
 from teamchat.cli.shared.options import JsonOption, NoWaitOption, SessionOption, TeamOption
+from teamchat.core.text.commands import quote
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +87,7 @@ def _next(state: Path, there: Opened, made: Merge, *, undo: bool) -> list[str]:
     """The commands after a conflict; those for an undo show and drop what was changed since the merge."""
     from teamchat.core.worktrees.merging import since_merge
 
-    member = shlex.quote(there.tree.member)
+    member = quote(there.tree.member)
     if not undo:
         return [f"teamchat merge --theirs {member}", f"teamchat merge --ours {member}"]
     shown, restore = since_merge(state, there, made.clashes)

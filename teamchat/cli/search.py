@@ -53,7 +53,6 @@ def search(
 
     A message must have all the words. Upper case and accents make no difference: teamchat search "version option"
     """
-    import shlex
     import sys
     import time
 
@@ -63,6 +62,7 @@ def search(
     from teamchat.core.store import search as stored
     from teamchat.core.store.listing import title_of
     from teamchat.core.store.sessions import all_sessions, need_session
+    from teamchat.core.text.commands import command_of
     from teamchat.core.text.searching import search_parts
 
     parts = search_parts(" ".join(words))
@@ -79,7 +79,7 @@ def search(
     for hit in hits:
         found = known[hit.session]
         shows = ["teamchat", "log", *(["--all"] if hit.undone else []), "--full", hit.message, "--session", found.name]
-        command = placed_here(shlex.join(shows))
+        command = placed_here(command_of(*shows))
         if as_json:
             from teamchat.cli.output.jsonl import write_line
 

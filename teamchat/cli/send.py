@@ -117,7 +117,9 @@ def send(
         if dry_run:
             from teamchat.cli.shared.dry_run import explain
 
-            return explain(found, db, session, sent, new=new, speaker=as_, to=to, typed=typed, cut=cut, bounds=bounds)
+            return explain(
+                found, db, session, sent, new=new, title=title, speaker=as_, to=to, typed=typed, cut=cut, bounds=bounds
+            )
         current = None if new else current_session(db, session)
         check_entry(found, db, current, message.text, speaker=as_, to=to, typed=typed, cut=cut, images=message.images)
         chosen, begins = choose_session(db, found, session, new=new, title=title)

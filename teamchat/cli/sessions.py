@@ -60,17 +60,17 @@ def delete(
 
 def confirm_deletion(session: Session) -> bool:
     """True if the person at the terminal confirms it. Raises `UsageError` if there is no terminal."""
-    import shlex
     import sys
 
     from teamchat.cli.output.lines import confirmed
     from teamchat.core.errors import UsageError
+    from teamchat.core.text.commands import command_of
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             f"session {session.name} ({session_size(session)}) would be deleted for good,"
             " and there is no terminal to ask on",
-            shlex.join(["teamchat", "sessions", "delete", "--yes", session.name]),
+            command_of("teamchat", "sessions", "delete", "--yes", session.name),
         )
     return confirmed(f"Delete session {session.name} ({session_size(session)}) for good?")
 

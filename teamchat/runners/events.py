@@ -51,21 +51,29 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that began to run; `summary` is one line (a command, a path) for a person to read."""
+    """A tool that began to run; `summary` is one line (a command, a path) for a person to read.
+
+    `lines` are those that an edit adds and removes, if its arguments tell.
+    """
 
     id: str
     name: str
     summary: str
+    lines: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The end of the tool call of that id. `paths` are files the CLI says it changed."""
+    """The end of the tool call of that id. `paths` are files the CLI says it changed.
+
+    `exit_code` is that of a command, if the CLI reports it apart from the output.
+    """
 
     id: str
     output: str
     failed: bool = False
     paths: tuple[str, ...] = ()
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,6 +193,29 @@ def test_a_cli_that_is_stopped_leaves_the_terminal_as_it_was() -> None:
         assert termios.tcgetattr(child.child_fd) == before
 
 
+@pytest.mark.parametrize("order", ["mess", "seize"])
+def test_a_shell_has_its_terminal_again_after_a_cli_is_stopped(order: str) -> None:
+    team()
+    run_here("send", "--to", "max", "Hi")
+    shell = pexpect.spawn("/bin/sh", ["-i"], timeout=TIMEOUT_S, echo=False, encoding="utf-8")
+    try:
+        shell.sendline("echo $((6*7))")
+        shell.expect_exact("42")
+        before = termios.tcgetattr(shell.child_fd)
+        shell.sendline(" ".join(argv("open", "max")))
+        shell.expect_exact("opened")
+        shell.sendline(order)
+        shell.expect_exact({"mess": "messy", "seize": "seized"}[order])
+        assert termios.tcgetattr(shell.child_fd) != before
+        assert cli("stop").code == 0
+        shell.expect_exact("\x1b[?1049l")
+        shell.sendline("echo code $?")
+        shell.expect_exact("code 44")
+        assert termios.tcgetattr(shell.child_fd) == before
+    finally:
+        shell.close(force=True)
+
+
 @pytest.mark.parametrize(
     ("args", "error"),
     [

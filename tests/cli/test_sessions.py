@@ -149,8 +149,9 @@ def test_what_can_not_be_renamed_is_one_line(args: list[str], code: int, error: 
 
 
 @pytest.mark.usefixtures("made")
-def test_a_title_for_a_session_that_continues_is_refused_with_the_command_that_changes_it() -> None:
-    ran = run_here("send", "--session", "s1", "--title", "New title", "Hi")
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+def test_a_title_for_a_session_that_continues_is_refused_with_the_command_that_changes_it(options: list[str]) -> None:
+    ran = run_here("send", *options, "--session", "s1", "--title", "New title", "Hi")
     assert (ran.code, refused(ran)) == (2, "--title is for a new session, and s1 continues")
     assert ran.err.splitlines()[1] == "  try: teamchat sessions rename s1 'New title'"
 

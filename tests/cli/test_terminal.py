@@ -91,7 +91,7 @@ def test_each_turn_is_a_block_of_its_text_its_tools_and_its_end() -> None:
         "▌ → kailai\n"
         "  0:00 · 21 tokens · $0.00                                       teamchat show 2\n"
         "\n"
-        "waiting: sarah asks kailai\n"
+        "? sarah asks you\n"
         "  answer: teamchat send 'Your answer'\n",
         "",
     )
@@ -104,8 +104,9 @@ def test_text_is_shown_while_the_agent_still_speaks() -> None:
         child.sendintr()
         ended = seen(child)
     assert ended.code == 130
-    assert "paused: max was interrupted; held: max" in ended.out
-    assert "try: teamchat resume" in ended.out
+    assert "paused: max was interrupted" in ended.out
+    assert "on hold: max" in ended.out
+    assert "teamchat resume" in ended.out
 
 
 def test_a_final_text_that_differs_replaces_what_was_streamed() -> None:
@@ -149,11 +150,11 @@ def test_why_it_stopped_is_told_at_the_end(world: Path) -> None:
     assert failed.code == 1
     assert failed.out.endswith(
         "▌ half\n  0:00 · tokens unknown · refusals unknown                       teamchat show 1\n\n"
-        "failed: max ended with exit code 3: no ideas; held: max\n  try: teamchat resume\n"
+        "✗ max ended with exit code 3: no ideas\n  on hold: max\n  try: teamchat resume\n"
     )
     asked = at_terminal("resume")
     assert asked.code == 9
-    assert asked.out.endswith("\nwaiting: max asks kailai\n  answer: teamchat send 'Your answer'\n")
+    assert asked.out.endswith("\n? max asks you\n  answer: teamchat send 'Your answer'\n")
 
 
 def test_the_replies_of_a_group_are_blocks_in_the_order_of_the_names(world: Path) -> None:

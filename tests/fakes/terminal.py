@@ -1,7 +1,7 @@
 """A CLI that a person can also talk to: `terminal.py LIKE ARGS...`, LIKE being claude, codex or gemini.
 
 On a pipe it is a turn: it answers "Hello." in a session of its own, or the one it is told. At a terminal it says how it
-was started, and then does a line at a time: `cwd`, `env NAME`, `exit CODE`, `mess`, `die`. Ctrl-C is
+was started, and then does a line at a time: `cwd`, `env NAME`, `exit CODE`, `mess`, `seize`, `die`. Ctrl-C is
 answered and survived.
 """
 
@@ -37,6 +37,12 @@ def talk() -> None:
             case "mess":  # as a CLI that has the whole screen
                 tty.setraw(0)
                 say("\x1b[?1049h\x1b[?25lmessy")
+            case "seize":  # as a shell that a CLI has started, which gives its jobs the terminal
+                signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+                os.setpgid(0, 0)
+                os.tcsetpgrp(0, os.getpgrp())
+                tty.setraw(0)
+                say("\x1b[?1049hseized")
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
 

@@ -41,11 +41,12 @@ def heading(message: ConversationMessage) -> str:
 
 def step_line(step: Step) -> str:
     """A step on one line: `read notes/cli.py`, `ran pytest -q ✗ exit 1`."""
-    does = action(ToolCall("", step.name, step.text), FOLDER)
+    call = ToolCall("", step.name, step.text)
+    does = action(call, FOLDER)
     tool = f"{does.done} {does.what}".strip()
     refused = does.what if does.done == "ran" and does.what else tool
     line = one_line(SAID[step.kind].format(tool=tool, refused=refused, text=step.text), LONGEST_STEP)
-    return f"{line} {mark(ToolResult('', step.output, failed=True))}" if step.failed else line
+    return f"{line} {mark(call, ToolResult('', step.output, failed=True))}" if step.failed else line
 
 
 def footer(turn: MemberTurn) -> str:

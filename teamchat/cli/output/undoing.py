@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 
 from teamchat.cli.output.lines import called, plural
@@ -13,6 +12,7 @@ from teamchat.core.conversation.undoing import UndoPlan
 from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.messages import name_of
 from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import quote
 from teamchat.runners.untrusted_json import one_line
 
 LONGEST = 60  # characters of a message
@@ -51,7 +51,7 @@ def merged_lines(proposal: UndoProposal, place: Callable[[str], str]) -> Iterato
     for one in proposal.merged:
         yield f"stays in your files, merged from {one.member}'s worktree: {printable(', '.join(one.paths))}"
         if one.last:
-            yield f"undo the merge: {place(f'teamchat merge --undo {shlex.quote(one.member)}')}"
+            yield f"undo the merge: {place(f'teamchat merge --undo {quote(one.member)}')}"
         else:
             shown = ", ".join(place(f"teamchat diff {turn}") for turn in one.turns)
             yield f"it came by several merges, of which only the last can be undone: {shown}"

@@ -42,12 +42,13 @@ def explain(
     typed: int,
     cut: bool,
     bounds: Bounds,
+    title: str | None = None,
 ) -> int:
     """Print markers, the order of speaking, and the first turn's prompt, command and environment."""
     explanation: list[str | bytes] = []
     try:
         with db.taken_back():  # printed afterwards: a pager must not keep the store locked
-            chosen = choose_session(db, team, session, new=new)[0]
+            chosen = choose_session(db, team, session, new=new, title=title)[0]
             explanation.extend(marker_lines(message.text))
             told: list[ConversationEvent] = []
             coordinator = _coordinator(team, db, chosen.id, told.append, bounds)

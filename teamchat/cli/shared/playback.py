@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,6 +33,7 @@ from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team.team import Team
 from teamchat.core.team.wording import TODAY, WORDINGS
 from teamchat.core.text.clean import visible
+from teamchat.core.text.commands import command_of
 from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished, TurnStarted
 from teamchat.core.turn.host import Host
 from teamchat.core.turn.run import Run
@@ -156,7 +156,7 @@ class Stage:
             return replace(done, hint=None) if played.stopped else done
 
         if self.show and self.show.talks:
-            print(f"$ {visible(shlex.join(typed_command(run.input)))}\n", flush=True)
+            print(f"$ {visible(command_of(*typed_command(run.input)))}\n", flush=True)
         wording = WORDINGS[run.input.wording] if self.as_worded else TODAY
         console = Console(self._output(run), played.transcript)
         played.code = console.run(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import name_of
 from teamchat.core.routing.requests import quoted
@@ -11,6 +9,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.turns import Turn, find_turn, get_turn, session_of
+from teamchat.core.text.commands import quote
 
 MOST_DIGITS = 100  # Python reads no number of more than 4,300
 
@@ -41,7 +40,7 @@ def turn_here(db: Database, session: Session, name: str) -> Turn:
     found = turn_called(db, session, name)
     if (owner := session_of(db, found)) != session.name:
         told = f"{name} was written in session {owner}, which has the turn to undo"
-        raise UnknownName(told, f"teamchat undo {name} --session {shlex.quote(owner)}")
+        raise UnknownName(told, f"teamchat undo {name} --session {quote(owner)}")
     return found
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from teamchat.core.errors import NearMiss, NoRoom
-from teamchat.core.text.commands import EXAMPLE
+from teamchat.core.text.commands import EXAMPLE, command_of, quote
 
 if TYPE_CHECKING:
     from teamchat.cli.shared.piped import PersonMessage
@@ -108,7 +108,7 @@ def _placed(command: str, args: Sequence[str]) -> str:
         wanted.remove("--team")  # it reads no team
     given = [(option, _value(option, args)) for option in wanted]
     begins = words[0] == "send" and "--new" in args and not (has("--new", words) or has("--session", words))
-    options = [f"{option} {shlex.quote(value)}" for option, value in given if value is not None]
+    options = [f"{option} {quote(value)}" for option, value in given if value is not None]
     return " ".join([command, *(["--new"] if begins else []), *options])
 
 
@@ -143,7 +143,7 @@ def line_of(*words: str) -> str | None:
 
     A shell accepts the line breaks of a quoted text.
     """
-    line = shlex.join(["teamchat", *words])
+    line = command_of("teamchat", *words)
     return line if len(line) <= LONGEST and line.replace("\n", "").isprintable() else None
 
 
@@ -178,4 +178,4 @@ def behind_dashes(args: Sequence[str]) -> str:
     texts = [word for word in args if word.startswith("-") and " " in word]
     others = [word for word in args if word not in texts]
     fits = all(len(text) <= LONGEST_TEXT and text.isprintable() for text in texts)
-    return shlex.join(["teamchat", *others, "--", *(texts if fits else ["- Your message"])])
+    return command_of("teamchat", *others, "--", *(texts if fits else ["- Your message"]))

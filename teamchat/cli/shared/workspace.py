@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -30,7 +29,7 @@ from teamchat.core.store.sessions import (
 from teamchat.core.team.find import find_team_file, resolve_team
 from teamchat.core.team.team import Team
 from teamchat.core.team.trust import Standing, TrustStore, needs, not_trusted
-from teamchat.core.text.commands import saying
+from teamchat.core.text.commands import quote, saying
 
 T = TypeVar("T")
 
@@ -168,7 +167,7 @@ def session_typed(db: Database, session: Session) -> str:
     except StoreError:  # report how the run ended even so
         anyway = [None]
     selected = all(found and found.id == session.id for found in anyway)
-    return "" if selected else f" --session {shlex.quote(session.name)}"
+    return "" if selected else f" --session {quote(session.name)}"
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -13,6 +12,7 @@ from teamchat.core.conversation.grouping import colliding
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
+from teamchat.core.text.commands import quote
 from teamchat.core.turn.events import Difference, GroupCompared, SameLines, Warned
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.work_trees import readable
@@ -66,7 +66,7 @@ def not_merged(run: Run, turn: Turn) -> str | None:
     if not found:
         return None
     number = len(found[0][1].changes)
-    commands = f"teamchat worktrees, teamchat merge {shlex.quote(turn.member)}"
+    commands = f"teamchat worktrees, teamchat merge {quote(turn.member)}"
     return f"not merged: {number} file{'s' * (number > 1)} in {turn.member}'s worktree ({commands})"
 
 

@@ -6,7 +6,6 @@ running it again. The same holds for a redo.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,6 +40,7 @@ from teamchat.core.store.undos import (
     next_undo,
     unfinished_undo,
 )
+from teamchat.core.text.commands import command_of, quote
 from teamchat.core.turn.run import Run, rules_of
 
 MOST_PATHS = 20  # in a command that brings files back
@@ -107,7 +107,7 @@ def propose_retry(run: Run, session: Session, by: str | None) -> UndoProposal:
     Raises as `propose_undo` does, and `UsageError` where the last turn is undone already or cannot run again that way.
     """
     check_no_unfinished_redo(run.db, session.id)
-    again = f" --with {shlex.quote(by)}" if by else ""
+    again = f" --with {quote(by)}" if by else ""
     if undone := _just_undone(run, session):
         redo = f"teamchat redo --yes && teamchat retry{again}" if by else "teamchat redo"
         raise UsageError(f"turn {undone.turn} is undone already, and its call is on hold", f"teamchat resume\n{redo}")
@@ -180,7 +180,7 @@ def _by_git(run: Run, undo: Undo) -> Sequence[str]:
         ref = f"{run.trees.refs}/undo-{undo.number}/before{f'-{number}' if number else ''}"
         if paths:
             named = [f":(top,literal){path}" for path in paths] if few else [":/"]
-            found.append(shlex.join(["git", "-C", top, "restore", "--overlay", f"--source={ref}", "--", *named]))
+            found.append(command_of("git", "-C", top, "restore", "--overlay", f"--source={ref}", "--", *named))
     return found
 
 

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import re
-import shlex
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 from teamchat.core.errors import SessionBusy, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.text.clean import printable
-from teamchat.core.text.commands import saying
+from teamchat.core.text.commands import quote, saying
 from teamchat.runners.process.guardian import processes
 
 POLL_S = 0.1
@@ -105,7 +104,7 @@ def _open(path: Path) -> int:
         raise StoreError(f"the lock {path} cannot be opened: {error.strerror}; {WRITABLE}") from error
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise StoreError(f"the lock {path} is not a file", f"rm {shlex.quote(str(path))}")
+        raise StoreError(f"the lock {path} is not a file", f"rm {quote(str(path))}")
     return file
 
 

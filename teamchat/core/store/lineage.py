@@ -6,12 +6,12 @@ Shared messages are not copied. What is hidden in one session is not hidden in a
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 
 from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
+from teamchat.core.text.commands import command_of
 
 MESSAGES = """lineage CROSS JOIN messages
     ON messages.session = lineage.ancestor AND messages.id <= lineage.through"""
@@ -133,5 +133,5 @@ def refuse_branches(db: Database, session: int) -> None:
     if names:
         listed = ", ".join(names[:MOST_LISTED]) + (f" and {len(names) - MOST_LISTED} more" * (len(names) > MOST_LISTED))
         shares, them = ("shares", "a branch); delete that") if len(names) == 1 else ("share", "branches); delete them")
-        deleting = (shlex.join(["teamchat", "sessions", "delete", name]) for name in names[:MOST_LISTED])
+        deleting = (command_of("teamchat", "sessions", "delete", name) for name in names[:MOST_LISTED])
         raise UsageError(f"{listed} {shares} its messages ({them} first", "\n".join(deleting))

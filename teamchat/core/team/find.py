@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import pwd
-import shlex
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from teamchat.core.errors import AgentMissing, NotTrusted, TeamFileError, UnknownName
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Member, Team, default_human, folder_name, login_name
 from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import quote
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def _check_owner(file: Path, start: Path) -> None:
     owners = (file.lstat().st_uid, file.stat().st_uid, file.parent.stat().st_uid)
     if stranger := next((owner for owner in owners if owner not in known), None):
         whose = f"{printable(str(file))} belongs to {_user(stranger)} and lies above your folder: it is not used unless"
-        raise NotTrusted(f"{whose} you name it", f"teamchat team --team {shlex.quote(str(file))}\nteamchat init")
+        raise NotTrusted(f"{whose} you name it", f"teamchat team --team {quote(str(file))}\nteamchat init")
 
 
 def _user(number: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from teamchat.core.errors import AgentMissing, UsageError
 from teamchat.core.routing.names import valid_name
 from teamchat.core.team.find import FILE_NAME, Which
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Member, default_human
-from teamchat.core.text.commands import unused
+from teamchat.core.text.commands import command_of, unused
 from teamchat.runners.base import Access
 from teamchat.runners.regular_files import read_regular_text
 from teamchat.runners.toml import in_toml
@@ -232,7 +231,7 @@ def check_free(file: Path, template: Template | None) -> None:
 
 
 def _beginning(*options: str) -> str:
-    return shlex.join(["teamchat", "init", *options])
+    return command_of("teamchat", "init", *options)
 
 
 def _is(path: Path, text: str) -> bool:

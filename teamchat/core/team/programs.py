@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teamchat.core.team.team import INSTALL
+from teamchat.core.text.commands import quote
 from teamchat.runners.regular_files import open_regular
 
 LONGEST_FIRST_LINE = 256  # bytes that Linux reads of it
@@ -47,7 +47,7 @@ def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
         return Unusable(f"is a folder; {OTHERWISE}")
     if not there.exists():
         return Unusable(f"is a link to nothing: {there}; {OTHERWISE}")
-    return Unusable("is not executable", f"chmod +x {shlex.quote(str(there))}")
+    return Unusable("is not executable", f"chmod +x {quote(str(there))}")
 
 
 def _at(program: str, search: str) -> Path | None:

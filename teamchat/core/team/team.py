@@ -6,7 +6,6 @@ It is plain data, checked when the team file was read (`find.py`). A command tha
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -21,6 +20,7 @@ from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.wording import TODAY, Wording
+from teamchat.core.text.commands import quote
 from teamchat.runners.base import FIRST_BYTE_S, Access, Memory, Terminal
 
 Workspace = Literal["shared", "worktree"]
@@ -191,7 +191,7 @@ class Team:
     @property
     def typed(self) -> str:
         """The option that selects this team in a command: empty, or ` --team X`."""
-        return "" if self.option is None else f" --team {shlex.quote(self.option)}"
+        return "" if self.option is None else f" --team {quote(self.option)}"
 
     def member(self, name: str) -> Member:
         """The member of that name. Case, spaces, `-` and `_` are ignored. Raises `UnknownName`."""

@@ -8,7 +8,6 @@ changed.
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from teamchat.core.files.whole_files import locked_beside, put_in_place, write_p
 from teamchat.core.team.trust_changes import Trusted, trust_changes
 from teamchat.core.team.trust_needs import Need, fingerprint, needs
 from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import quote
 from teamchat.runners.regular_files import read_regular
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class TrustStore:
         except (ValueError, TypeError, RecursionError) as error:
             raise StoreError(
                 f"{self.file} is damaged; without it every team file asks for trust once more",
-                f"rm {shlex.quote(str(self.file))}",
+                f"rm {quote(str(self.file))}",
             ) from error
 
 

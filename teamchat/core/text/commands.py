@@ -11,14 +11,30 @@ EXAMPLE = "Your message"
 LEARN = "teamchat learn 'Run make lint before you commit'"
 
 
+def quote(word: str) -> str:
+    """The word as bash, zsh and fish all read it.
+
+    fish reads a backslash in single quotes as an escape, and zsh a word with `=` before it as a program's path.
+    """
+    parts = [shlex.quote(part) if part else "" for part in word.split("\\")]
+    if parts[0].startswith("="):
+        parts[0] = f"'{parts[0]}'"
+    return r"\\".join(parts) or "''"
+
+
+def command_of(*words: str) -> str:
+    """The command with these words."""
+    return " ".join(map(quote, words))
+
+
 def saying(*options: str) -> str:
     """The command that sends a message with these options."""
-    return shlex.join(["teamchat", "send", *options, EXAMPLE])
+    return command_of("teamchat", "send", *options, EXAMPLE)
 
 
 def reading(to: str) -> str:
     """The command that asks for a message to that member at the terminal."""
-    return shlex.join(["teamchat", "send", "--to", to, "-"])
+    return command_of("teamchat", "send", "--to", to, "-")
 
 
 def unused(path: Path) -> Path:

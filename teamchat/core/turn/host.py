@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,6 +17,7 @@ from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreErr
 from teamchat.core.team.programs import Unusable
 from teamchat.core.team.team import Member
 from teamchat.core.team.tools import need_tools
+from teamchat.core.text.commands import quote
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.vendor_limits import take_moment
 from teamchat.core.turn.watching import watching
@@ -71,7 +71,7 @@ def need_program(member: Member, program: str, found: str | Unusable) -> str:
             raise UsageError(f"{folder} is not a folder; change cwd in the team file")
         raise UsageError(
             f"{folder} does not exist; create it, or change cwd in the team file",
-            f"mkdir -p {shlex.quote(str(member.cwd))}",
+            f"mkdir -p {quote(str(member.cwd))}",
         )
     if isinstance(found, Unusable):
         raise AgentMissing(f"{member.name}'s program {program!r} {found.why}", found.hint)

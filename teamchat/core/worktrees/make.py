@@ -6,7 +6,6 @@ A worktree with changes that are not merged stays as it is. One without gets wha
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import SUBMODULE, GitRepository, NoRepository, PathChange, TreeEntry
 from teamchat.core.errors import CheckpointFailed, NotTrusted, UnknownName, UsageError
 from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import quote
 from teamchat.core.worktrees.records import (
     Opened,
     Owner,
@@ -44,13 +44,13 @@ def ready(state: Path, owner: Owner, member: str, cwd: Path) -> Path:
         raise UsageError(
             f"{member} cannot have a worktree in {cwd}: {home.reason}; there, "
             'set workspace = "shared" in the team file, or make a repository',
-            f"git -C {shlex.quote(str(cwd))} init",
+            f"git -C {quote(str(cwd))} init",
         )
     tree = find(state, owner.session, member) or _new(state, owner, member, home)
     if tree.top != home.top:
         raise UsageError(
             f"{member}'s worktree is one of {tree.top}, and it works in {home.top} now",
-            f"teamchat worktrees remove {shlex.quote(tree.member)}",
+            f"teamchat worktrees remove {quote(tree.member)}",
         )
     _refresh(state, tree, home) if tree.made and tree.folder.exists() else _fill(state, tree, home)
     return _inside(tree, home, cwd)
@@ -125,7 +125,7 @@ def usable(state: Path, tree: Worktree) -> Opened:
     if isinstance(found, str):
         raise UsageError(
             f"{tree.member}'s worktree cannot be used: {printable(found)}",
-            f"teamchat worktrees remove --force {shlex.quote(tree.member)}",
+            f"teamchat worktrees remove --force {quote(tree.member)}",
         )
     return found
 
@@ -149,5 +149,5 @@ def _inside(tree: Worktree, home: GitRepository, cwd: Path) -> Path:
     inside.mkdir(parents=True, exist_ok=True)
     if (real := os.path.realpath(inside)) != str(inside):
         moved = f"{tree.member}'s folder in its worktree was {inside}, and now is {real}"
-        raise NotTrusted(printable(moved), f"teamchat worktrees remove --force {shlex.quote(tree.member)}")
+        raise NotTrusted(printable(moved), f"teamchat worktrees remove --force {quote(tree.member)}")
     return inside

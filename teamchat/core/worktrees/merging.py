@@ -7,7 +7,6 @@ killed meanwhile finds both trees again, and does the same once more.
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from teamchat.core.checkpoint.refs import tree_of
 from teamchat.core.checkpoint.restore import restore
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, Step, TreeEntry
+from teamchat.core.text.commands import command_of
 from teamchat.core.worktrees.make import unmerged
 from teamchat.core.worktrees.records import Opened
 
@@ -124,11 +124,11 @@ def since_merge(state: Path, there: Opened, clashes: Sequence[Clash]) -> tuple[l
     top = there.home.top
     git = ["git", "-C", str(top)]
     shown = [  # git diff does not compare untracked files
-        " | ".join((shlex.join([*git, "show", f"{after}:{path}"]), shlex.join(["diff", "-u", "-", str(top / path)])))
+        " | ".join((command_of(*git, "show", f"{after}:{path}"), command_of("diff", "-u", "-", str(top / path))))
         for path in paths[:MOST_SHOWN]
     ]
     restore = [*git, "restore", f"--source={after}", "--", *(f":(top,literal){path}" for path in paths)]
-    return shown, shlex.join(restore)
+    return shown, command_of(*restore)
 
 
 def _complete(state: Path, there: Opened) -> Merge | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from teamchat.core.checkpoint.linked import set_refs, unlink
 from teamchat.core.checkpoint.refs import refs_below
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import UsageError
+from teamchat.core.text.commands import quote
 from teamchat.core.worktrees.merging import difference
 from teamchat.core.worktrees.records import Worktree, forget, opened
 
@@ -29,7 +29,7 @@ def need_merged(state: Path, trees: list[Worktree]) -> None:
     lost = [told for tree in trees if (told := _lost(state, tree))]
     if lost:
         names = [tree.member for tree in trees if _lost(state, tree)]
-        raise UsageError("; ".join(lost), "\n".join(f"teamchat merge {shlex.quote(name)}" for name in names))
+        raise UsageError("; ".join(lost), "\n".join(f"teamchat merge {quote(name)}" for name in names))
 
 
 def remove(state: Path, tree: Worktree) -> Removed:

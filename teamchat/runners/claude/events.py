@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from teamchat.runners.claude.usage import Requests, usage_of
+from teamchat.runners.edited_lines import lines_of
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -144,7 +145,7 @@ class ClaudeEvents(JsonEvents):
                 yield Thinking(text)
             case {"type": "tool_use", "id": str(tool), "name": str(name), **rest}:
                 self.answered = self.answered and not own
-                call = self._calls[tool] = ToolCall(tool, name, summary(rest.get("input")))
+                call = self._calls[tool] = ToolCall(tool, name, summary(rest.get("input")), lines_of(rest.get("input")))
                 match rest.get("input"):
                     case {"file_path": str(path)} | {"notebook_path": str(path)} if name in _EDITORS:
                         self._paths[tool] = path

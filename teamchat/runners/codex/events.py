@@ -92,7 +92,7 @@ class CodexEvents(JsonEvents):
         self._open.discard(tool)
         output, failed = _output(item), item.get("status") in ("failed", "declined")
         paths = () if failed or name != "file_change" else tuple(path for path, _ in _changes(item))
-        yield ToolResult(tool, output, failed, paths)
+        yield ToolResult(tool, output, failed, paths, count(item.get("exit_code")))
         if item.get("status") == "declined" or (failed and name == "command_execution" and _SANDBOX.search(output)):
             yield Denied(name, action)
 

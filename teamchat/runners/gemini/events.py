@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from teamchat.runners.base import Verdict
+from teamchat.runners.edited_lines import lines_of
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -80,7 +81,7 @@ class GeminiEvents(JsonEvents):
                 self._paths[tool] = path
         if name == _ASKS:
             self._asked[tool] = questions_text(parameters)
-        call = self._calls[tool] = ToolCall(tool, name, summary(parameters))
+        call = self._calls[tool] = ToolCall(tool, name, summary(parameters), lines_of(parameters))
         yield call
 
     def _tool_result(self, tool: str, event: dict[str, object]) -> Iterator[AgentEvent]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from teamchat.runners.base import Verdict
+from teamchat.runners.edited_lines import lines_of
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -137,7 +138,7 @@ def _tool(name: str, call: str, state: dict[str, object]) -> Iterator[AgentEvent
     action = _action(given)
     output = state.get("error" if failed else "output")
     told = output if isinstance(output, str) else ""
-    yield ToolCall(call, name, action)
+    yield ToolCall(call, name, action, lines_of(given))
     paths = () if failed or name not in _EDITORS else tuple(_paths(given))
     yield ToolResult(call, told, failed, paths)
     if failed and _REFUSED.match(told):

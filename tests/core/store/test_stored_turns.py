@@ -142,7 +142,7 @@ def test_events_are_kept_with_their_times_and_without_the_streamed_pieces(db: Da
     kept = events_of(db, turn)
     assert [kind for _, kind, _ in kept] == ["Started", "Text", "ToolCall", "ToolResult", "Retry", "Note", "Done"]
     assert kept[1] == (3.123, "Text", {"text": "ab"})
-    assert kept[3][2] == {"id": "t1", "output": "file", "failed": False, "paths": ["a.py"]}
+    assert kept[3][2] == {"id": "t1", "output": "file", "failed": False, "paths": ["a.py"], "exit_code": None}
     assert kept[4][2] == {"reason": "rate limit", "kind": "rate_limit", "attempt": 1}
 
 

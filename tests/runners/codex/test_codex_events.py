@@ -49,7 +49,7 @@ def test_a_turn_with_a_tool_is_told_from_start_to_done() -> None:
         Thinking("hm"),
         Text("Looking. "),
         ToolCall("item_2", "command_execution", "ls"),
-        ToolResult("item_2", "note.txt\n"),
+        ToolResult("item_2", "note.txt\n", exit_code=0),
         Text("Done [NEXT:max]\n"),
         Usage(111, 30, 27, cumulative=True),
         Done(ok=True),
@@ -70,7 +70,10 @@ def test_changed_files_are_named() -> None:
 
 
 def test_an_item_that_only_completes_was_called_too() -> None:
-    assert feed(CodexEvents(), command("ls")) == [ToolCall("i", "command_execution", "ls"), ToolResult("i", "")]
+    assert feed(CodexEvents(), command("ls")) == [
+        ToolCall("i", "command_execution", "ls"),
+        ToolResult("i", "", exit_code=0),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from teamchat.cli.output.lines import plural, tokens
 from teamchat.cli.output.terminal.doing import clock
-from teamchat.cli.output.terminal.tools import action
+from teamchat.cli.output.terminal.tools import action, changed
 from teamchat.cli.output.terminal.wrap import cells
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.text.clean import printable
@@ -33,10 +33,8 @@ def files_line(outcome: Outcome) -> str | None:
 def _file(change: FileChange) -> str:
     if change.added is None or change.removed is None:
         return f"{printable(change.path)} {change.what}"
-    counts = [f"+{change.added}"] if change.added or not change.removed else []
-    counts += [f"−{change.removed}"] if change.removed else []
     gone = " deleted" if change.what == "deleted" else ""
-    return f"{printable(change.path)} {' '.join(counts)}{gone}"
+    return f"{printable(change.path)} {changed((change.added, change.removed))}{gone}"
 
 
 def footer_parts(setup: Setup, outcome: Outcome) -> list[str]:

@@ -10,7 +10,6 @@ from threading import RLock
 from teamchat.cli.output.lines import (
     BEGINS,
     called,
-    closing_lines,
     compacted,
     compared_lines,
     found_lessons,
@@ -21,6 +20,7 @@ from teamchat.cli.output.lines import (
     todo_line,
 )
 from teamchat.cli.output.terminal.clock import Clock
+from teamchat.cli.output.terminal.closing import closing
 from teamchat.cli.output.terminal.doing import AGAIN, WAITS, Doing, status_lines
 from teamchat.cli.output.terminal.footer import aligned, files_line, footer_parts
 from teamchat.cli.output.terminal.look import COLOURS, Look, colours_of, own_colour
@@ -105,7 +105,7 @@ class TerminalOutput:
         self._idle_since = self._now()
         self._after: list[str] = []  # lines that wait for the replies of a group
         self._drawn = 0.0
-        self._gap = False
+        self._gap = self._wrote = False
         self._closed = False
         self._lock = RLock()
         self._clock = Clock(self.tick) if now is None else None
@@ -116,7 +116,7 @@ class TerminalOutput:
                 self._clock.start()
             self._take(event)
             streams = isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta)
-            if not streams or self._now() - self._drawn >= PAUSE_S:
+            if self._wrote or not streams or self._now() - self._drawn >= PAUSE_S:
                 self._draw()
 
     def tick(self) -> None:
@@ -128,8 +128,9 @@ class TerminalOutput:
         with self._lock:
             self._flush_groups()
             self.close()
-            if closing := closing_lines(conclusion):
-                self._write(["", *self._closing(closing)])
+            width = min(self._surface.width, WIDEST)
+            if lines := list(closing(conclusion, self._people, width, self._look)):
+                self._write(["", *lines])
 
     def close(self) -> None:
         """Remove the changing lines. What comes later is written without any."""
@@ -328,13 +329,6 @@ class TerminalOutput:
         width = min(self._surface.width, WIDEST)
         self._write([(style or self._look.dim)(line) for line in wrapped(f"· {text}", width)])
 
-    def _closing(self, lines: Sequence[str]) -> list[str]:
-        """Why the run stopped. The commands are not broken, so that they can be pasted."""
-        width = min(self._surface.width, WIDEST)
-        first, *commands = (visible(line) for line in lines)
-        told = [self._look.bad(line) for line in wrapped(first, width)]
-        return [*told, *(self._look.bold(f"  {line}") for line in commands)]
-
     def _block(self, lines: Sequence[str]) -> None:
         """Write lines, after an empty one if they begin a block."""
         if lines:
@@ -343,13 +337,14 @@ class TerminalOutput:
 
     def _write(self, lines: Sequence[str]) -> None:
         if lines:
+            self._wrote = True
             self._surface.write("".join(f"{line}\n" for line in lines))
 
     def _draw(self) -> None:
         if self._closed:
             return
         now = self._now()
-        self._drawn = now
+        self._drawn, self._wrote = now, False
         width = self._surface.width - 1
         doing = list(self._doing.values()) or self._about_to_begin()
         following = self._following(doing)

@@ -26,7 +26,7 @@ class Surface(Protocol):
         ...
 
     def write(self, text: str) -> None:
-        """Add finished lines, each with its line end, above the changing ones."""
+        """Add finished lines, each with its line end, in place of the changing ones: `show` follows."""
         ...
 
     def show(self, lines: Sequence[str]) -> None:
@@ -62,7 +62,9 @@ class TerminalSurface:
         return columns or SIZE[0], rows or SIZE[1]
 
     def write(self, text: str) -> None:
-        self._put(self._cleared() + text + _drawn(self._shown))
+        cleared = self._cleared()
+        self._shown = []
+        self._put(cleared + text)
 
     def show(self, lines: Sequence[str]) -> None:
         lines = list(lines)[-self.height :] if self._moves and self._in_foreground() else []

@@ -55,9 +55,9 @@ _OF_FILES = (READ, EDIT, WRITE, DELETE, LIST, SEARCH)
 _CHANGE = re.compile(r"(add|update|delete|change|modify|remove) (\S.*)")
 _CHANGES = {"add": WRITE, "delete": DELETE, "remove": DELETE}
 _PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (.+?)(?:\\n|\n|$)")
-_EXIT = re.compile(
-    r"\s*(?:Exit code:? |.{0,4000}^Exit Code: |.{0,400}exited with (?:code )?)(\d{1,3})\b", re.DOTALL | re.MULTILINE
-)
+_EXIT = re.compile(r"\s*Exit code:? (\d{1,3})\b")  # how Claude's output begins
+_LAST_EXIT = re.compile(r"^Exit Code: (\d{1,3})\b", re.MULTILINE)  # and Gemini's ends
+_END = 400  # characters of an output in which that is
 _SERVER = re.compile(r"mcp_+([A-Za-z0-9-]+)_+(.+)")
 
 
@@ -85,7 +85,7 @@ def action(call: ToolCall, folder: str) -> Action:
     """The words for a call of any vendor's tool. `folder` is the member's, to which paths are made relative."""
     summary = _SPACES.sub(" ", visible(call.summary)).strip()
     name = visible(call.name)
-    words = _TOOLS.get(re.sub("[^a-z]", "", name.lower()))
+    words = _words_of(name)
     if words is None:
         return _unknown(name, summary)
     if patched := _PATCHED.findall(call.summary) if words is EDIT else None:
@@ -98,6 +98,10 @@ def action(call: ToolCall, folder: str) -> Action:
         return Action(words.done, words.doing, "")
     what = ", ".join(_relative(path, folder) for path in summary.split(", ")) if words in _OF_FILES else summary
     return Action(words.done, words.doing, what)
+
+
+def _words_of(name: str) -> _Words | None:
+    return _TOOLS.get(re.sub("[^a-z]", "", name.lower()))
 
 
 def _unknown(name: str, summary: str) -> Action:
@@ -132,7 +136,25 @@ def _command(command: str, folder: str) -> str:
     return command.replace(f"{folder}/", "")
 
 
-def mark(result: ToolResult) -> str:
-    """How a call that failed is marked: with its exit code if the agent's CLI told it."""
-    found = _EXIT.match(result.output[:5_000])
-    return f"✗ exit {found[1]}" if found and found[1] != "0" else "✗ failed"
+def mark(call: ToolCall, result: ToolResult) -> str:
+    """How a call that failed is marked, with its exit code if that is known; empty for one that went well."""
+    code = _exit_code(result) if _words_of(call.name) is RUN else 0
+    if code:
+        return f"✗ exit {code}"
+    return "✗ failed" if result.failed else ""
+
+
+def _exit_code(result: ToolResult) -> int:
+    """The exit code of a command, as far as it is told: 0 otherwise."""
+    if result.exit_code is not None:
+        return result.exit_code
+    found = _EXIT.match(result.output) if result.failed else _LAST_EXIT.search(result.output[-_END:])
+    return int(found[1]) if found else 0
+
+
+def changed(lines: tuple[int, int] | None) -> str:
+    """`+3 −1`; empty if that is not known."""
+    if lines is None:
+        return ""
+    added, removed = lines
+    return " ".join([f"+{added}"] * bool(added or not removed) + [f"−{removed}"] * bool(removed))

@@ -8,7 +8,7 @@ from typing import Literal
 
 from teamchat.cli.output.terminal.blocks import Block, Blocks
 from teamchat.cli.output.terminal.look import BAR, Look
-from teamchat.cli.output.terminal.tools import action, mark
+from teamchat.cli.output.terminal.tools import action, changed, mark
 from teamchat.cli.output.terminal.wrap import cells, cut, wrapped
 from teamchat.core.routing.markers import Author, Edit, MarkerKind, scan, without_edits
 from teamchat.core.text.clean import VisibleCleaner, visible
@@ -17,7 +17,8 @@ from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextD
 WIDEST = 120  # columns of a text that a person reads
 MOST_RENDERED = 200_000  # characters of one turn that are read as Markdown; the rest is shown as it was written
 REPLACED = "(the text above was replaced:)"
-REFUSED = "✗ refused"
+WRONG = "✗"
+REFUSED = f"{WRONG} refused"
 ARROW = "→"
 
 
@@ -165,10 +166,10 @@ class Voice:
         self.end_section()
         if tool in self.refused:
             self._tool(call, REFUSED)
-        elif result.failed:
-            self.failed = (call, mark(result))
+        elif wrong := mark(call, result):
+            self.failed = (call, wrong)
         else:
-            self._tool(call, "")
+            self._tool(call, changed(call.lines))
 
     def _denied(self, event: Denied) -> None:
         if self.failed and self.failed[0].name == event.tool:
@@ -194,7 +195,8 @@ class Voice:
         left = cut(action(call, self.folder).what, max(room - 8, 8))
         line = replace(action(call, self.folder), what=left).line
         gap = " " * max(self.columns - 2 - cells(line) - cells(right), 2)
-        marked = gap + self.look.bad(right) if right else ""
+        styled = self.look.bad(right) if right.startswith(WRONG) else self.look.dim(right)
+        marked = gap + styled if right else ""
         self._lines([f"  {self.look.dim(line)}{marked}"])
         self.last = "tool"
 
