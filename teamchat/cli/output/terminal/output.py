@@ -164,25 +164,20 @@ class TerminalOutput:
     def _said(self, message: ConversationMessage) -> None:
         """`you → max   Add a --version option`."""
         name = name_of(message)
-        who = "you" if self._you in (None, name) else name
-        to = (
-            f" → {', '.join(map(printable, message.routing.resolved_addressees))}"
-            if message.routing.resolved_addressees
-            else ""
-        )
-        head = f"{printable(who)}{to}   "
-        text = visible(without_calls(message.content[:SUMMARISED], "human").strip())
+        who = printable("you" if self._you in (None, name) else name)
+        to = ", ".join(map(printable, message.routing.resolved_addressees))
+        head = f"{who} → {to}   " if to else f"{who}   "
+        shown = message.content[: min(message.typed or SUMMARISED, SUMMARISED)]
         width = min(self._surface.width, WIDEST)
-        indent = cells(head) if cells(head) <= width // 3 else 2
-        lines = list(wrapped(text, width - indent))
-        cut = len(lines) > MOST_OF_MESSAGE or len(message.content) > SUMMARISED
-        lines = [
-            *lines[:MOST_OF_MESSAGE],
-            *([self._look.dim(f"… ({message.id} has {len(message.content):,} characters)")] if cut else []),
-        ]
-        first = [self._look.bold(head.rstrip())] if indent == 2 else []
-        begun = [f"{self._look.bold(head)}{lines[0]}"] if not first else [f"  {lines[0]}"]
-        self._block([*first, *begun, *(f"{' ' * indent}{line}".rstrip() for line in lines[1:])])
+        indent = cells(head) if cells(head) <= width // 2 else 2
+        lines = list(wrapped(visible(without_calls(shown, "human").strip()), width - indent))
+        cut = len(lines) > MOST_OF_MESSAGE or len(message.content) > len(shown)
+        more = [self._look.dim(f"… ({message.id} has {len(message.content):,} characters)")] if cut else []
+        body = [f"{' ' * indent}{line}".rstrip() for line in (*lines[:MOST_OF_MESSAGE], *more)]
+        begun = [self._look.bold(head.rstrip()), *body]
+        if indent == cells(head):
+            begun = [f"{self._look.bold(head)}{body[0][indent:]}", *body[1:]]
+        self._block(begun)
 
     def _queue(self, event: RouteQueued | RouteDropped | RouteRefused) -> None:
         match event:

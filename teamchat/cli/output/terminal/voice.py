@@ -16,6 +16,7 @@ from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextD
 
 WIDEST = 120  # columns of a text that a person reads
 MOST_RENDERED = 200_000  # characters of one turn that are read as Markdown; the rest is shown as it was written
+PER_BLOCK = 50  # characters that one more block counts as
 REPLACED = "(the text above was replaced:)"
 WRONG = "✗"
 REFUSED = f"{WRONG} refused"
@@ -147,7 +148,7 @@ class Voice:
                 continue
             from teamchat.cli.output.terminal.markdown import rendered
 
-            self.rendered += len(block.text)
+            self.rendered += len(block.text) + PER_BLOCK
             lines = rendered(self._as_shown(block), self.columns, self.look)
             if lines:
                 self._lines([*([""] if self.last == "text" else []), *lines])
