@@ -6,6 +6,7 @@ import typer
 
 from teamchat.cli.shared.options import (
     JsonOption,
+    NotifyOption,
     NoWaitOption,
     OnlyOption,
     QuietOption,
@@ -35,6 +36,7 @@ def resume(
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
+    notify: NotifyOption = None,
     record: RecordOption = None,
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
@@ -49,7 +51,7 @@ def resume(
     if retry + skip + drop > 1:
         raise UsageError("--retry, --skip and --drop exclude each other")
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
-    show = OutputOptions(as_json, stream, quiet)
+    show = OutputOptions(as_json, stream, quiet, notify)
     if record:
         from teamchat.cli.shared.recorder import check_recording
 

@@ -7,6 +7,7 @@ import typer
 from teamchat.cli.shared.complete import members, people
 from teamchat.cli.shared.options import (
     JsonOption,
+    NotifyOption,
     NoWaitOption,
     OnlyOption,
     QuietOption,
@@ -76,6 +77,7 @@ def send(
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
+    notify: NotifyOption = None,
     record: RecordOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the routing, prompts and commands without running anything.")
@@ -98,7 +100,7 @@ def send(
     from teamchat.core.store.sessions import current_session
     from teamchat.core.turn.ahead import begun_for
 
-    show, bounds = OutputOptions(as_json, stream, quiet), Bounds(turns, only)
+    show, bounds = OutputOptions(as_json, stream, quiet, notify), Bounds(turns, only)
     found = find_team(team, timeout)
     if not dry_run:
         if record:

@@ -122,23 +122,31 @@ class JsonOutput:
                 pass
 
     def finish(self, conclusion: Conclusion) -> None:
-        write_line(
-            "result",
-            session=self.session,
-            code=int(conclusion.code),
-            outcome=conclusion.code.name.lower(),
-            text=conclusion.text,
-            reason=conclusion.reason,
-            hint=conclusion.hint,
-            waiting=conclusion.waiting_for,
-            paused=conclusion.paused,
-            held=[route_fields(route) for route in conclusion.held],
-            turns=conclusion.turns,
-            denied=conclusion.denied,
-            usage=usage_fields(conclusion.usage),
-        )
+        write_line("result", **_result_fields(self.session, conclusion))
 
     def close(self) -> None: ...
+
+
+def _result_fields(session: str, conclusion: Conclusion) -> dict[str, Any]:
+    return {
+        "session": session,
+        "code": int(conclusion.code),
+        "outcome": conclusion.code.name.lower(),
+        "text": conclusion.text,
+        "reason": conclusion.reason,
+        "hint": conclusion.hint,
+        "waiting": conclusion.waiting_for,
+        "paused": conclusion.paused,
+        "held": [route_fields(route) for route in conclusion.held],
+        "turns": conclusion.turns,
+        "denied": conclusion.denied,
+        "usage": usage_fields(conclusion.usage),
+    }
+
+
+def result_line(session: str, conclusion: Conclusion) -> dict[str, Any]:
+    """The last line of `--json`."""
+    return {"v": VERSION, "type": "result", **_result_fields(session, conclusion)}
 
 
 def write_line(kind: str, /, **fields: Any) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import closing_lines, note
 from teamchat.cli.shared.keyboard import KEYBOARD
+from teamchat.cli.shared.notifying import tell
 from teamchat.cli.shared.report import output_lost, silence
 from teamchat.cli.shared.second_signal import ends_at_second
 from teamchat.cli.shared.showing import OutputOptions, choose_output
@@ -73,9 +74,10 @@ def converse(
 
     While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen`
     receives everything that happens, whether or not it can be shown; a recording replaces it. `bounds` and `ahead` are
-    as for `Run`.
+    as for `Run`. What tells a person that the run has ended comes after the lock: the command of `--notify` may use the
+    conversation.
     """
-    host = live(team)
+    began, host = time.monotonic(), live(team)
     if record:
         work, host, listen = record(team, db, session, work, host)
 
@@ -90,7 +92,7 @@ def converse(
     works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
     with held(team.root, db, session, wait=wait), works:
         check_no_unfinished_undo(db, session.id)
-        return console.run(
+        code = console.run(
             Run(
                 team,
                 db,
@@ -106,6 +108,9 @@ def converse(
             ),
             work,
         )
+    if console.ended:
+        tell(console.ended, session.name, time.monotonic() - began, show.notify)
+    return code
 
 
 @contextlib.contextmanager
@@ -156,6 +161,7 @@ class Console:
 
     def __init__(self, output: Output, listen: Listen | None = None, place: Callable[[str], str] | None = None) -> None:
         self.output, self.listen, self.place = output, listen, place
+        self.ended: Conclusion | None = None
         self.stopper = Stopper()
         self.stopped_by: signal.Signals | None = None
         self.deaf = False
@@ -191,6 +197,7 @@ class Console:
             conclusion = replace(conclusion, code=TERMINATED_BY[self.stopped_by])
         if self.place and conclusion.hint:
             conclusion = replace(conclusion, hint=self.place(conclusion.hint))
+        self.ended = conclusion
         self._show(lambda: self.output.finish(conclusion))
         return self._not_shown(conclusion) if self.deaf else conclusion.code
 

@@ -102,6 +102,12 @@ RecordOption = Annotated[
 NoWaitOption = Annotated[
     bool, typer.Option("--no-wait", help="Fail instead of waiting while another process runs the conversation.")
 ]
+NotifyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--notify", metavar="CMD", help="At the end run this shell command, with the result of --json on its stdin."
+    ),
+]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that somebody else changed since, too.")]

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """How a run is shown, by the options of a command. Raises `UsageError` for options that exclude each other."""
+    """How a run is shown, by the options of a command. Raises `UsageError` for options that exclude each other.
+
+    `notify` is a shell command that is run at its end.
+    """
 
     as_json: bool = False
     stream: bool = False
     quiet: bool = False
+    notify: str | None = None
 
     def __post_init__(self) -> None:
         if self.stream and not self.as_json:

@@ -6,7 +6,9 @@ it, its whole process group is killed.
 
 from __future__ import annotations
 
+import os
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +22,8 @@ from teamchat.runners.process import guardian
 from teamchat.runners.process.start_errors import SpawnFailed, start_error
 
 _LONGEST = 1 << 16  # bytes of what `capture` returns, and of stderr of a program that is read while it prints
+
+_LOOKS_S = 0.02  # seconds between two looks at a program that runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,32 @@ def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: f
             raise SpawnFailed(start_error(error)) from error
         out.seek(0)
         return code, out.read(_LONGEST)
+
+
+def run_alone(argv: Sequence[str], cwd: Path, env: Mapping[str, str], seconds: float, given: bytes) -> Ended:
+    """Run a program on the input `given`, and kill what its process group has left when it ends.
+
+    `out` has what it wrote to stdout and stderr. Raises `OSError` and `ValueError` if it cannot be started.
+    """
+    with TemporaryFile() as stdin, TemporaryFile() as out:
+        stdin.write(given)
+        stdin.seek(0)
+        with _started(argv, cwd, env, stdin=stdin, stdout=out, stderr=out) as process:
+            late = not _ends_within(process, seconds)
+            guardian.send_signal(process.pid, signal.SIGKILL, group=True)  # while its process still has the number
+            code = process.wait()
+        out.seek(0)
+        return Ended(None if late else code, out.read(_LONGEST), b"")
+
+
+def _ends_within(process: Popen[bytes], seconds: float) -> bool:
+    """Wait for the end of a process, without releasing its number. False if it takes longer."""
+    until = time.monotonic() + seconds
+    while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_LOOKS_S)
+    return True
 
 
 class Printing:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process.command import Ended, capture, printing, run
+from teamchat.runners.process.command import Ended, capture, printing, run, run_alone
 from teamchat.runners.process.start_errors import SpawnFailed
 from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, lives, shell
 
@@ -71,6 +71,16 @@ def test_its_whole_group_is_killed_when_the_time_is_over(tmp_path: Path, pids: P
             break
     assert ends[-1] == (None, b"deaf\nhalf")
     assert len(pids.all()) == 2
+
+
+def test_a_program_that_runs_alone_leaves_nothing_of_its_group(tmp_path: Path) -> None:
+    ran = run_alone(shell("cat; echo err >&2; sleep 600 & echo $! > pid; exit 3"), tmp_path, ENV, PATIENCE_S, b"in\n")
+    assert ran == Ended(3, b"in\nerr\n", b"")
+    assert eventually(lambda: not lives(int((tmp_path / "pid").read_text())))
+
+
+def test_a_program_that_runs_alone_is_killed_when_the_time_is_over(tmp_path: Path) -> None:
+    assert run_alone(shell("exec sleep 600"), tmp_path, ENV, 0.1, b"") == Ended(None, b"", b"")
 
 
 @pytest.mark.parametrize("program", ["/nowhere/claude", "nul\0"])
