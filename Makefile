@@ -94,9 +94,11 @@ record-demo: $(VENV)/ready
 pages: $(VENV)/ready
 	$(BIN)/python -m generators
 
-# Draws the README's picture of a terminal from the demo, at its recorded pace: 12 seconds.
+# Draws the README's picture of a terminal from the demo, records examples/demo.cast and takes the screenshots of docs/. They
+# are made at the demo's recorded pace: 25 seconds. The screenshots need Chromium.
 picture: $(VENV)/ready
 	$(BIN)/python -m generators.picture docs/images/demo.svg
+	$(BIN)/python -m generators.exports
 
 # Builds the manual as a site in site/. The first run installs mkdocs-material into .venv.
 docs: pages

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -34,6 +36,21 @@ def test_every_team_file_loads_and_can_be_looked_at(file: Path) -> None:
     assert shown.code == 0, shown.err
     for member in team.members:
         assert member.name in shown.out
+
+
+def test_the_recording_is_of_the_demo_and_asciinema_plays_it() -> None:
+    played = subprocess.run(
+        [sys.executable, "-m", "asciinema", "cat", "demo.cast"],
+        cwd=EXAMPLES,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    demo = cli("demo", "--speed", "0", "--json")
+    replies = [line["text"] for line in map(json.loads, demo.out.splitlines()) if line["type"] == "message"]
+    assert len(replies) == 6
+    for word in {word for reply in replies for word in re.findall(r"[a-z]{5,}", reply)}:
+        assert word in played.stdout, "make picture"
 
 
 def test_the_slow_member_can_be_killed_and_resumed(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

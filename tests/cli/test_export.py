@@ -207,6 +207,17 @@ def test_secrets_are_redacted_and_counted(world: Path, monkeypatch: pytest.Monke
         assert ran.err == notes("session s1: 2 messages, 2 secrets redacted")
 
 
+def test_a_step_does_not_repeat_the_reply(world: Path) -> None:
+    crew(world, {"max": ["Hello"]}, like={"max": "claude"})
+    assert run_here("send", "--to", "max", "Hi").code == 0
+
+    *_, reply = lines(run_here("export", "--format", "jsonl").out)
+
+    assert reply["text"] == "Hello"
+    assert isinstance(turn := reply["turn"], dict)
+    assert turn["steps"] == []
+
+
 def test_a_branch_has_the_turns_of_what_it_shares(world: Path) -> None:
     crew(world, {"max": ["one", "two"]})
     for text in ("First", "Second"):

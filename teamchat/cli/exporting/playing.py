@@ -44,9 +44,9 @@ from teamchat.runners.file_changes import FileChange, FileChanges
 
 MOST_PIECES = 150  # of a reply that streams
 LEAST_PIECE = 24  # characters
-PIECE_S = 0.03
+PIECE_S = 0.06
 TOOL_S = 0.5  # how long a tool seems to run at most; the transcript knows only when it began
-READING_S = 0.001  # a character
+READING_S = 0.02  # a character
 NAMES = frozenset(
     {"member", "agent", "model", "failure", "name", "path", "title", "session"}
     | {"role_id", "role_name", "role_title", "stands_for", "resolved_addressees", "id"}

@@ -52,7 +52,8 @@ def step_line(step: Step) -> str:
 def footer(turn: MemberTurn) -> str:
     """`turn 2 · claude sonnet · 58s · 24k tokens · $0.11 · 3 files`. What is unknown is left out."""
     used = (turn.input_tokens or 0) + (turn.output_tokens or 0)
-    parts = [f"turn {turn.number}", turn.agent if turn.model is None else f"{turn.agent} {turn.model}"]
+    model = turn.model or turn.agent
+    parts = [f"turn {turn.number}", model if turn.agent in model else f"{turn.agent} {model}"]
     parts += [duration(turn.seconds)] if turn.seconds is not None else []
     parts += [f"{short_number(used)} tokens"] if used else []
     parts += [f"${turn.cost_usd:.2f}"] if turn.cost_usd is not None else []

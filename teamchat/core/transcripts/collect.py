@@ -62,11 +62,11 @@ def collect(db: Database, session: Session) -> Transcript:
 
 def _turns(db: Database, session: Session, messages: Iterable[ConversationMessage]) -> _Turns:
     turns = _Turns()
-    replies = {message.turn_id: message.id for message in messages if message.turn_id is not None}
+    replies = {message.turn_id: message for message in messages if message.turn_id is not None}
     for part in parts_from(db, session.id, 0):
         for turn in turns_of(db, part.session):
-            if turn.id in replies:
-                turns.of_messages[replies[turn.id]] = _member_turn(db, turn)
+            if reply := replies.get(turn.id):
+                turns.of_messages[reply.id] = _member_turn(db, turn, reply.content)
             elif _is_part(db, session, part, turn):
                 turns.after[turn.shown_through].append(_member_turn(db, turn))
     return turns
@@ -93,8 +93,10 @@ def _is_part(db: Database, session: Session, part: Part, turn: Turn) -> bool:
     return shown is not None and shown < part.through
 
 
-def _member_turn(db: Database, turn: Turn) -> MemberTurn:
-    outcome = turn.outcome
+def _member_turn(db: Database, turn: Turn, reply: str = "") -> MemberTurn:
+    outcome, text = turn.outcome, partial_of(db, turn)
+    steps = _steps(events_of(db, turn), turn.setup.cwd)
+    told = f"{reply}\n{text}"
     usage = (outcome and outcome.usage) or Usage()
     changes = outcome.known_changes if outcome else None
     reported = outcome.files if outcome and not changes else ()
@@ -108,8 +110,8 @@ def _member_turn(db: Database, turn: Turn) -> MemberTurn:
         model=(outcome and outcome.model) or turn.setup.model,
         seconds=outcome.seconds if outcome else None,
         failure=outcome.failure.reason if outcome and outcome.failure else None,
-        text=partial_of(db, turn),
-        steps=tuple(_steps(events_of(db, turn), turn.setup.cwd)),
+        text=text,
+        steps=tuple(step for step in steps if step.kind != "said" or step.text.strip() not in told),
         files=(
             *(ChangedFile(one.path, one.what, one.added, one.removed) for one in (changes.files if changes else ())),
             *map(ChangedFile, reported),

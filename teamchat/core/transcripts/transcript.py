@@ -51,7 +51,8 @@ class ChangedFile:
 class MemberTurn:
     """A turn of a member. None is unknown, never zero.
 
-    `text` is what it had written when it failed. `more_files` counts changed files beyond those in `files`.
+    `steps` leaves out what the member said in its reply, or in `text`, which it had written when it failed.
+    `more_files` counts changed files beyond those in `files`.
     """
 
     number: Count
