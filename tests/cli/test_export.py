@@ -207,6 +207,23 @@ def test_secrets_are_redacted_and_counted(world: Path, monkeypatch: pytest.Monke
         assert ran.err == notes("session s1: 2 messages, 2 secrets redacted")
 
 
+def test_a_secret_of_a_member_is_redacted_also_by_its_variable(world: Path) -> None:
+    crew(world, {"max": ["It is hunter2222"]}, members={"max": {"env.MAIL_PASSWORD": "hunter2222"}})
+    assert run_here("send", "--to", "max", "What is it?").code == 0
+
+    ran = run_here("export")
+
+    assert "> It is **********\n" in ran.out
+    assert ran.err == notes("session s1: 2 messages, 1 secret redacted")
+
+
+def test_a_broken_team_file_hides_nothing_of_what_was_said() -> None:
+    keep()
+    Path("teamchat.toml").write_text("[team", encoding="utf-8")
+
+    assert run_here("export").out == MARKDOWN
+
+
 def test_a_step_does_not_repeat_the_reply(world: Path) -> None:
     crew(world, {"max": ["Hello"]}, like={"max": "claude"})
     assert run_here("send", "--to", "max", "Hi").code == 0
