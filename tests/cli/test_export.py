@@ -224,6 +224,34 @@ def test_a_broken_team_file_hides_nothing_of_what_was_said() -> None:
     assert run_here("export").out == MARKDOWN
 
 
+def test_an_undone_turn_is_left_out_or_marked(world: Path) -> None:
+    crew(world, {"max": ["one", {"say": "half", "exit": 3}]})
+    assert run_here("send", "--to", "max", "First").code == 0
+    assert run_here("send", "--to", "max", "Second").code == 1
+    for _ in range(2):
+        assert run_here("undo", "--yes").code == 0
+
+    left, everything = (run_here("export", "--format", "jsonl", *options) for options in ([], ["--all"]))
+
+    assert [entry["type"] for entry in lines(left.out)] == ["transcript", "message"]
+    assert [(entry["type"], entry["undone"]) for entry in lines(everything.out)[1:]] == [
+        ("message", False),
+        ("message", True),
+        ("message", True),
+        ("turn", True),
+    ]
+
+
+def test_the_members_of_a_group_are_there_in_order(world: Path) -> None:
+    crew(world, {"max": ["from max"], "sarah": [{"say": "half", "exit": 3}], "carol": ["from carol"]})
+    assert run_here("send", "[NEXT: max + sarah + carol] All of you").code == 6
+
+    entries = lines(run_here("export", "--format", "jsonl").out)[1:]
+
+    told = [(entry["type"], entry.get("from", entry.get("member"))) for entry in entries]
+    assert told == [("message", "kailai"), ("turn", "sarah"), ("message", "max"), ("message", "carol")]
+
+
 def test_a_step_does_not_repeat_the_reply(world: Path) -> None:
     crew(world, {"max": ["Hello"]}, like={"max": "claude"})
     assert run_here("send", "--to", "max", "Hi").code == 0

@@ -164,6 +164,10 @@ def test_the_picture_shows_the_last_screen_and_fetches_nothing() -> None:
     assert set(re.findall(r"\w+://[^\s\"]*", picture)) == {"http://www.w3.org/2000/svg"}
 
 
+def test_what_was_undone_says_so() -> None:
+    assert "kai Never mind · msg-3 is undone" in shown_in(svg(EXAMPLE))
+
+
 def test_the_picture_of_a_long_conversation_has_its_end() -> None:
     shown = shown_in(svg(conversation(*(f"word {number}" for number in range(200)))))
 

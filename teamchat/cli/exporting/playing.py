@@ -90,6 +90,8 @@ def moments(transcript: Transcript) -> Iterator[Moment]:
         began_ms = turn.began_ms if turn else message.timestamp if message else ended_ms
         pause = max((began_ms - ended_ms) / 1000, reading)
         yield from _turn(number, turn, message, pause) if turn else _said(number, message, pause)
+        if entry.undone:
+            yield Moment(0, Warned(f"{message.id if message else 'that turn'} is undone"))
         ended_ms = max(ended_ms, began_ms + round(1000 * ((turn and turn.seconds) or 0)))
         reading = READING_S * len(message.content if message else "")
 

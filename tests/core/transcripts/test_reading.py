@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.transcripts.form import to_json
 from teamchat.core.transcripts.reading import MOST_ENTRIES, Imported, read
 from tests.core.transcripts.examples import BEGAN, EXAMPLE
+from tests.program import ROOT
 
 SESSION = {
     "schemaVersion": "1.0",
@@ -61,6 +63,16 @@ def why_refused(data: bytes) -> str:
     with pytest.raises(ValueError, match=r".") as refused:
         read(data)
     return str(refused.value)
+
+
+def test_the_example_of_the_manual_can_be_imported() -> None:
+    page = (ROOT / "docs" / "howto" / "export.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+
+    found = imported(json.loads(example))
+
+    (said,) = found.transcript.said
+    assert (said.message.content, len(found.transcript.entries), found.remarks) == ("Hi", 2, ())
 
 
 def test_a_snapshot_has_its_messages_and_its_task() -> None:
