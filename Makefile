@@ -78,6 +78,7 @@ fuzz: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/group.py
+	$(BIN)/python benchmarks/watching.py
 	$(BIN)/python -m benchmarks.chain
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python -m benchmarks.replies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -104,7 +105,7 @@ class TerminalOutput:
         self._running: object = None  # the group whose members `_doing` has
         self._idle_since = self._now()
         self._after: list[str] = []  # lines that wait for the replies of a group
-        self._drawn = 0.0
+        self._streamed = -math.inf  # when a piece of text was drawn
         self._gap = self._wrote = False
         self._closed = False
         self._lock = RLock()
@@ -116,8 +117,11 @@ class TerminalOutput:
                 self._clock.start()
             self._take(event)
             streams = isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta)
-            if self._wrote or not streams or self._now() - self._drawn >= PAUSE_S:
-                self._draw()
+            if streams and not self._wrote and self._now() - self._streamed < PAUSE_S:
+                return  # it is drawn by the clock
+            if streams:
+                self._streamed = self._now()
+            self._draw()
 
     def tick(self) -> None:
         """Let what moves move on. Raises `OSError` if the surface is gone."""
@@ -339,7 +343,7 @@ class TerminalOutput:
         if self._closed:
             return
         now = self._now()
-        self._drawn, self._wrote = now, False
+        self._wrote = False
         width = self._surface.width - 1
         doing = list(self._doing.values()) or self._about_to_begin()
         following = self._following(doing)

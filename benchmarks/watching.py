@@ -1,0 +1,158 @@
+"""How late a watcher in another process shows what an agent writes, and what it costs to wait: `make bench`.
+
+An agent writes the time in pieces. A watcher at a pipe and one at a terminal follow the conversation, and each piece is
+late by the difference between the time in it and the time at which the watcher's output has it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TURNS = 20
+PIECES = 6  # of a turn
+BETWEEN_S = 0.15
+BOUND_S = 0.1
+IDLE_S = 10.0
+IDLE_BOUND = 0.02  # of one core
+STAMP = re.compile(rb"at(\d+\.\d{6})\.")
+AGENT = f"""
+import sys, time
+sys.stdin.read()
+for _ in range({PIECES}):
+    print(f"at{{time.time():.6f}}.", flush=True)
+    time.sleep({BETWEEN_S})
+"""
+
+
+@dataclass
+class Watcher:
+    """A watcher whose output is `output`. `late` has the seconds by which each piece came late, by its time."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    output: int
+    late: dict[bytes, float] = field(default_factory=dict)
+    rest: bytes = b""
+
+    def read(self) -> None:
+        data = os.read(self.output, 1 << 20)
+        now = time.time()
+        self.rest = (self.rest + data)[-(1 << 16) :]
+        for stamp in STAMP.findall(self.rest):
+            self.late.setdefault(stamp, now - float(stamp))
+
+    def firsts(self) -> list[float]:
+        """Those of the first piece of each turn."""
+        stamps = sorted(self.late)
+        return [
+            self.late[stamp]
+            for before, stamp in zip([b"0", *stamps], stamps, strict=False)
+            if float(stamp) - float(before) > 1.8 * BETWEEN_S
+        ]
+
+    def cpu_s(self) -> float:
+        """Processor time so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+        until = time.monotonic() + 10
+        while self.process.poll() is None and time.monotonic() < until:
+            if select.select([self.output], [], [], 0.1)[0]:
+                try:
+                    self.read()
+                except OSError:  # the terminal is gone
+                    break
+        self.process.wait()
+
+
+def teamchat(*args: str) -> list[str]:
+    return [sys.executable, "-m", "teamchat", *args]
+
+
+def watcher(name: str, folder: Path, env: dict[str, str], *args: str, terminal: bool = False) -> Watcher:
+    ours, theirs = os.openpty() if terminal else os.pipe()
+    argv = teamchat("watch", "--last", "0", *args)
+    process = subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    return Watcher(name, process, ours)
+
+
+def read_for(watchers: Sequence[Watcher], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        ready, _, _ = select.select([one.output for one in watchers], [], [], left)
+        for one in watchers:
+            if one.output in ready:
+                one.read()
+
+
+def wait_for(watchers: Sequence[Watcher], process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        read_for(watchers, 0.02)
+    read_for(watchers, 0.3)
+
+
+def told(name: str, late: Sequence[float]) -> bool:
+    """Print the median and the 99th percentile. True if they keep the bound."""
+    ordered = sorted(late)
+    p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+    median = ordered[len(ordered) // 2]
+    print(f"{name:<42} {len(ordered):>6} {1000 * median:>9.0f} {1000 * p99:>9.0f} {1000 * BOUND_S:>9.0f}")
+    return p99 <= BOUND_S
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        env = {**os.environ, "TEAMCHAT_HOME": f"{name}/state", "HOME": name, "TERM": "xterm-256color"}
+        env["PYTHONPATH"] = str(Path.cwd())
+        (folder / "teamchat.toml").write_text(
+            '[[members]]\nname = "kai"\ntype = "human"\n[[members]]\nname = "max"\nagent = "clock"\n'
+            f"[agents.clock]\ncommand = {json.dumps([sys.executable, '-I', '-S', '-c', AGENT])}\n"
+        )
+        first = subprocess.run(
+            teamchat("send", "--quiet", "--trust", "Hi"), cwd=folder, env=env, capture_output=True, check=False
+        )
+        assert first.returncode == 0, first.stderr
+        watchers = [
+            watcher("a pipe, --json --stream", folder, env, "--json", "--stream"),
+            watcher("a terminal", folder, env, "--session", "s1", terminal=True),
+        ]
+        read_for(watchers, 3.0)
+        before = [one.cpu_s() for one in watchers]
+        read_for(watchers, IDLE_S)
+        shares = [(one.cpu_s() - used) / IDLE_S for one, used in zip(watchers, before, strict=True)]
+        for _ in range(TURNS):
+            argv = teamchat("send", "--quiet", "--session", "s1", "Go")
+            run = subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            wait_for(watchers, run)
+        for one in watchers:
+            one.end()
+        print(f"{'how late, in milliseconds':<42} {'pieces':>6} {'median':>9} {'p99':>9} {'bound':>9}")
+        kept = [
+            told(f"{one.name}: {what}", late)
+            for one in watchers
+            for what, late in (("first of a turn", one.firsts()), ("all", list(one.late.values())))
+        ]
+        print(f"\n{'waiting, in percent of a core':<42} {'':>6} {'':>9} {'':>9} {100 * IDLE_BOUND:>9.1f}")
+        for one, share in zip(watchers, shares, strict=True):
+            print(f"{one.name:<42} {100 * share:>6.2f}")
+    if not all(kept) or max(shares) > IDLE_BOUND:
+        sys.exit("a watcher is over its bound")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""When a terminal draws text that streams: the first piece at once, the others of one burst together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from teamchat.cli.output.terminal.output import PAUSE_S, TerminalOutput
+from teamchat.core.turn.events import AgentSpoke, ConversationEvent
+from teamchat.runners.events import TextDelta
+from tests.core.fake_conversation import Fails, Reply, Stage, team_of
+
+
+class Drawn:
+    """A surface that keeps what was shown on it last."""
+
+    width, height = 80, 10
+
+    def __init__(self) -> None:
+        self.lines: Sequence[str] = ()
+
+    def write(self, text: str) -> None:
+        """Finished lines are not what these tests look at."""
+
+    def show(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+
+
+@pytest.mark.parametrize(("later", "shown"), [(0.0, "one"), (PAUSE_S, "onetwo")])
+def test_the_first_piece_is_drawn_at_once_and_those_of_one_burst_together(
+    tmp_path: Path, later: float, shown: str
+) -> None:
+    surface, now, seen = Drawn(), [0.0], list[str]()
+    output = TerminalOutput(("max",), surface, now=lambda: now[0])
+
+    def hear(event: ConversationEvent) -> None:
+        output(event)
+        if isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta):
+            seen.append("\n".join(surface.lines))
+            now[0] += later
+
+    piece = (
+        '{"type": "stream_event", "event": {"type": "content_block_delta", "index": 0, '
+        '"delta": {"type": "text_delta", "text": "%s"}}}\n'
+    )
+    says: dict[str, list[Reply]] = {"max": [Fails(piece % "one" + piece % "two")]}
+    Stage(tmp_path, team_of(tmp_path, {"max": "claude"}), says, hear=hear).send("Go")
+    first, second = seen
+    assert "one" in first
+    assert shown in second
+    assert ("two" in second) is (shown == "onetwo")
