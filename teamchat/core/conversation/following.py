@@ -69,6 +69,7 @@ from teamchat.runners.events import AgentEvent
 LOOK_S = 0.02  # between two looks while a member works
 IDLE_LOOK_S = 0.05  # and while nobody does
 LOCK_LOOK_S = 1.0  # between two looks whether the process that runs the conversation is alive
+STILL_S = 1.0  # without anything to do, after which the run of a process that keeps its lock is over
 SAID, TODO, REPLIED, QUEUED, TURNS = range(5)  # the order of what happens after one message is stored
 NOBODY_RUNS = "nobody runs what is waiting"
 
@@ -131,6 +132,7 @@ class Follower:
         ]
         self._ran = False
         self._looked_at_lock = -math.inf
+        self._still_since = math.inf
         self._dead: object = None  # the state in which its process has died
         self._held_before: frozenset[int] = frozenset()
         if last and last.outcome and not running:
@@ -142,7 +144,12 @@ class Follower:
 
     @property
     def active(self) -> bool:
-        """True while a process runs the conversation, as far as the store and the lock tell."""
+        """True until the conclusion of a run is told."""
+        return self._ran or self._works
+
+    @property
+    def _works(self) -> bool:
+        """True while somebody speaks or is about to, as far as the store and the lock tell."""
         return _goes_on(self.state, self._running) and self._dead != (self.state.queue, self._running)
 
     def look(self) -> Iterator[ConversationEvent | Conclusion]:
@@ -155,12 +162,13 @@ class Follower:
             self._version = version
             yield from self._told(self._seen())
         for one in list(self._open.values()):
-            if one.output and self.active:
+            if one.output and self._works:
                 yield from self._spoken(one.turn, one.output.read())
         self._look_at_lock()
-        self._ran = self._ran or self.active
-        if self._ran and not self.active:
-            self._ran = False
+        if self._works:
+            self._ran, self._still_since = True, math.inf
+        elif self._ran and self._over():
+            self._ran, self._still_since = False, math.inf
             yield self.conclusion()
             self.tally, self._held_before = Tally(), frozenset(route.number for route in self.state.held)
 
@@ -174,10 +182,16 @@ class Follower:
         turn = turn_of_session(self.db, self.session.id, message.turn_id) if message.turn_id else None
         return Replied(turn, message) if turn else MessageStored(message)
 
+    def _over(self) -> bool:
+        """True if the run is over: its process may store more at once, and `chat` keeps the lock between two runs."""
+        now = time.monotonic()
+        self._still_since = min(self._still_since, now)
+        return now - self._still_since > STILL_S or holder_of(self.lock) is None
+
     def _look_at_lock(self) -> None:
         """Notice that the process that ran the conversation is dead. A process that is alive keeps its lock."""
         now = time.monotonic()
-        if not self.active or now - self._looked_at_lock < LOCK_LOOK_S:
+        if not self._works or now - self._looked_at_lock < LOCK_LOOK_S:
             return
         self._looked_at_lock = now
         if holder_of(self.lock) is None and self.db.changes() == self._version:

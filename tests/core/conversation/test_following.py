@@ -292,3 +292,17 @@ def test_reading_changes_nothing(tmp_path: Path) -> None:
     seen.look()
     assert seen.stage.db.changes() == version
     assert seen.stage.log == before
+
+
+def test_a_pause_between_two_steps_of_a_process_is_no_end() -> None:
+    """Recovery puts the queue on hold before a resume continues it."""
+    with watched({"max": ["One"]}) as seen:
+        with session_lock(seen.lock, "chat"):
+            seen.stage.send("Go [NEXT: max]")
+            seen.look()
+            assert not any(isinstance(event, Conclusion) for event in seen.told)
+            assert seen.follower.active
+            seen.stage.send("And [NEXT: sarah]")
+        seen.look()
+        assert [event.turns for event in seen.told if isinstance(event, Conclusion)] == [2]
+        assert not seen.follower.active
