@@ -103,4 +103,4 @@ def test_a_message_that_is_not_there_is_refused(world: Path) -> None:
     crew(world, {"max": ["Hi"]})
     run_here("send", "Hi")
     assert refused(run_here("log", "--full", "msg-9")) == "session s1 has no message 'msg-9'"
-    assert refused(run_here("log", "--full", "msg-1", "--json")) == "--full, --json and -n exclude each other"
+    assert refused(run_here("log", "--full", "msg-1", "--json")) == "--full, --json, --follow and -n exclude each other"

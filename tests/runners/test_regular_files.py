@@ -25,10 +25,13 @@ from teamchat.runners.regular_files import read_regular
 
 READS = re.compile(r"""\.read_text\(|\.read_bytes\(|(?<!def )(?<!os\.)\bopen\((?:encoding|file,|path,|"r)""")
 OTHERWISE = {
+    "cli/chatting/keys.py": (1, "a file that it has made for the editor"),
     "cli/demo.py": (1, "a file of the package"),
+    "cli/exporting/html.py": (3, "files of the package"),
     "cli/help.py": (2, "a page of the package"),
+    "cli/import_.py": (1, "a file that the user names, which may be a pipe"),
     "cli/shared/reading.py": (1, "a file that the user names for this message, which may be a pipe"),
-    "core/checkpoint/refs.py": (1, "a file of the state folder"),
+    "core/checkpoint/refs.py": (2, "a file of the state folder"),
     "core/checkpoint/shadow.py": (5, "files of the state folder"),
     "core/checkpoint/take.py": (1, "a file of the state folder"),
     "core/doctor/selftest/traps.py": (1, "a file of the home that doctor has made"),
