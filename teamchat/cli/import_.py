@@ -36,7 +36,7 @@ def import_(
     from teamchat.core.text.clean import printable
     from teamchat.core.transcripts.reading import Configuration, read
 
-    name = printable(str(file))
+    name = name_of(file)
     data = content_of(file)
     try:
         found = read(data)
@@ -59,18 +59,23 @@ def import_(
         note(printable(line))
 
 
+def name_of(file: Path) -> str:
+    from teamchat.core.text.clean import printable
+
+    return "standard input" if str(file) == "-" else printable(str(file))
+
+
 def content_of(file: Path) -> bytes:
     """All of the file. Raises `PromptTooLarge`, and `UsageError` if it cannot be read."""
     import sys
 
     from teamchat.cli.shared.reading import read_within
     from teamchat.core.errors import UsageError
-    from teamchat.core.text.clean import printable
     from teamchat.core.transcripts.reading import LARGEST
 
-    name, limit = printable(str(file)), f"and an import takes at most {LARGEST:,}"
+    name, limit = name_of(file), f"and an import takes at most {LARGEST:,}"
     if str(file) == "-":
-        return read_within(sys.stdin.buffer, LARGEST, limit, "standard input")
+        return read_within(sys.stdin.buffer, LARGEST, limit, name)
     try:
         with file.expanduser().open("rb") as opened:
             return read_within(opened, LARGEST, limit, name)
@@ -140,7 +145,7 @@ def import_team(found: Configuration, file: Path) -> None:
     from teamchat.core.text.clean import printable
     from teamchat.core.transcripts.agent_chatter import team_file
 
-    name, path = printable(str(file)), Path.cwd() / FILE_NAME
+    name, path = name_of(file), Path.cwd() / FILE_NAME
     folder = Path.cwd() if str(file) == "-" else file.expanduser().absolute().parent
     try:
         text, lost = team_file(found.value, folder, path.parent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -13,11 +14,12 @@ from markdown_it import MarkdownIt
 
 from teamchat.cli.exporting.formats import Options, writer
 from teamchat.cli.exporting.words import when
+from teamchat.cli.shared.options import FormatName
 from teamchat.core.context.snapshot import from_json
 from teamchat.core.transcripts.transcript import Transcript
 from tests.cli.helpers import actors, notes, refused
 from tests.core.transcripts.examples import BEGAN, EXAMPLE, conversation, keep
-from tests.program import Result, run_here
+from tests.program import Result, cli_exec, run_here
 from tests.scripted_team import crew
 from tests.shell_team import repository, shell
 
@@ -215,6 +217,16 @@ def test_a_secret_of_a_member_is_redacted_also_by_its_variable(world: Path) -> N
 
     assert "> It is **********\n" in ran.out
     assert ran.err == notes("session s1: 2 messages, 1 secret redacted")
+
+
+@pytest.mark.parametrize("name", get_args(FormatName))
+def test_every_format_is_written_by_an_interpreter_of_its_own(name: str) -> None:
+    keep()
+
+    ran = cli_exec("export", "--format", name, "-o", "talk")
+
+    assert (ran.code, ran.out) == (0, ""), ran.err
+    assert "--version" in Path("talk").read_text(encoding="utf-8")
 
 
 def test_a_broken_team_file_hides_nothing_of_what_was_said() -> None:

@@ -184,12 +184,12 @@ def _files(made: _Team, member: Mapping[str, Any], path: str, relative: Callable
     base = str(member.get("baseDir") or ".")
     if (given := member.get("instructionFile")) is not None:
         file = relative(str(given) if member.get("roleDir") else os.path.join(base, str(given)))  # noqa: PTH118
-        if Path(file).is_file():
+        if os.path.isfile(file):  # noqa: PTH113 (it raises nothing, whatever the name)
             made.key("instruction_file", file)
         else:
             made.leave_out(path, member, "instructionFile", why="there is no such file")
     if (work := member.get("workDir")) is not None:
-        if Path(relative(str(work))).is_dir():
+        if os.path.isdir(relative(str(work))):  # noqa: PTH112 (likewise)
             made.key("cwd", relative(str(work)))
         else:
             made.leave_out(path, member, "workDir", why="there is no such folder")
@@ -229,7 +229,7 @@ def _agents(made: _Team, agents: Mapping[str, Mapping[str, Any]], used: Abstract
 
 
 def _relative(folder: Path, path: str, into: Path) -> str:
-    return os.path.relpath(folder / Path(path).expanduser(), into)
+    return os.path.relpath(folder / os.path.expanduser(path), into)  # noqa: PTH111 (likewise)
 
 
 def _tables(value: object, path: str) -> Iterator[Mapping[str, Any]]:
