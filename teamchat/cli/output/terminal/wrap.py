@@ -55,7 +55,9 @@ def _line(line: str, width: int) -> Iterator[str]:
             word = word.lstrip(" ")
             size = cells(word)
             done, used = [indent], len(indent)
-        if used + size > width:
+        if used + size > width >= size:  # it fits where no indentation is
+            done, used = [], 0
+        elif used + size > width:
             *whole, word = folded(word.lstrip(" "), width - len(indent))
             yield from (indent + piece for piece in whole)
             size = cells(word)
@@ -83,4 +85,5 @@ def cut(text: str, width: int) -> str:
     line = " ".join(text.split())
     if cells(line) <= width:
         return line
-    return folded(line, max(width - 1, 1))[0].rstrip() + "…" if width > 0 else ""
+    begin = folded(line, max(width - 1, 1))[0].rstrip()
+    return begin + "…" if cells(begin) < width else "…" * bool(width > 0)
