@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -156,7 +158,7 @@ class Stage:
             return replace(done, hint=None) if played.stopped else done
 
         if self.show and self.show.talks:
-            print(f"$ {visible(command_of(*typed_command(run.input)))}\n", flush=True)
+            print(f"{_on_screen(f'$ {visible(command_of(*typed_command(run.input)))}')}\n", flush=True)
         wording = WORDINGS[run.input.wording] if self.as_worded else TODAY
         console = Console(self._output(run), played.transcript)
         played.code = console.run(
@@ -191,6 +193,15 @@ class Stage:
         for agent, seconds in run.input.cooling.items():
             cooldowns.start(agent, seconds)
         return cooldowns
+
+
+def _on_screen(line: str) -> str:
+    """The line, broken at words for a terminal."""
+    if not sys.stdout.isatty():
+        return line
+    from teamchat.cli.output.terminal.wrap import wrapped
+
+    return "\n".join(wrapped(line, shutil.get_terminal_size().columns))
 
 
 async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeLine) -> Conclusion:

@@ -113,6 +113,8 @@ def _markdown(text: str, width: int, look: Look) -> list[str]:
         for child in token.children or ():
             if child.type == "softbreak":  # the lines of a program's plain text are lines
                 child.type = "hardbreak"
+            elif child.type == "code_inline":  # it is copied, and read where nothing is bold
+                child.content = f"{child.markup}{child.content}{child.markup}"
     console = _console(width)
     lines = console.render_lines(source, console.options, pad=False)
     return [_painted(line, look) for line in lines]
