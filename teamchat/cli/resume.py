@@ -6,6 +6,7 @@ import typer
 
 from teamchat.cli.shared.options import (
     JsonOption,
+    NoInputOption,
     NotifyOption,
     NoWaitOption,
     OnlyOption,
@@ -37,6 +38,7 @@ def resume(
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
     notify: NotifyOption = None,
+    no_input: NoInputOption = False,
     record: RecordOption = None,
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
@@ -67,5 +69,14 @@ def resume(
         touch_session(db, chosen.id)
         bounds = Bounds(turns, only)
         return resume_session(
-            found, db, chosen, mode, show, wait=not no_wait, record=record, bounds=bounds, ahead=ahead
+            found,
+            db,
+            chosen,
+            mode,
+            show,
+            wait=not no_wait,
+            record=record,
+            bounds=bounds,
+            ahead=ahead,
+            no_input=no_input,
         )

@@ -7,6 +7,7 @@ import typer
 from teamchat.cli.shared.complete import members, people
 from teamchat.cli.shared.options import (
     JsonOption,
+    NoInputOption,
     NotifyOption,
     NoWaitOption,
     OnlyOption,
@@ -22,9 +23,13 @@ from teamchat.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
+    from teamchat.cli.shared.answering import Asked
     from teamchat.cli.shared.conversation import Work
     from teamchat.cli.shared.piped import PersonMessage
+    from teamchat.cli.shared.recorder import WriteInput
+    from teamchat.core.cassette.writer import CassetteWriter, Cooling
     from teamchat.core.conversation.coordinator import ConversationCoordinator
+    from teamchat.core.errors import ExitCode
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
     from teamchat.core.team.team import Team
@@ -78,6 +83,7 @@ def send(
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
     notify: NotifyOption = None,
+    no_input: NoInputOption = False,
     record: RecordOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the routing, prompts and commands without running anything.")
@@ -112,7 +118,8 @@ def send(
     typed = 0 if anyway else message.typed
     sent = replace(message, typed=len(message.text)) if expand else message
     ahead = None if dry_run else begun_for(found)
-    from teamchat.cli.shared.conversation import converse  # these imports take as long as git does
+    from teamchat.cli.shared.answering import Answering, Asked, you_at_terminal  # these imports take as long as git
+    from teamchat.cli.shared.conversation import converse
     from teamchat.core.conversation.entry import check_entry
 
     with open_store(found.root) as db, saying_what_to_type(message):
@@ -127,18 +134,23 @@ def send(
         chosen, begins = choose_session(db, found, session, new=new, title=title)
         if not quiet:
             note(f"session {chosen.name} " + ("begins" if begins else "continues (--new starts another)"))
-        recording = None
-        if record:
-            recording = partial(
-                recorded,
-                record,
-                lambda writer, cooling: writer.human(sent.text, as_, to, cooling, sent.images, sent.typed, bounds),
-            )
+        asked = Asked(you_at_terminal(found, as_, show, no_input=no_input))
+        aheads = iter((ahead,))
+
+        def once(work: Work, write_input: WriteInput, asked: Asked) -> ExitCode:
+            recording = partial(recorded, record, write_input) if record else None
+            first = next(aheads, None)
+            return converse(
+                found, db, chosen, show, work,
+                wait=not no_wait, record=recording, bounds=bounds, ahead=first, at_end=asked,
+            )  # fmt: skip
+
+        def write_input(writer: CassetteWriter, cooling: Cooling) -> None:
+            writer.human(sent.text, as_, to, cooling, sent.images, sent.typed, bounds)
+
         work = sending(found, db, chosen, sent, speaker=as_, to=to)
         with begun(db, chosen) if begins else nullcontext():
-            return converse(
-                found, db, chosen, show, work, wait=not no_wait, record=recording, bounds=bounds, ahead=ahead
-            )
+            return Answering(found, db, chosen, asked, bounds).run(once, work, write_input)
 
 
 def sending(

@@ -74,7 +74,7 @@ TURN = claude(
 
 def test_each_turn_is_a_block_of_its_text_its_tools_and_its_end() -> None:
     actors({"max": TURN, "sarah": ["claude-like", "Me. [NEXT: kailai]"]}, like="claude")
-    assert at_terminal("send", "[NEXT: max, bob, sarah] Hi") == Result(
+    assert at_terminal("send", "--no-input", "[NEXT: max, bob, sarah] Hi") == Result(
         9,
         "· session s1 begins\n"
         "· nobody is called 'bob'\n"
@@ -152,7 +152,7 @@ def test_why_it_stopped_is_told_at_the_end(world: Path) -> None:
         "▌ half\n  0:00 · tokens unknown · refusals unknown                       teamchat show 1\n\n"
         "✗ max ended with exit code 3: no ideas\n  on hold: max\n  try: teamchat resume\n"
     )
-    asked = at_terminal("resume")
+    asked = at_terminal("resume", "--no-input")
     assert asked.code == 9
     assert asked.out.endswith("\n? max asks you\n  answer: teamchat send 'Your answer'\n")
 
@@ -186,7 +186,7 @@ class TestColours:
 
     def test_there_are_none_with_no_color(self) -> None:
         actors({"max": TURN, "sarah": ["claude-like", "[NEXT: kailai]"]}, like="claude")
-        shown = at_terminal("send", "[NEXT: max, sarah] Hi", kind=XTERM, no_color="1")
+        shown = at_terminal("send", "--no-input", "[NEXT: max, sarah] Hi", kind=XTERM, no_color="1")
         assert shown.code == 9
         assert set(re.findall(rf"{ESCAPE}\[([0-9;]*)m", shown.out)) <= {"", "0", "1", "2"}  # bold and dim are none
 

@@ -46,6 +46,7 @@ from teamchat.runners.process.supervisor import Stopper
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
+AtEnd = Callable[[Conclusion], Conclusion]
 Record = Callable[[Team, Database, Session, Work, Host], tuple[Work, Host, Listen]]
 """Makes the same work on the same machine, and records what happens. The last argument is the recording's `listen`."""
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -69,13 +70,14 @@ def converse(
     record: Record | None = None,
     bounds: Bounds = UNBOUNDED,
     ahead: Ahead | None = None,
+    at_end: AtEnd | None = None,
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock, and record it if requested. Returns the exit code.
 
     While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen`
     receives everything that happens, whether or not it can be shown; a recording replaces it. `bounds` and `ahead` are
-    as for `Run`. What tells a person that the run has ended comes after the lock: the command of `--notify` may use the
-    conversation.
+    as for `Run`. `at_end` may change what is shown of how it ended. What tells a person that the run has ended comes
+    after the lock: the command of `--notify` may use the conversation.
     """
     began, host = time.monotonic(), live(team)
     if record:
@@ -86,9 +88,9 @@ def converse(
 
     keyboard = KEYBOARD.get() if show.talks else None
     if keyboard:
-        console = Console(keyboard.output(team), listen, keyboard.hint)
+        console = Console(keyboard.output(team), listen, keyboard.hint, at_end)
     else:
-        console = Console(choose_output(team, session.name, show), listen, place)
+        console = Console(choose_output(team, session.name, show), listen, place, at_end)
     works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
     with held(team.root, db, session, wait=wait), works:
         check_no_unfinished_undo(db, session.id)
@@ -156,11 +158,17 @@ class Console:
     """Where one run is shown and stopped. `listen` receives everything that happens, whether or not it can be shown.
 
     Ctrl-C stops the turn. A second one kills it at once, or ends the program while a reply is read or stored.
-    `place` adds team and session to a hint's commands.
+    `place` adds team and session to a hint's commands. `at_end` may change what is shown of how the run ended.
     """
 
-    def __init__(self, output: Output, listen: Listen | None = None, place: Callable[[str], str] | None = None) -> None:
-        self.output, self.listen, self.place = output, listen, place
+    def __init__(
+        self,
+        output: Output,
+        listen: Listen | None = None,
+        place: Callable[[str], str] | None = None,
+        at_end: AtEnd | None = None,
+    ) -> None:
+        self.output, self.listen, self.place, self.at_end = output, listen, place, at_end
         self.ended: Conclusion | None = None
         self.stopper = Stopper()
         self.stopped_by: signal.Signals | None = None
@@ -198,6 +206,8 @@ class Console:
         if self.place and conclusion.hint:
             conclusion = replace(conclusion, hint=self.place(conclusion.hint))
         self.ended = conclusion
+        if self.at_end:
+            conclusion = self.at_end(conclusion)
         self._show(lambda: self.output.finish(conclusion))
         return self._not_shown(conclusion) if self.deaf else conclusion.code
 

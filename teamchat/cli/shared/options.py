@@ -108,6 +108,9 @@ NotifyOption = Annotated[
         "--notify", metavar="CMD", help="At the end run this shell command, with the result of --json on its stdin."
     ),
 ]
+NoInputOption = Annotated[
+    bool, typer.Option("--no-input", help="Never ask at the terminal: a member's question is left open.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that somebody else changed since, too.")]

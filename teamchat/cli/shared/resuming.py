@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from teamchat.cli.output.lines import note
-from teamchat.cli.shared.conversation import converse
+from teamchat.cli.shared.answering import Answering, Asked, you_at_terminal
+from teamchat.cli.shared.conversation import Work, converse
 from teamchat.cli.shared.showing import OutputOptions
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.events import ResumeMode
@@ -18,6 +20,10 @@ from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Team
 from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.events import Conclusion
+
+if TYPE_CHECKING:
+    from teamchat.cli.shared.recorder import WriteInput
+    from teamchat.core.cassette.writer import CassetteWriter, Cooling
 
 
 def resume_session(
@@ -32,10 +38,11 @@ def resume_session(
     only: tuple[int, ...] | None = None,
     bounds: Bounds = UNBOUNDED,
     ahead: Ahead | None = None,
+    no_input: bool = False,
 ) -> ExitCode:
     """Run what is held in the session, or `only` the routes of these numbers. Returns the exit code.
 
-    `bounds` and `ahead` are as for `converse`.
+    `bounds` and `ahead` are as for `converse`. A question to the person at the terminal is asked unless `no_input`.
     """
     if not show.quiet:
         note(f"session {session.name} continues")
@@ -43,9 +50,21 @@ def resume_session(
     def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
         return coordinator.resume(mode, only)
 
-    recording = None
-    if record is not None:
-        from teamchat.cli.shared.recorder import recorded
+    aheads = iter((ahead,))
 
-        recording = partial(recorded, record, lambda to, cooling: to.resume(mode, cooling, bounds))
-    return converse(team, db, session, show, work, wait=wait, record=recording, bounds=bounds, ahead=ahead)
+    def once(work: Work, write_input: WriteInput, asked: Asked) -> ExitCode:
+        recording = None
+        if record is not None:
+            from teamchat.cli.shared.recorder import recorded
+
+            recording = partial(recorded, record, write_input)
+        first = next(aheads, None)
+        return converse(
+            team, db, session, show, work, wait=wait, record=recording, bounds=bounds, ahead=first, at_end=asked
+        )
+
+    def write_input(writer: CassetteWriter, cooling: Cooling) -> None:
+        writer.resume(mode, cooling, bounds)
+
+    asked = Asked(you_at_terminal(team, None, show, no_input=no_input))
+    return Answering(team, db, session, asked, bounds).run(once, work, write_input)

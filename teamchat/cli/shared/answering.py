@@ -1,0 +1,128 @@
+"""A member's question to the person at the terminal, answered in place. An empty line leaves it open."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import termios
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from teamchat.cli.output.lines import note
+from teamchat.cli.shared.keyboard import KEYBOARD
+from teamchat.cli.shared.showing import OutputOptions
+from teamchat.core.conversation.addressing import person
+from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.conversation.entry import check_entry
+from teamchat.core.engine.state import Bounds
+from teamchat.core.engine.team_changes import fitted
+from teamchat.core.errors import ExitCode, TeamchatError
+from teamchat.core.store.database import Database
+from teamchat.core.store.routes import load_state
+from teamchat.core.store.sessions import Session
+from teamchat.core.team.team import Team
+from teamchat.core.text.clean import printable, visible
+from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.run import rules_of
+
+if TYPE_CHECKING:
+    from teamchat.cli.shared.conversation import Work
+    from teamchat.cli.shared.recorder import WriteInput
+
+KEYS = "Enter sends your answer; an empty line leaves the question open"
+
+
+@dataclass(slots=True)
+class Asked:
+    """Takes the command that answers out of a conclusion that asks `you`, and keeps it as the `hint`."""
+
+    you: str | None
+    hint: str | None = None
+
+    def __call__(self, conclusion: Conclusion) -> Conclusion:
+        self.hint = None
+        if self.you is None or conclusion.waiting_for != self.you:
+            return conclusion
+        self.hint = conclusion.hint
+        return replace(conclusion, hint=None)
+
+
+Once = Callable[["Work", "WriteInput", Asked], ExitCode]
+"""Runs the conversation once, records what a person did if that was requested, and passes on how it ended."""
+
+
+def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions, *, no_input: bool) -> str | None:
+    """The person who can be asked here; None in a script, in a pipe and in chat, which asks at its own prompt."""
+    if no_input or not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    return person(team, speaker).name
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """The person at the terminal of a command answers the questions of its runs. `bounds` are those of each run."""
+
+    team: Team
+    db: Database
+    session: Session
+    asked: Asked
+    bounds: Bounds
+
+    def run(self, once: Once, work: Work, write_input: WriteInput) -> ExitCode:
+        """Let `work` run the conversation, and then the answer to each question. Returns the last exit code."""
+        code = once(work, write_input, self.asked)
+        while self.asked.hint is not None:
+            hint, you = self.asked.hint, person(self.team, self.asked.you).name
+            text = self._answer(you)
+            if text is None:
+                note(f"the question is open; {hint} answers it")
+                break
+            speaker = you if len(self.team.humans) > 1 else None
+            code = once(_sending(text, speaker), _said(text, speaker, self.bounds), self.asked)
+        return code
+
+    def _answer(self, you: str) -> str | None:
+        """What the person types; None if they leave the question open."""
+        state = fitted(load_state(self.db, self.session.id, rules_of(self.team)))
+        question = state.answered_by(you)
+        if question is None:  # answered elsewhere meanwhile
+            return None
+        note(KEYS)
+        while text := _typed(f"you → {visible(question.by)}   "):
+            try:
+                check_entry(self.team, self.db, self.session, text, speaker=you, to=None, typed=len(text))
+            except TeamchatError as error:
+                print(f"teamchat: {printable(str(error))}", file=sys.stderr)
+                continue
+            return text
+        return None
+
+
+def _said(text: str, speaker: str | None, bounds: Bounds) -> WriteInput:
+    return lambda writer, cooling: writer.human(text, speaker, None, cooling, (), len(text), bounds)
+
+
+def _sending(text: str, speaker: str | None) -> Work:
+    def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
+        return coordinator.send(text, speaker=speaker, typed=len(text))
+
+    return work
+
+
+def _typed(prompt: str) -> str:
+    """A line that was typed. A pasted text keeps its lines where the system's line editor can tell."""
+    with contextlib.suppress(ImportError):
+        import readline
+
+        if os.environ.get("TERM") != "dumb":
+            readline.parse_and_bind("set enable-bracketed-paste on")
+    sys.stderr.flush()
+    with contextlib.suppress(termios.error):
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)  # what was typed before the question does not answer it
+    try:
+        return input(prompt).strip()
+    except EOFError:
+        print()
+        return ""
