@@ -31,7 +31,8 @@ def check_ref(ref: str) -> None:
 
 
 def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
-    """Have `ref` name the tree. Raises `GitFailed`, also where the tree is no longer there."""
+    """Have `ref` name the tree, and note the time. Raises `GitFailed`, also where the tree is no longer there."""
+    _record(shadow.folder, ref)  # first: whoever is killed in between leaves no ref without a time
     # a killed git may have left its lock: nobody else writes a ref of this work tree now
     with contextlib.suppress(OSError):  # git says what is wrong there
         shadow.repository.common_dir.joinpath(f"{ref}.lock").unlink()
@@ -48,15 +49,16 @@ def tree_of(repository: GitRepository, state_folder: Path, ref: str) -> str | No
 def trees_of(repository: GitRepository, state_folder: Path, session: str) -> dict[str, str]:
     """The trees by the refs of `session` (the part after `refs/teamchat/`), in the order in which they were taken.
 
-    Those that another work tree of the repository took come last. Raises `CheckpointFailed`.
+    Without those that another work tree of the repository took, and those whose times are lost: nobody knows their
+    order. Raises `CheckpointFailed`.
     """
     below = f"{_PREFIX}{session}/"
     check_ref(f"{below}x")
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
         listed = os.fsdecode(shadow.git("for-each-ref", "--format=%(refname) %(objectname)", below)).splitlines()
-        order = {ref: number for number, ref in enumerate(_times(shadow.folder))}
+        times = _times(shadow.folder)
     trees = dict(line.split(" ") for line in listed)
-    return {ref: trees[ref] for ref in sorted(trees, key=lambda ref: order.get(ref, len(order)))}
+    return {ref: trees[ref] for ref in times if ref in trees}
 
 
 def refs_below(repository: GitRepository, state_folder: Path, name: str) -> list[str]:
@@ -65,8 +67,7 @@ def refs_below(repository: GitRepository, state_folder: Path, name: str) -> list
         return shadow.git("for-each-ref", "--format=%(refname)", f"{name}/").decode().splitlines()
 
 
-def record(folder: Path, ref: str) -> None:
-    """Note the time of a ref."""
+def _record(folder: Path, ref: str) -> None:
     with (folder / _TIMES).open("a") as file:
         file.write(f"{time.time():.0f} {ref}\n")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.git import GitFailed
 from teamchat.core.checkpoint.paths import is_safe
-from teamchat.core.checkpoint.refs import check_ref, has_ended_since, mark_of, record, set_ref
+from teamchat.core.checkpoint.refs import check_ref, has_ended_since, mark_of, set_ref
 from teamchat.core.checkpoint.shadow import Shadow, keep_file, open_shadow, stamp_of_index
 from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, Latest, LeftOut, TreeEntry
 
@@ -80,7 +80,6 @@ def keep_latest(repository: GitRepository, state_folder: Path, ref: str, latest:
             set_ref(shadow, ref, latest.checkpoint.tree)
         except GitFailed:
             return False
-        record(shadow.folder, ref)
     return True
 
 
@@ -88,7 +87,6 @@ def _kept(found: _Snapshot, ref: str | None) -> str:
     tree = found.take()
     if ref is not None:
         set_ref(found.shadow, ref, tree)
-        record(found.shadow.folder, ref)
     return tree
 
 
@@ -106,7 +104,6 @@ def take_restored(
             with contextlib.suppress(GitFailed):
                 tree = _with_entries(shadow, paths)
                 set_ref(shadow, ref, tree)
-                record(shadow.folder, ref)
                 return tree
             shadow.forget()
     return take(repository, state_folder, ref).tree

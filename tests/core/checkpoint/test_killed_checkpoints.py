@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.checkpoint.refs import trees_of
 from teamchat.core.errors import CheckpointFailed
 from tests.core.checkpoint.worktree import WorkTree
 
@@ -40,6 +41,20 @@ def test_a_checkpoint_killed_before_any_of_its_writes_is_taken_by_the_next_run(t
             break
     assert number > 5
     assert tree.git("fsck", "--full", "--no-dangling") == ""
+
+
+def test_a_checkpoint_of_a_killed_process_is_in_its_place_among_the_others(tree: WorkTree) -> None:
+    tree.take()
+    for number in count(1):
+        ref = f"refs/teamchat/s/{number}/before"
+        code = run(number, "take", str(tree.top), str(tree.state), ref)
+        kept = ["before"] if tree.git("for-each-ref", ref) else []
+        tree.take(f"{number}/after")
+        taken = [ref.split("/") for ref in trees_of(tree.repository, tree.state, "s")]
+        assert [ref[4] for ref in taken if ref[3] == str(number)] == [*kept, "after"]
+        if code == 0:
+            break
+    assert number > 5
 
 
 def test_files_put_back_by_a_process_that_is_killed_at_every_write(tree: WorkTree) -> None:
