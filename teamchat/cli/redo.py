@@ -18,7 +18,7 @@ def redo(
     from teamchat.cli.shared.conversation import held_run
     from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
     from teamchat.cli.shared.workspace import open_store, team_with_session
-    from teamchat.core.conversation.taking_back import carry_out_redo, propose_redo
+    from teamchat.core.conversation.undo_and_redo import carry_out_redo, propose_redo
     from teamchat.core.store.sessions import need_session
 
     found = team_with_session(team, session)

@@ -46,7 +46,7 @@ def retry(
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import confirmed_and_done
     from teamchat.cli.shared.workspace import need_trust, open_store, team_with_session
-    from teamchat.core.conversation.taking_back import carry_out_undo, propose_retry
+    from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_retry
     from teamchat.core.conversation.undoing import give_call
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import ExitCode, UsageError

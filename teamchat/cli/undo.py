@@ -33,7 +33,7 @@ def undo(
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
     from teamchat.cli.shared.workspace import open_store, team_with_session
-    from teamchat.core.conversation.taking_back import carry_out_undo, propose_undo
+    from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_undo
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
 

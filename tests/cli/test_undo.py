@@ -251,7 +251,7 @@ def test_outside_git_the_conversation_alone_is_undone_and_that_is_said() -> None
     run_here("send", "Go")
     ran = run_here("undo", "--yes")
     assert ran.code == 0
-    assert "files of turn 1 stay as they are: no git repository\n" in ran.out
+    assert "the files of turn 1 stay as they are: no git repository\n" in ran.out
     assert (Path("app.py").read_text(), log()) == ("1\n", ["Go"])
 
 
@@ -263,6 +263,43 @@ def test_turns_whose_checkpoints_are_gone_keep_their_files(tree: WorkTree) -> No
     ran = run_here("undo", "--yes")
     assert f"the files in {tree.top} stay as they are: checkpoints are no longer there (keep_checkpoints)\n" in ran.out
     assert ((tree.top / "app.py").read_bytes(), log()) == (b"a = 1\nb = 2\n1\n", ["Go"])
+
+
+def test_checkpoints_whose_times_are_lost_are_as_good_as_gone(tree: WorkTree, world: Path) -> None:
+    shell(max="echo 1 >> app.py")
+    run_here("send", "Go")
+    for times in (world / "state").glob("workspaces/*/checkpoints/*/times"):
+        times.unlink()
+    ran = run_here("undo", "--yes")
+    assert f"the files in {tree.top} stay as they are: checkpoints are no longer there (keep_checkpoints)\n" in ran.out
+    assert ((tree.top / "app.py").read_bytes(), log()) == (b"a = 1\nb = 2\n1\n", ["Go"])
+
+
+def test_the_files_of_several_turns_outside_git_are_told_in_one_line() -> None:
+    shell(max="echo 1 > app.py")
+    run_here("send", "Go")
+    run_here("send", "Go on")
+    ran = run_here("undo", "1", "--yes")
+    assert "the files of turns 1 and 2 stay as they are: no git repository\n" in ran.out
+
+
+@pytest.mark.usefixtures("tree")
+def test_an_undo_of_a_turn_without_a_reply_counts_no_messages() -> None:
+    shell(max="echo 1 >> app.py; exit 1")
+    run_here("send", "Go")
+    assert "turn 1 is undone: 1 file; teamchat redo restores it" in run_here("undo", "--yes").err
+    run_here("redo", "--yes")
+    shell(max="exit 1")
+    run_here("resume")
+    assert "turn 2 is undone; teamchat redo restores it" in run_here("undo", "--yes").err
+
+
+def test_an_undo_of_files_that_cannot_be_restored_says_why() -> None:
+    shell(max="echo 1 > app.py")
+    run_here("send", "Go")
+    ran = run_here("undo", "--files", "--yes")
+    assert refused(ran) == "no file was undone: the files of turn 1 stay as they are: no git repository"
+    assert (ran.code, ran.err.splitlines()[1]) == (2, "  try: teamchat undo 1 --conversation")
 
 
 @pytest.mark.usefixtures("tree")

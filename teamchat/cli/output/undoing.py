@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from teamchat.cli.output.lines import called, plural
 from teamchat.cli.output.patch import MARKS, counted
-from teamchat.core.conversation.taking_back import RedoProposal, UndoProposal
+from teamchat.core.conversation.undo_and_redo import RedoProposal, UndoProposal
 from teamchat.core.conversation.undo_files import FilesPlan
 from teamchat.core.conversation.undoing import UndoPlan
 from teamchat.core.engine.state import Route, RouteStatus
@@ -105,13 +105,13 @@ def _file_lines(files: FilesPlan, does: str, *, force: bool) -> Iterator[str]:
 def undone(proposal: UndoProposal, *, force: bool) -> str:
     """What was done: `turn 2 is undone: 2 messages, 1 file; teamchat redo restores it`."""
     plan, parts = proposal.plan, []
-    if proposal.scope != "files":
+    if proposal.scope != "files" and plan.messages:
         parts.append(plural(len(plan.messages), "message"))
     parts.extend(_counts(proposal.files, force=force))
     numbers = [turn.number for turn in plan.turns]
     between = "and" if len(numbers) == 2 else "to"
     which = f"turns {numbers[0]} {between} {numbers[-1]} are" if len(numbers) > 1 else f"turn {numbers[0]} is"
-    return f"{which} undone: {', '.join(parts)}"
+    return f"{which} undone{': ' if parts else ''}{', '.join(parts)}"
 
 
 def redone(proposal: RedoProposal, *, force: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from teamchat.cli.output.lines import confirmed, note
 from teamchat.cli.shared.typed import typed_with
-from teamchat.core.conversation.taking_back import RedoProposal, UndoProposal
+from teamchat.core.conversation.undo_and_redo import RedoProposal, UndoProposal
 from teamchat.core.conversation.undo_files import refuse_conflicts
 from teamchat.core.errors import UsageError
 

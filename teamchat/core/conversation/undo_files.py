@@ -118,7 +118,7 @@ def plan_undo_of_files(trees: WorkTrees, turns: Sequence[Turn], name: str) -> Fi
 
 
 def plan_redo_of_files(trees: WorkTrees, undo: Undo, name: str) -> FilesPlan:
-    """How the files that an undo took back come again; the rest as in `plan_undo_of_files`."""
+    """How a redo restores the files that an undo has reverted; the rest as in `plan_undo_of_files`."""
     plans, not_undone = [], []
     refs = _names(trees, name, undo.trees)
     for top, (before, after) in undo.trees.items():
@@ -154,10 +154,15 @@ def _unknown(turns: Iterable[Turn]) -> Iterator[str]:
         elif turn.outcome and changed is None and turn.outcome.files:
             by_reason.setdefault("an older teamchat or a replay ran it", []).append(turn)
     for reason, some in by_reason.items():
-        numbers = ", ".join(str(turn.number) for turn in some)
+        of = f"turns {_listed(some)}" if len(some) > 1 else f"turn {some[0].number}"
         told = ", ".join(dict.fromkeys(file for turn in some if turn.outcome for file in turn.outcome.files))
         reported = f"; its CLI reported {told}" if told else ""
-        yield f"files of turn {numbers} stay as they are: {reason}{reported}"
+        yield f"the files of {of} stay as they are: {reason}{reported}"
+
+
+def _listed(turns: Sequence[Turn]) -> str:
+    *others, last = (str(turn.number) for turn in turns)
+    return f"{', '.join(others)} and {last}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -401,7 +401,7 @@ def mark_undone(db: Database, turns: Iterable[Turn], undo: int) -> None:
 
 
 def mark_redone(db: Database, undo: int) -> None:
-    """The turns that an undo took back are no longer undone."""
+    """A redo restores the turns that this undo has undone."""
     db.execute("UPDATE turns SET undone = NULL WHERE undone = ?", undo)
 
 

@@ -89,8 +89,8 @@ def propose_undo(run: Run, session: Session, turn: int | None, scope: Scope | No
         merged = tuple(merged_since(run.trees.folder, run.session, plan.turns))
         files = plan_undo_of_files(run.trees, plan.turns, f"undo-{number}/{'again' if begun else 'before'}")
     if wanted == "files" and not (files.trees or begun):
-        why = f": {'; '.join(files.not_undone)}" if files.not_undone else ""
-        raise UsageError(f"turn {plan.first} and later ones changed no file that can be restored{why}")
+        why = "; ".join(files.not_undone) or f"none changed in turn {plan.first} or later"
+        raise UsageError(f"no file was undone: {why}", f"teamchat undo {plan.first} --conversation")
     return UndoProposal(number, wanted, plan, files, begun, tuple(_instead(plan.first, wanted)), merged)
 
 
