@@ -19,6 +19,7 @@ from teamchat.core.context.snapshot import from_json
 from teamchat.core.transcripts.transcript import Transcript
 from tests.cli.helpers import actors, notes, refused
 from tests.core.transcripts.examples import BEGAN, EXAMPLE, conversation, keep
+from tests.core.transcripts.strategies import transcripts
 from tests.program import Result, cli_exec, run_here
 from tests.scripted_team import crew
 from tests.shell_team import repository, shell
@@ -311,3 +312,9 @@ def test_no_name_passes_for_markdown(text: str) -> None:
     markdown = "".join(writer("md")(transcript, Options()))
 
     assert len(headings(markdown)) == 2
+
+
+@given(transcript=transcripts)
+def test_any_transcript_can_be_written_in_every_format(transcript: Transcript) -> None:
+    for name in get_args(FormatName):
+        assert "".join(writer(name)(transcript, Options())).encode()
