@@ -44,7 +44,7 @@ def diff(
         unknown = list(filter(None, map(why_unknown, named)))
         found = differences(named)
         if not found:
-            raise CheckpointFailed("; ".join(unknown))
+            raise CheckpointFailed(printable("; ".join(unknown)))
         for line in unknown:
             note(printable(line))
         write(found, stat=stat, as_json=as_json)

@@ -58,8 +58,8 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note, plural
     from teamchat.cli.shared.typed import placed_here
+    from teamchat.core.checkpoint.paths import readable
     from teamchat.core.text.clean import printable
-    from teamchat.core.turn.work_trees import readable
 
     member = there.tree.member
     files = [{"path": readable(change.path), "what": change.what} for change in made.changes]

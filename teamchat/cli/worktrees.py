@@ -89,7 +89,7 @@ def list_worktrees(
 
 def describe(state: Path, tree: Worktree) -> dict[str, Any]:
     """A worktree as `--json` shows it; `problem` says why it cannot be compared."""
-    from teamchat.core.turn.work_trees import readable
+    from teamchat.core.checkpoint.paths import readable
     from teamchat.core.worktrees.merging import difference
     from teamchat.core.worktrees.records import opened
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -300,6 +301,18 @@ def test_an_undo_of_files_that_cannot_be_restored_says_why() -> None:
     ran = run_here("undo", "--files", "--yes")
     assert refused(ran) == "no file was undone: the files of turn 1 stay as they are: no git repository"
     assert (ran.code, ran.err.splitlines()[1]) == (2, "  try: teamchat undo 1 --conversation")
+
+
+def test_names_of_files_write_nothing_to_the_terminal(tree: WorkTree) -> None:
+    name = b"a\x1b[31m\xff"
+    shell(max="printf 1 > \"$(printf 'a\\033[31m\\377')\"")
+    run_here("send", "Go")
+    assert r"  changed   a\x1b[31m\xff  +1 −0  new  " in run_here("show").out
+    tree.write(os.fsdecode(name), b"2")
+    ran = run_here("undo", "--yes")
+    told = r"teamchat: nothing was done: a\x1b[31m\xff changed since, by somebody else"
+    assert ran.err.splitlines()[0] == told
+    assert "\x1b" not in ran.out + ran.err
 
 
 @pytest.mark.usefixtures("tree")

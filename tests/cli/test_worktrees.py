@@ -236,6 +236,14 @@ def test_a_replay_has_no_worktree_to_tell_of(tree: WorkTree) -> None:
     assert ran.code == 0, ran.out + ran.err
 
 
+@pytest.mark.usefixtures("tree")
+def test_names_of_files_that_would_be_lost_write_nothing_to_the_terminal(world: Path) -> None:
+    shell(world, max="printf 1 > \"$(printf 'a\\033[31m\\377')\"")
+    run_here("send", "Go")
+    told = refused(run_here("worktrees", "remove", "max"))
+    assert told == r"max has changes that are not merged: a\x1b[31m\xff (+1 −0)"
+
+
 def test_without_worktrees_there_is_nothing_to_remove(tree: WorkTree) -> None:
     shell(tree.top, {}, max=":")
     run_here("send", "Go")

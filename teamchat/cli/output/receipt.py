@@ -20,7 +20,7 @@ from teamchat.core.conversation.recovery import REASON
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.pairing import ABORTED, StoredEvent
 from teamchat.core.store.turns import Turn
-from teamchat.core.text.clean import visible
+from teamchat.core.text.clean import printable, visible
 from teamchat.runners.events import Usage
 from teamchat.runners.file_changes import FileChange, NoCheckpoint
 from teamchat.runners.untrusted_json import one_line
@@ -243,7 +243,7 @@ def file_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
 
 def _change(change: FileChange, *, reported: bool) -> str:
     how = "" if reported else "not reported by its CLI"
-    return counted(change.path, change.added, change.removed, MARKS[change.what], how)
+    return counted(printable(change.path), change.added, change.removed, MARKS[change.what], how)
 
 
 def _servers(turn: Turn) -> Collection[str]:

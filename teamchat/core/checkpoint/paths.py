@@ -1,7 +1,8 @@
-"""Names of files that git keeps for itself, or that lead out of the work tree."""
+"""Paths in a work tree: which are safe, in which folders they are, and how they are shown."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator
 
@@ -29,3 +30,8 @@ def folders_of(path: str) -> Iterator[str]:
 def is_within(path: str, places: Collection[str]) -> bool:
     """Whether the path is one of the places, or in a folder that is one."""
     return path in places or any(folder in places for folder in folders_of(path))
+
+
+def readable(path: str) -> str:
+    """A path as text: bytes that are no UTF-8 are in it as escapes."""
+    return os.fsencode(path).decode(errors="backslashreplace")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.compare import changes, has_tree, patch, stat
 from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.paths import readable
 from teamchat.core.checkpoint.values import GitRepository, Lines, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
-from teamchat.core.turn.work_trees import readable
 from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teamchat.core.checkpoint.compare import changes, entries
+from teamchat.core.checkpoint.paths import readable
 from teamchat.core.checkpoint.refs import tree_of
 from teamchat.core.conversation.differences import known_changes
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
-from teamchat.core.turn.work_trees import readable
 from teamchat.core.worktrees.records import Opened, all_of, opened
 from teamchat.runners.file_changes import FileChanges
 

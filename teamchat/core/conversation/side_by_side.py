@@ -8,6 +8,7 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.merge import merge
+from teamchat.core.checkpoint.paths import readable
 from teamchat.core.conversation.grouping import colliding
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import CheckpointFailed
@@ -15,7 +16,6 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.text.commands import quote
 from teamchat.core.turn.events import Difference, GroupCompared, SameLines, Warned
 from teamchat.core.turn.run import Run
-from teamchat.core.turn.work_trees import readable
 from teamchat.core.worktrees import merging
 from teamchat.core.worktrees.records import Opened, find, opened
 from teamchat.runners.file_changes import FileChange

@@ -40,6 +40,7 @@ from teamchat.core.store.undos import (
     next_undo,
     unfinished_undo,
 )
+from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of, quote
 from teamchat.core.turn.run import Run, rules_of
 
@@ -89,7 +90,7 @@ def propose_undo(run: Run, session: Session, turn: int | None, scope: Scope | No
         merged = tuple(merged_since(run.trees.folder, run.session, plan.turns))
         files = plan_undo_of_files(run.trees, plan.turns, f"undo-{number}/{'again' if begun else 'before'}")
     if wanted == "files" and not (files.trees or begun):
-        why = "; ".join(files.not_undone) or f"none changed in turn {plan.first} or later"
+        why = printable("; ".join(files.not_undone)) or f"none changed in turn {plan.first} or later"
         raise UsageError(f"no file was undone: {why}", f"teamchat undo {plan.first} --conversation")
     return UndoProposal(number, wanted, plan, files, begun, tuple(_instead(plan.first, wanted)), merged)
 

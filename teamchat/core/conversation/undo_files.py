@@ -11,7 +11,7 @@ from pathlib import Path
 from teamchat.core.checkpoint.compare import changes, kind_of, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.ignored import ignored_in
-from teamchat.core.checkpoint.paths import is_within
+from teamchat.core.checkpoint.paths import is_within, readable
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import trees_of
 from teamchat.core.checkpoint.restore import restore
@@ -21,7 +21,8 @@ from teamchat.core.conversation.differences import known_changes
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
 from teamchat.core.store.undos import Undo
-from teamchat.core.turn.work_trees import WorkTrees, readable
+from teamchat.core.text.clean import printable
+from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.core.worktrees.records import all_of
 from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
 
@@ -280,6 +281,6 @@ def refuse_conflicts(plan: FilesPlan, instead: Iterable[str], *, force: bool, wh
     `instead` has the commands that can be run then.
     """
     if plan.conflicts and not force:
-        names = ", ".join(plan.conflicts[:5])
+        names = printable(", ".join(plan.conflicts[:5]))
         more = f" and {len(plan.conflicts) - 5} more" if len(plan.conflicts) > 5 else ""
         raise CheckpointFailed(f"{what}: {names}{more} changed since, by somebody else", "\n".join(instead))

@@ -17,7 +17,7 @@ from pathlib import Path
 from teamchat.core.checkpoint.compare import changes_and_lines
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.ignored import RULES, ignored_in
-from teamchat.core.checkpoint.paths import is_within
+from teamchat.core.checkpoint.paths import is_within, readable
 from teamchat.core.checkpoint.refs import prune_daily, tree_of
 from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Lines, NoRepository, PathChange
 from teamchat.core.errors import CheckpointFailed
@@ -174,11 +174,6 @@ class TurnTree:
         lacks = self.taken if change.old is None else after if change.new is None else None
         places = {one.path for one in lacks.left_out} if lacks else set()
         return "changed" if is_within(change.path, places) else change.what
-
-
-def readable(path: str) -> str:
-    """A path as text: bytes that are no UTF-8 stand in it as escapes."""
-    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _slow(taken: Checkpoint) -> str | None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.linked import set_refs, unlink
+from teamchat.core.checkpoint.paths import readable
 from teamchat.core.checkpoint.refs import refs_below
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import UsageError
+from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
 from teamchat.core.worktrees.merging import difference
 from teamchat.core.worktrees.records import Worktree, forget, opened
@@ -26,10 +28,9 @@ class Removed:
 
 def need_merged(state: Path, trees: list[Worktree]) -> None:
     """Raises `UsageError`, with what would be lost, where one of them has changes that are not merged."""
-    lost = [told for tree in trees if (told := _lost(state, tree))]
+    lost = {tree.member: told for tree in trees if (told := _lost(state, tree))}
     if lost:
-        names = [tree.member for tree in trees if _lost(state, tree)]
-        raise UsageError("; ".join(lost), "\n".join(f"teamchat merge {quote(name)}" for name in names))
+        raise UsageError("; ".join(lost.values()), "\n".join(f"teamchat merge {quote(name)}" for name in lost))
 
 
 def remove(state: Path, tree: Worktree) -> Removed:
@@ -49,10 +50,10 @@ def _lost(state: Path, tree: Worktree) -> str | None:
     there = opened(state, tree)
     if isinstance(there, str):
         usable = tree.made and tree.folder.exists()
-        return f"{tree.member}'s worktree {tree.folder} cannot be compared: {there}" if usable else None
+        return f"{tree.member}'s worktree {tree.folder} cannot be compared: {printable(there)}" if usable else None
     found = difference(state, there)
     if not found.changes:
         return None
-    files = ", ".join(change.path for change in found.changes[:5])
+    files = printable(", ".join(readable(change.path) for change in found.changes[:5]))
     more = f" and {len(found.changes) - 5} more" if len(found.changes) > 5 else ""
     return f"{tree.member} has changes that are not merged: {files}{more} (+{found.added} \u2212{found.removed})"
