@@ -41,6 +41,7 @@ COMMANDS = {
     "redo": BEHIND,
     "retry": BEHIND,
     "open": BEHIND,
+    "adopt": BEHIND,
     "sessions": BEHIND,
     "search": BEHIND,
     "branch": BEHIND,

@@ -29,7 +29,8 @@ class Setup:
     `env` has the changed variables: the new value (secrets hidden), or None for a removed one. `redacted` counts the
     secrets that were taken out of other vendors' texts.
 
-    `resumes` is the vendor session that the turn continues, else `fresh_because` says why it begins one; `opened`:
+    `resumes` is the vendor session that the turn continues, or `adopted` one of a person's, whose copy it continues;
+    else `fresh_because` says why it begins one; `opened`:
     a person continued it by hand since; `same_process`: in the process of an earlier turn. `fresh_bytes` is what
     a fresh turn would have been sent in all. `shown_from`, `beside`, `thread_key` and `edits` are what the next turn's
     memory is judged by. `sources` names what layers are made of (files, lessons), by the layer's name.
@@ -68,6 +69,7 @@ class Setup:
     images: tuple[str, ...] = ()
     slash: str | None = None
     without: tuple[str, ...] = ()
+    adopted: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,8 @@ class Job:
     CLI's settings. `budget_usd` is the most that the turn may cost, if the CLI can limit that. `web` is the CLI's
     own search and fetch. `mcp` names the user's MCP servers that start (None: the access decides). `git` is a
     folder for teamchat's own git server, which does not start without one. `images` are files to show to the model.
-    `resumes` is the vendor session to continue. A turn of memory "fresh" leaves no session behind, if the CLI has a
+    `resumes` is the vendor session to continue, `forks` one whose copy is continued. A turn of memory "fresh" leaves no
+    session behind, if the CLI has a
     switch for that. `terminal` belongs to the agent type of that name; `first_byte_s` is how long its prompt may
     take. `slash` says that `SlashRule.add` has put a command into its input.
     """
@@ -135,6 +136,7 @@ class Job:
     budget_usd: float | None = None
     memory: Memory = "fresh"
     resumes: str | None = None
+    forks: str | None = None
     terminal: Terminal | None = None
     first_byte_s: float = FIRST_BYTE_S
     images: tuple[Path, ...] = ()
@@ -207,6 +209,15 @@ class StopRule:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptSession:
+    """A session that a CLI has kept: when it was last used, in seconds since the epoch, and its first prompt."""
+
+    id: str
+    at: float
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sessions:
     """What a CLI can do with its own sessions.
 
@@ -214,7 +225,8 @@ class Sessions:
     only when a session starts. `open` are the arguments that open a session for a person at a terminal. `stays_in`
     is the folder where the CLI keeps them. `keeps_all`: it has no switch to turn that off, so fresh turns leave
     sessions, too. `used` reports the total usage of a session, from a turn's environment, if the CLI counts over its
-    sessions and that can be known.
+    sessions and that can be known. `kept` finds the sessions of a folder, by the CLI's environment; None: they cannot
+    be listed, and none is adopted.
     """
 
     system_each_time: bool
@@ -223,6 +235,7 @@ class Sessions:
     stays_in: str
     keeps_all: bool = False
     used: Callable[[Mapping[str, str], str], Usage | None] = lambda _env, _session: None
+    kept: Callable[[Mapping[str, str], Path], Iterable[KeptSession]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

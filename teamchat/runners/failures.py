@@ -23,7 +23,10 @@ def _words(*rows: tuple[FailureKind, str]) -> _Words:
 
 
 _STRONGER_THAN_STATUS = _words(
-    (FailureKind.GONE, r"no conversation found with session|no rollout found|error resuming session"),
+    (
+        FailureKind.GONE,
+        r"no conversation found with session|no rollout found|error resuming session|missing source rollout",
+    ),
     (FailureKind.REFUSED, r"cannot be used with root|not (?:running in|inside) a trusted directory"),
     (
         FailureKind.TOO_LARGE,

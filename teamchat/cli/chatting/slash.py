@@ -31,6 +31,7 @@ WORDS = {
     "merge": ("merge",),
     "worktrees": ("worktrees",),
     "open": ("open",),
+    "adopt": ("adopt",),
     "export": ("export",),
     "doctor": ("doctor",),
     "send": ("send",),

@@ -116,6 +116,8 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
 
 def memory_in_words(setup: Setup) -> str:
     """Whether the turn continued the CLI's own session, and what that saved; else why it began a fresh one."""
+    if setup.adopted:
+        return f"{setup.memory}, continues a copy of {setup.adopted}, which a person began"
     if setup.resumes is None:
         return f"{setup.memory}, a fresh session: {setup.fresh_because}"
     process = " in the process of an earlier turn" if setup.same_process else ""

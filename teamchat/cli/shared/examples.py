@@ -18,6 +18,7 @@ EXAMPLES = {
     "redo": "teamchat redo",
     "retry": "teamchat retry --with sarah",
     "open": "teamchat open max",
+    "adopt": "teamchat adopt max --last",
     "sessions": "teamchat sessions rename s1 'Version option'",
     "search": "teamchat search 'login error'",
     "branch": "teamchat branch --at msg-4 without-database",

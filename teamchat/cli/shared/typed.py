@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LONGEST = 1000  # characters of the longest command that a person would paste
 LONGEST_TEXT = 200  # characters of a text that is repeated
 IN_SESSION = (
+    "adopt",
     "branch",
     "chat",
     "compact",

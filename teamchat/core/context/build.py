@@ -15,7 +15,14 @@ from teamchat.core.context.history import Context, quoted_text
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, framework_only, texts_of
 from teamchat.core.context.layers.framework import turn_note
 from teamchat.core.context.quoting import Crossing
-from teamchat.core.context.vendor_session import NOTHING_BEFORE, ContinuedSession, Past, session_for, session_key
+from teamchat.core.context.vendor_session import (
+    NOTHING_BEFORE,
+    AdoptedSession,
+    ContinuedSession,
+    Past,
+    session_for,
+    session_key,
+)
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage
@@ -36,8 +43,8 @@ FindSlash = Callable[[str], Slash | None]
 class BuiltPrompt:
     """What a member is given: the prompt, as assembled and as prepared for its CLI, and the message that it answers.
 
-    `vendor_session` is the one that it continues, or why it begins a fresh one, which is then bound to `key`. The
-    session has seen every message from `shown_from` on, and those in `beside`. `fresh_bytes` is the size of a fresh
+    `vendor_session` is the one that it continues or adopts, or why it begins a fresh one, which is then bound to `key`.
+    The session has seen every message from `shown_from` on, and those in `beside`. `fresh_bytes` is the size of a fresh
     prompt. `redacted` is how many secrets were taken out of the prompt. `gathered` is what the layers are made of, also
     those that did not fit. `images` are those that it shows, `unseen` the names of those that its CLI does not take.
     `slash` is the custom command that the person typed.
@@ -46,7 +53,7 @@ class BuiltPrompt:
     assembled: AssemblerOutput
     prepared: Prepared
     answers: ConversationMessage
-    vendor_session: ContinuedSession | str
+    vendor_session: ContinuedSession | AdoptedSession | str
     key: str
     shown_from: str
     fresh_bytes: int
@@ -199,7 +206,7 @@ def _prepared(
     return prepared
 
 
-def _images(asked: _Asked, continued: ContinuedSession | str, images: ImagesOf) -> tuple[Image, ...]:
+def _images(asked: _Asked, continued: ContinuedSession | AdoptedSession | str, images: ImagesOf) -> tuple[Image, ...]:
     """The images of the message that a turn answers and of the one that it serves, except those its session has had."""
     had = isinstance(continued, ContinuedSession) and _had(asked, continued)
     ids = [asked.answers.id] if had else dict.fromkeys((asked.request.id, asked.answers.id))

@@ -17,11 +17,12 @@ from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import Since
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
+from teamchat.core.store.adoptions import adoption_of
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import edits_of
 from teamchat.core.store.turns import Turn, last_turn_of, turns_in
 from teamchat.core.team.team import AgentSpec, Member
-from teamchat.runners.events import Usage
+from teamchat.runners.events import FailureKind, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class ContinuedSession:
 
     It has been shown every message from `shown_from` on that `since` leaves out. Messages in `beside` may be older:
     requests, and what a summary keeps. `usage` is what its turns have used so far. `opened` means that a person
-    continued it by hand after its last turn, `by_hand` after any of its turns.
+    continued it by hand after its last turn, `by_hand` after any of its turns or before the first one.
     """
 
     session: str
@@ -43,26 +44,48 @@ class ContinuedSession:
 
 
 @dataclass(frozen=True, slots=True)
+class AdoptedSession:
+    """A vendor session that a person began, and of which the turn continues a copy. It has been shown no message."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
 class Past:
     """A member's last turn in the store, and all `turns` of its vendor session, the last one included.
 
-    `turn` is None before the first turn. `edits` counts the messages of the session that were hidden,
+    `turn` is None before the first turn. `adopted` is the session that the next turn adopts.
+    `edits` counts the messages of the session that were hidden,
     without those that a redo brought back.
     """
 
     turn: Turn | None = None
     turns: tuple[Turn, ...] = ()
     edits: int = 0
+    adopted: AdoptedSession | None = None
 
 
 NOTHING_BEFORE = Past()
 
 
-def past_of(db: Database, session: int, member: Member) -> Past:
-    """The last turn of `member` in this session."""
+def past_of(db: Database, session: int, member: Member, agent: AgentSpec) -> Past:
+    """The last turn of `member` in this session, and what a person has had it adopt since."""
     turn = last_turn_of(db, session, member.name)
     turns = turns_in(db, session, member.name, turn.vendor_session) if turn and turn.vendor_session else ()
-    return Past(turn, tuple(turns), edits_of(db, session))
+    adopted = adoption_of(db, session, member.name)
+    waits = adopted is not None and adopted.agent == agent.name and not _gone(turn, adopted.vendor_session)
+    return Past(
+        turn,
+        tuple(turns),
+        edits_of(db, session),
+        AdoptedSession(adopted.vendor_session) if adopted and waits else None,
+    )
+
+
+def _gone(turn: Turn | None, session: str) -> bool:
+    """True if the turn did not find the session that it was to adopt."""
+    failure = turn.outcome.failure if turn and turn.setup.adopted == session and turn.outcome else None
+    return failure is not None and failure.kind is FailureKind.GONE
 
 
 def session_key(member: Member, agent: AgentSpec, system_text: str) -> str:
@@ -76,12 +99,14 @@ def session_key(member: Member, agent: AgentSpec, system_text: str) -> str:
 
 def session_for(
     member: Member, route: Route, past: Past, key: str, manager: ContextManager, answers: ConversationMessage
-) -> ContinuedSession | str:
-    """The vendor session that the turn of `route` continues, or why it begins a fresh one."""
+) -> ContinuedSession | AdoptedSession | str:
+    """The vendor session that the turn of `route` continues or adopts, or why it begins a fresh one."""
     if member.memory == "fresh":
         return "its memory is fresh"
     if member.name != route.target:
         return f"it answers in place of {route.target}"
+    if past.adopted:
+        return past.adopted
     if past.turn is None:
         return "its first turn"
     broken = _broken(past.turn, past.edits, key)
@@ -117,7 +142,7 @@ def _continued(
         beside=frozenset(had for done in turns for had in (done.setup.request, *done.setup.beside)),
         usage=total_usage(done.outcome.usage for done in turns if done.outcome),
         opened=turn.opened,
-        by_hand=any(done.opened for done in turns),
+        by_hand=any(done.opened or done.setup.adopted for done in turns),
     )
 
 

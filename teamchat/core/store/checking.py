@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from teamchat.core.errors import DamagedStore, StoreError
+from teamchat.core.store.adoptions import an_adoption
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
 from teamchat.core.store.imported import an_imported_entry
@@ -87,6 +88,7 @@ KINDS = (
     Kind("summary", "summaries", "id", _summary),
     Kind("image", "images", "session, message, number", an_image),
     Kind("unsent message", "unsent", "id", an_unsent_message),
+    Kind("adopted session", "adoptions", "session, member", an_adoption),
     Kind("imported entry", "imported_entries", "session, number", an_imported_entry),
     Kind("lesson", "lessons", "id", a_lesson),
 )

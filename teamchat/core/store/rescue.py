@@ -53,6 +53,8 @@ MENDING = (
     """DELETE FROM summaries WHERE session NOT IN (SELECT id FROM sessions) OR turn NOT IN (SELECT id FROM turns)
     OR through NOT IN (SELECT id FROM messages) OR text NOT IN (SELECT hash FROM texts)""",
     "DELETE FROM unsent WHERE session NOT IN (SELECT id FROM sessions)",
+    """DELETE FROM adoptions WHERE NOT EXISTS (
+        SELECT 1 FROM messages WHERE messages.session = adoptions.session AND messages.message = adoptions.message)""",
     """DELETE FROM images WHERE body NOT IN (SELECT hash FROM texts) OR NOT EXISTS (
         SELECT 1 FROM messages WHERE messages.session = images.session AND messages.message = images.message)""",
     RECOUNT,

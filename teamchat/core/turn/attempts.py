@@ -152,7 +152,7 @@ class Attempts:
             run.manager,
             run.host,
             member=run.live.effective(member),
-            past=past_of(run.db, run.session, member),
+            past=past_of(run.db, run.session, member, run.team.agent_of(member)),
             collector=run.collector,
             scratch=scratch,
             budget_usd=run.budget(),
@@ -273,7 +273,8 @@ def _fallback(member: Member, target: Member) -> str:
 
 def _session_gone(answer: Answer) -> bool:
     """True when the vendor session that the turn resumes is gone."""
-    return _kind(answer) is FailureKind.GONE and answer.turn.setup.resumes is not None
+    setup = answer.turn.setup
+    return _kind(answer) is FailureKind.GONE and (setup.resumes or setup.adopted) is not None
 
 
 def _unreported(answer: Answer) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from teamchat.core.context.vendor_session import ContinuedSession, own_share
+from teamchat.core.context.vendor_session import AdoptedSession, ContinuedSession, own_share
 from teamchat.core.doctor.ledger import reports_denials
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import TimedEvent
@@ -149,6 +149,8 @@ class _Collector:
 def _used_before(turn: ReadyTurn) -> Usage | None:
     """The usage of the vendor session before this turn: of its turns or, after a person used it, as its CLI reports."""
     continued, sessions = turn.prompt.vendor_session, turn.runner.sessions
+    if isinstance(continued, AdoptedSession) and sessions is not None:
+        return sessions.used(turn.env, continued.session)
     if not isinstance(continued, ContinuedSession) or sessions is None:
         return None
     return (sessions.used(turn.env, continued.session) if continued.by_hand else None) or continued.usage

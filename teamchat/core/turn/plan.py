@@ -11,7 +11,7 @@ from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
-from teamchat.core.context.vendor_session import NOTHING_BEFORE, ContinuedSession, Past
+from teamchat.core.context.vendor_session import NOTHING_BEFORE, AdoptedSession, ContinuedSession, Past
 from teamchat.core.doctor.parity import features_without
 from teamchat.core.engine.state import Route
 from teamchat.core.receipt import Setup
@@ -77,6 +77,7 @@ def plan_turn(
         system_text=prompt.system_text,
         budget_usd=budget_usd,
         resumes=continued.session if continued else None,
+        forks=_adopted(prompt),
         images=tuple(images),
         slash=prompt.slash is not None and not prompt.slash.refused,
     )
@@ -142,7 +143,8 @@ def _setup(
         blocks=prompt.assembled.blocks,
         memory=member.memory,
         resumes=continued.session if continued else None,
-        fresh_because=None if isinstance(prompt.vendor_session, ContinuedSession) else prompt.vendor_session,
+        fresh_because=prompt.vendor_session if isinstance(prompt.vendor_session, str) else None,
+        adopted=_adopted(prompt),
         opened=continued is not None and continued.opened,
         fresh_bytes=prompt.fresh_bytes,
         shown_from=prompt.shown_from,
@@ -154,6 +156,10 @@ def _setup(
         slash=_expansion(prompt.slash) if prompt.slash else None,
         purpose=reason.purpose,
     )
+
+
+def _adopted(prompt: BuiltPrompt) -> str | None:
+    return prompt.vendor_session.session if isinstance(prompt.vendor_session, AdoptedSession) else None
 
 
 def _expansion(slash: Slash) -> str:

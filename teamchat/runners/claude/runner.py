@@ -27,6 +27,7 @@ from teamchat.runners.base import (
 )
 from teamchat.runners.claude.commands import find, input_line, with_command
 from teamchat.runners.claude.events import ClaudeEvents
+from teamchat.runners.claude.kept import kept_in
 from teamchat.runners.claude.login import claude_login
 from teamchat.runners.claude.project import lacks, of_trusted
 from teamchat.runners.claude.tools import servers as servers_there
@@ -81,7 +82,11 @@ class ClaudeRunner:
         lets=("files", "looking", "file commands", "redirections", ".codex", ".gemini", "allowed"),
     )
     sessions: Sessions | None = Sessions(
-        system_each_time=True, live=True, open=lambda session: ("--resume", session), stays_in="~/.claude/projects"
+        system_each_time=True,
+        live=True,
+        open=lambda session: ("--resume", session),
+        stays_in="~/.claude/projects",
+        kept=kept_in,
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
@@ -153,6 +158,8 @@ def _session(job: Job) -> tuple[str, ...]:
     lines = ("--input-format", "stream-json") if job.memory == "live" or job.slash else ()
     if job.memory == "fresh":
         return (*lines, "--no-session-persistence")
+    if job.forks:
+        return (*lines, "--resume", job.forks, "--fork-session")
     return (*lines, "--resume", job.resumes) if job.resumes else lines
 
 

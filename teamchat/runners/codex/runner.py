@@ -26,6 +26,7 @@ from teamchat.runners.codex.configuration import misunderstood, servers_of, trus
 from teamchat.runners.codex.configuration import servers as users_servers
 from teamchat.runners.codex.events import CodexEvents
 from teamchat.runners.codex.git import without_filters
+from teamchat.runners.codex.kept import kept_in
 from teamchat.runners.codex.login import codex_login
 from teamchat.runners.codex.rollout import used_in
 from teamchat.runners.codex.skills import known_skills
@@ -89,6 +90,7 @@ class CodexRunner:
         open=lambda session: ("resume", session, "--no-daemon"),
         stays_in="~/.codex/sessions",
         used=used_in,
+        kept=kept_in,
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
@@ -114,7 +116,8 @@ class CodexRunner:
             argv += ("-m", job.model)
         argv += (f"--image={path}" for path in job.images)
         argv += ("--ephemeral",) if job.memory == "fresh" else ()
-        resume = ("resume", job.resumes) if job.resumes else ()  # it takes most options only before this word
+        # it takes most options only before this word
+        resume = ("fork", job.forks) if job.forks else ("resume", job.resumes) if job.resumes else ()
         variables, files = without_filters(job.scratch, job.env)
         env = {"RUST_LOG": "error", **variables}  # refusals are told on stderr only
         return Command((*argv, *job.args, *resume, "-"), env, files)

@@ -26,6 +26,7 @@ from teamchat.runners.edits import Edits, edits
 from teamchat.runners.gemini.commands import find, with_command
 from teamchat.runners.gemini.env import other_files
 from teamchat.runners.gemini.events import GeminiEvents
+from teamchat.runners.gemini.kept import forked, kept_in
 from teamchat.runners.gemini.login import gemini_login
 from teamchat.runners.gemini.tools import policy, settings_files, started, system_defaults
 from teamchat.runners.gemini.tools import servers as users_servers
@@ -70,6 +71,7 @@ class GeminiRunner:
         open=lambda session: ("--resume", session),
         stays_in="~/.gemini/tmp",
         keeps_all=True,
+        kept=kept_in,
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
@@ -102,7 +104,11 @@ class GeminiRunner:
                 env["GEMINI_CLI_IDE_WORKSPACE_PATH"] = folder
             else:
                 argv += ("--include-directories", folder)
-        if job.resumes:
+        if job.forks:
+            session, copied = forked(job.env, job.cwd, job.forks)
+            argv += ("--resume", session)
+            files |= copied
+        elif job.resumes:
             argv += ("--resume", job.resumes)
         return Command((*argv, *job.args), env, files)
 

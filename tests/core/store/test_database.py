@@ -18,7 +18,7 @@ from teamchat.core.store.sessions import all_sessions, create_session
 from tests.program import ROOT
 
 TABLES = [
-    "hides", "images", "imported_entries", "lessons", "lineage", "messages", "migrations", "routes",
+    "adoptions", "hides", "images", "imported_entries", "lessons", "lineage", "messages", "migrations", "routes",
     "sessions", "summaries", "texts", "todo_changes", "turn_events", "turns", "undos",
     "unsent",
 ]  # fmt: skip

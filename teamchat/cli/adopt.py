@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.shared.complete import members
+from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+
+if TYPE_CHECKING:
+    from teamchat.core.conversation.adopting import Candidates
+
+
+def adopt(
+    member: Annotated[str, typer.Argument(metavar="MEMBER", autocompletion=members, help="The member that continues.")],
+    which: Annotated[
+        str | None, typer.Argument(metavar="[ID]", show_default=False, help="The session, or how its name begins.")
+    ] = None,
+    last: Annotated[bool, typer.Option("--last", help="The newest session.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Adopt nothing, unless a turn has done so already.")] = False,
+    team: TeamOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Let a member continue a session that you began in its CLI. Without ID and --last the sessions are listed.
+
+    The member's next turn continues a copy. Your own session stays as it is.
+    """
+    import os
+
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.conversation import held_run
+    from teamchat.cli.shared.workspace import begun, choose_session, find_team, open_store
+    from teamchat.core.conversation.adopting import cancel as cancel_it
+    from teamchat.core.conversation.adopting import candidates, carry_out, chosen
+    from teamchat.core.errors import ExitCode, UsageError
+    from teamchat.core.store.sessions import need_session
+    from teamchat.core.text.clean import printable
+
+    if last + cancel + (which is not None) > 1:
+        raise UsageError("ID, --last and --cancel exclude each other")
+    found = find_team(team)
+    one = found.member(member)
+    with open_store(found.root) as db:
+        if cancel:
+            with held_run(found, db, need_session(db, session)) as run:
+                cancel_it(run, one)
+            note(f"{one.name} adopts no session")
+            return ExitCode.DONE
+        there = candidates(db, found, one, os.environ)
+        if which is None and not last:
+            print_candidates(there, as_json=as_json)
+            return ExitCode.DONE
+        kept = chosen(there, which)
+        conversation, begins = choose_session(db, found, session, new=False)
+        if begins:
+            with begun(db, conversation), held_run(found, db, conversation) as run:
+                text = carry_out(run, there, kept)
+        else:
+            with held_run(found, db, conversation) as run:
+                text = carry_out(run, there, kept)
+        if as_json:
+            from teamchat.cli.output.jsonl import write_line
+
+            write_line("adopted", member=one.name, agent=there.agent, id=kept.id, session=conversation.name)
+        else:
+            note(printable(text))
+        return ExitCode.DONE
+
+
+def print_candidates(there: Candidates, *, as_json: bool) -> None:
+    """Each session with its name, when it was last used, and its first words."""
+    from teamchat.cli.output.jsonl import write_line
+    from teamchat.cli.output.lines import moment, note
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.core.routing.titles import first_words
+    from teamchat.core.text.clean import printable
+    from teamchat.core.text.commands import command_of
+
+    if as_json:
+        for kept in there.kept:
+            write_line("kept_session", id=kept.id, at=kept.at, first=kept.first)
+        return
+    for kept in there.kept:
+        print(printable(f"{kept.id}  {moment(kept.at)}  {first_words(kept.first)}"))
+    if there.kept:
+        note(f"continue one: {placed_here(command_of('teamchat', 'adopt', there.member.name, there.kept[0].id))}")
+    else:
+        note(printable(f"there is no session of {there.agent} in {there.member.cwd}"))
