@@ -199,7 +199,7 @@ class Team:
             if fold(member.name) == fold(name):
                 return member
         there = ", ".join(member.name for member in self.members)
-        raise UnknownName(f"no member {name!r} in team {self.name!r} (there are: {there})")
+        raise UnknownName(f"no member {name!r} in team {self.name!r} (there are: {there})", "teamchat team")
 
     def agent_of(self, member: Member) -> AgentSpec:
         """The agent of an AI member. Raises ValueError for a human."""

@@ -29,6 +29,7 @@ def test_an_unknown_member_is_reported_with_those_there_are() -> None:
     with pytest.raises(UnknownName) as unknown:
         TEAM.member("Architect")
     assert str(unknown.value) == "no member 'Architect' in team 'phoenix' (there are: Max-1, ann)"
+    assert unknown.value.hint == "teamchat team"
 
 
 @pytest.mark.parametrize(
