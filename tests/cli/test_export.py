@@ -16,11 +16,12 @@ from teamchat.cli.exporting.formats import Options, writer
 from teamchat.cli.exporting.words import when
 from teamchat.cli.shared.options import FormatName
 from teamchat.core.context.snapshot import from_json
+from teamchat.core.errors import ExitCode
 from teamchat.core.transcripts.transcript import Transcript
 from tests.cli.helpers import actors, notes, refused
 from tests.core.transcripts.examples import BEGAN, EXAMPLE, conversation, keep
 from tests.core.transcripts.strategies import transcripts
-from tests.program import Result, cli_exec, run_here
+from tests.program import Result, cli, cli_exec, run_here
 from tests.scripted_team import crew
 from tests.shell_team import repository, shell
 
@@ -138,14 +139,6 @@ def test_an_unknown_ending_is_refused() -> None:
     assert (ran.code, Path("talk.pdf").exists()) == (2, False)
 
 
-def test_a_file_that_cannot_be_written_is_said_in_one_line() -> None:
-    keep()
-
-    ran = run_here("export", "-o", "missing/talk.md")
-
-    assert refused(ran) == "missing/talk.md cannot be written: No such file or directory"
-
-
 def test_a_file_is_replaced_and_keeps_its_permissions() -> None:
     keep()
     file = Path("talk.md")
@@ -167,6 +160,24 @@ def test_a_link_stays_a_link() -> None:
 
     assert Path("talk.md").is_symlink()
     assert Path("real.md").read_text(encoding="utf-8") == MARKDOWN
+
+
+def test_a_pipe_can_be_the_file() -> None:
+    keep()
+
+    ran = cli("export", "--format", "md", "-o", "/dev/stdout")
+
+    assert (ran.code, ran.out) == (0, MARKDOWN), ran.err
+
+
+@pytest.mark.parametrize("file", ["/dev/full", ".", "missing/talk.md"])
+def test_what_cannot_be_written_is_said_in_one_line(file: str) -> None:
+    keep()
+
+    ran = run_here("export", "--format", "md", "-o", file)
+
+    assert refused(ran).startswith(f"{file} cannot be written: ")
+    assert ran.code == ExitCode.USAGE
 
 
 def test_without_a_conversation_it_says_how_to_begin_one() -> None:

@@ -21,11 +21,10 @@ def write_to(file: Path | None, pieces: Iterable[str]) -> int:
     if file is None:
         write_pieces(whole(pieces))
         return 0
-    path = Path(os.path.realpath(file))  # a link stays a link
     try:
-        if path.exists() and not path.is_file():  # such as a pipe
-            return _write(path, pieces)
-        return _replace(path, pieces)
+        if file.exists() and not file.is_file():  # such as /dev/stdout, which leads to a pipe without a name
+            return _write(file, pieces)
+        return _replace(Path(os.path.realpath(file)), pieces)  # a link stays a link
     except OSError as error:
         raise UsageError(f"{printable(str(file))} cannot be written: {error.strerror}") from error
 
