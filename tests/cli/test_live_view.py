@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +15,12 @@ import pytest
 from tests.cli.helpers import actors
 from tests.cli.test_terminal import claude
 from tests.program import run_here
+from tests.runners.processes import Pids
 from tests.screens import Screen, screen
 from tests.scripted_team import crew
 
 WIDTHS = (40, 80, 120)
+MOVING = re.compile("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]")
 REPLY = """Here is **the plan**, which is long enough to be wrapped at the margin of every screen that is tried here:
 
 - one
@@ -67,7 +73,7 @@ def test_a_line_says_who_works_and_moves_until_the_turn_ends(columns: int) -> No
         assert seen.until(lambda text: first not in text)
         seen.child.sendintr()
         rows = seen.to_the_end()
-    assert not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "\n".join(rows))
+    assert not MOVING.search("\n".join(rows))
     assert "▌   ran     make test" in rows
     assert seen.cursor_is_visible
 
@@ -121,7 +127,7 @@ def test_a_narrower_screen_loses_no_line_above_the_changing_ones(world: Path) ->
     assert "▌ One." in rows
     assert "▌ Two." in rows
     assert rows[1] == "you → max, sarah   Hi"
-    assert not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "\n".join(rows))
+    assert not MOVING.search("\n".join(rows))
 
 
 def test_what_is_typed_meanwhile_hides_nothing(world: Path) -> None:
@@ -146,11 +152,34 @@ def test_what_a_cli_is_told_to_wait_for_is_shown() -> None:
         seen.to_the_end()
 
 
-def test_another_terminal_stops_it_and_the_screen_is_left_clean() -> None:
-    actors({"max": claude("hang")}, like="claude")
+def stop(_: Screen, __: Pids) -> None:
+    assert run_here("stop").code == 0
+
+
+def kill(_: Screen, pids: Pids) -> None:
+    for pid in pids.alive():
+        os.kill(pid, signal.SIGKILL)
+
+
+ENDS: dict[str, Callable[[Screen, Pids], object]] = {
+    "Ctrl-C": lambda seen, _: seen.child.sendintr(),
+    "SIGTERM": lambda seen, _: seen.child.kill(signal.SIGTERM),
+    "a closed terminal": lambda seen, _: seen.child.kill(signal.SIGHUP),
+    "SIGKILL of the agent": kill,
+    "SIGKILL": lambda seen, _: seen.child.kill(signal.SIGKILL),
+    "stop": stop,
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_whatever_ends_it_the_terminal_is_as_it_was(pids: Pids, end: str) -> None:
+    actors({"max": claude("tool", "hang")}, like="claude")
     with screen("send", "Hi") as seen:
+        before = termios.tcgetattr(seen.child.child_fd)
         seen.until(lambda text: "thinking" in text)
-        assert run_here("stop").code == 0
+        pids.await_count(4)
+        ENDS[end](seen, pids)
         rows = seen.to_the_end()
+        assert termios.tcgetattr(seen.child.child_fd) == before
     assert seen.cursor_is_visible
-    assert not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "\n".join(rows))
+    assert MOVING.search("\n".join(rows)) is None or end == "SIGKILL"

@@ -50,7 +50,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.runners.events import TextDelta
+from teamchat.runners.events import AgentEvent, TextDelta
 
 PAUSE_S = 0.05  # between two drawings for pieces of text
 MOST_ROWS = 8  # of a text that streams
@@ -153,9 +153,7 @@ class TerminalOutput:
             case TurnStarted(turn=turn, route=route):
                 self._start(turn, route)
             case AgentSpoke(turn=number, event=agent_event):
-                shown = self._turns[number]
-                self._doing[_key(number, shown.route)].learn(agent_event)
-                shown.voice.hear(agent_event)
+                self._heard(number, agent_event)
             case SummaryStored() | LessonsFound():
                 self._made(event)
             case Replied(turn=turn, message=message):
@@ -164,6 +162,14 @@ class TerminalOutput:
                 self._finish(turn, outcome)
             case TodoChanged() | GroupCompared() | Warned():
                 self._note(event)
+
+    def _heard(self, number: int, event: AgentEvent) -> None:
+        shown = self._turns.get(number)
+        if shown is None:  # who begins to watch in the middle of a turn has not seen it begin
+            return
+        if doing := self._doing.get(_key(number, shown.route)):
+            doing.learn(event)
+        shown.voice.hear(event)
 
     def _said(self, message: ConversationMessage) -> None:
         """`you → max   Add a --version option`."""
@@ -257,7 +263,8 @@ class TerminalOutput:
         failed = outcome.failure is not None
         key = _key(turn.number, shown.route)
         if shown.kept is not None:
-            self._doing[key].end(self._now(), failed=failed)
+            if doing := self._doing.get(key):
+                doing.end(self._now(), failed=failed)
             return
         self._tell(shown)
         self._idle_since = self._now()
