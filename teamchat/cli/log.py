@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -54,7 +55,9 @@ def log(
             return ExitCode.DONE
         hidden, last = messages.hidden() if everything else (), None
         for message in messages.newest(number, hidden=everything):
-            print_message(message, turns.get(message.turn_id or 0), undone=message.id in hidden, as_json=as_json)
+            print_message(
+                message, turns.get(message.turn_id or 0), undone=message.id in hidden, as_json=as_json, team=team
+            )
             last = message
         if not as_json:
             for line in queue_lines(root, db, chosen, team):
@@ -62,20 +65,48 @@ def log(
         return follow_log(root, db, chosen, team, last, as_json=as_json) if follow else ExitCode.DONE
 
 
-def print_message(message: ConversationMessage, turn: int | None, *, undone: bool, as_json: bool) -> None:
-    """Print a message under its id, its speaker and those whom it calls."""
+def print_message(
+    message: ConversationMessage, turn: int | None, *, undone: bool, as_json: bool, team: str | None = None
+) -> None:
+    """Print a message under its id, its speaker and those whom it calls; at a terminal rendered, in their colours."""
+    import os
+    import sys
+
     from teamchat.cli.output.jsonl import message_fields, write_line
     from teamchat.cli.output.long import write_block
+    from teamchat.cli.output.terminal.look import look_of
     from teamchat.cli.shared.typed import placed_here
     from teamchat.core.messages import name_of
 
     if as_json:
         write_line("message", **message_fields(message), turn=turn, hidden=undone)
         return
+    back, whole_text = ("undone", "--all --full") if undone else ("", "--full")
+    whole = placed_here(f"teamchat log {whole_text} {message.id}")
+    if sys.stdout.isatty() and (look := look_of(os.environ)).styles:
+        from teamchat.cli.output.terminal.reading import message_lines
+
+        notes = [*([f"turn {turn}"] if turn else []), *([back] if back else [])]
+        from teamchat.cli.shared.showing import terminal_width
+
+        lines = message_lines(message, notes, whole, team_names(team), terminal_width(), look)
+        print("".join(f"{line}\n" for line in lines), flush=True)
+        return
     to = f" -> {', '.join(message.routing.resolved_addressees)}" if message.routing.resolved_addressees else ""
     head = f"{message.id} {name_of(message)}{to}" + (f" (turn {turn})" if turn else "")
-    back, whole_text = (", undone", "--all --full") if undone else ("", "--full")
-    write_block(f"{head}{back}", message.content, placed_here(f"teamchat log {whole_text} {message.id}"))
+    write_block(f"{head}, {back}" if back else head, message.content, whole)
+
+
+@cache
+def team_names(team: str | None) -> tuple[str, ...]:
+    """The members of the team here; none if its file cannot be read."""
+    from teamchat.cli.shared.workspace import find_team
+    from teamchat.core.errors import TeamchatError
+
+    try:
+        return tuple(member.name for member in find_team(team).members)
+    except TeamchatError:
+        return ()
 
 
 def follow_log(
@@ -92,7 +123,7 @@ def follow_log(
 
     def show(event: MessageStored | Replied) -> None:
         turn = event.turn.number if isinstance(event, Replied) else None
-        print_message(event.message, turn, undone=False, as_json=as_json)
+        print_message(event.message, turn, undone=False, as_json=as_json, team=team)
 
     def output_of() -> Output:
         return EachMessage(show, Silent() if as_json else PlainOutput())

@@ -183,3 +183,16 @@ def test_whatever_ends_it_the_terminal_is_as_it_was(pids: Pids, end: str) -> Non
         assert termios.tcgetattr(seen.child.child_fd) == before
     assert seen.cursor_is_visible
     assert MOVING.search("\n".join(rows)) is None or end == "SIGKILL"
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_the_log_is_rendered_under_the_bars_of_its_speakers(world: Path, columns: int) -> None:
+    crew(world, {"max": [REPLY], "sarah": ["Fine."]})
+    run_here("send", "[NEXT: max] Plan it")
+    with screen("log", columns=columns, rows=60) as seen:
+        rows = seen.to_the_end()
+    assert rows[:6] == ["▌ kailai   msg-1", "▌ Plan it", "▌ → max", "", "▌ max   msg-2 · turn 1", rows[5]]
+    assert "▌ name  what" in rows
+    assert rows[-4:] == ["▌ → sarah", "", "▌ sarah   msg-3 · turn 2", "▌ Fine."]
+    assert [row for row in rows if row and not row.startswith("▌")] == []
+    assert max(map(len, rows)) <= columns

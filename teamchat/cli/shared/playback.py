@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +16,7 @@ from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.shared.conversation import Console
 from teamchat.cli.shared.interrupts import raise_again
-from teamchat.cli.shared.showing import OutputOptions, choose_output
+from teamchat.cli.shared.showing import OutputOptions, choose_output, terminal_width
 from teamchat.core.cassette.account import account, progress_mark
 from teamchat.core.cassette.compare import differences
 from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, RecordedRun, ResumeLine
@@ -201,7 +200,7 @@ def _on_screen(line: str) -> str:
         return line
     from teamchat.cli.output.terminal.wrap import wrapped
 
-    return "\n".join(wrapped(line, shutil.get_terminal_size().columns))
+    return "\n".join(wrapped(line, terminal_width()))
 
 
 async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeLine) -> Conclusion:

@@ -60,6 +60,13 @@ def choose_output(team: Team, session: str, show: OutputOptions, *, receipts: bo
     return PlainOutput()
 
 
+def terminal_width() -> int:
+    """The columns of the terminal that is stdout."""
+    from teamchat.cli.output.terminal.surface import TerminalSurface
+
+    return TerminalSurface(standard_output(), moves=False).width
+
+
 def at_terminal(team: Team, *, receipts: bool) -> Output:
     """What a person sees at the terminal that is stdout."""
     from teamchat.cli.output.terminal.look import look_of

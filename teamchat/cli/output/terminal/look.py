@@ -23,6 +23,11 @@ def colours_of(names: Collection[str]) -> dict[str, int]:
     return given
 
 
+def colour_of(name: str, names: Collection[str]) -> int:
+    """The colour of a speaker in a team of these names, of which it need not be one."""
+    return colours_of(names).get(name, COLOURS[own_colour(name)])
+
+
 def own_colour(name: str) -> int:
     """The place in `COLOURS` that follows from the name alone."""
     return zlib.crc32(name.casefold().encode("utf-8", "replace")) % len(COLOURS)
