@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from teamchat.cli.shared.complete import people
-from teamchat.cli.shared.options import SessionOption, TeamOption, TimeoutOption, TrustOption
+from teamchat.cli.shared.options import NotifyOption, SessionOption, TeamOption, TimeoutOption, TrustOption
 
 
 def chat(
@@ -16,6 +16,7 @@ def chat(
     session: SessionOption = None,
     new: Annotated[bool, typer.Option("--new", help="Start a new conversation, named by --session if given.")] = False,
     timeout: TimeoutOption = None,
+    notify: NotifyOption = None,
     trust: TrustOption = False,
 ) -> int:
     """Talk with the team at a prompt that stays usable while members work. /help lists its commands and keys."""
@@ -32,4 +33,4 @@ def chat(
 
     from teamchat.cli.chatting.begin import begin
 
-    return begin(team, session, speaker=as_, new=new, timeout=timeout, trust=trust)
+    return begin(team, session, speaker=as_, new=new, timeout=timeout, notify=notify, trust=trust)

@@ -196,6 +196,12 @@ def test_a_member_that_continues_no_session_is_refused(
     assert (ran.code, refused(ran)) == (2, error)
 
 
+def test_a_member_in_a_worktree_is_refused(world: Path) -> None:
+    team(world, workspace="worktree", access="edit")
+    told = "max works in a worktree of its own, where max-agent finds no session of yours"
+    assert refused(run_here("adopt", "max", "--last")) == told
+
+
 def test_a_person_has_no_session_to_continue(world: Path) -> None:
     team(world)
     assert refused(run_here("adopt", "kailai")) == "kailai is a person, who has no session to continue"

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pexpect
@@ -54,6 +55,29 @@ def test_a_long_run_rings_once_at_a_terminal(world: Path) -> None:
     shown = printed_at_terminal("xterm-kitty", "send", "[NEXT: max] Go")
     assert shown.count("\a") == 2  # the bell, and the end of the notification
     assert shown.count("\x1b]9;teamchat: done\a") == 1
+
+
+def is_told(text: str) -> bool:
+    """Whether the last result that the command was given has this reply."""
+    file = Path("told")
+    lines = file.read_text().splitlines() if file.exists() else []
+    return bool(lines) and json.loads(lines[-1])["text"] == text
+
+
+def test_chat_rings_and_runs_the_command_at_the_end_of_each_run(world: Path) -> None:
+    crew(world, {"max": ["One.", "Two."]})
+    env = {**os.environ, "TERM": "xterm-kitty", "TERM_PROGRAM": ""}
+    words = [str(SOON), "chat", "--notify", "cat >> told"]
+    terminal = Terminal(sys.executable, words, env=env, encoding="utf-8", timeout=60)
+    terminal.expect_exact("›")
+    for told in ("One.", "Two."):
+        terminal.send("Go\r")
+        terminal.expect_exact("\x1b]9;teamchat: done\a")
+        assert eventually(partial(is_told, told))
+    terminal.send("\x04")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 0
 
 
 def test_a_dumb_terminal_gets_nothing_of_it(world: Path) -> None:

@@ -16,9 +16,16 @@ LAST_MESSAGES = "2"
 
 
 def begin(
-    team: str | None, session: str | None, *, speaker: str | None, new: bool, timeout: str | None, trust: bool
+    team: str | None,
+    session: str | None,
+    *,
+    speaker: str | None,
+    new: bool,
+    timeout: str | None,
+    notify: str | None,
+    trust: bool,
 ) -> int:
-    """Chat until the person leaves. Returns the exit code.
+    """Chat until the person leaves. Returns the exit code. `notify` is a shell command for the end of each run.
 
     Raises `UnknownName` for a session that is not there, `UnknownPerson` and `UsageError`.
     """
@@ -31,7 +38,7 @@ def begin(
             raise UsageError(f"session {session!r} already exists", saying("--session", there.name))
         if session and not (there or new):
             raise UnknownName(no_session(db, session), "teamchat sessions")
-        place = Place(found, team, who, session, new)
+        place = Place(found, team, who, session, new, notify=notify)
         if continued := place.find(db):
             touch_session(db, continued.id)
             note(f"session {continued.name} continues (--new starts another)")

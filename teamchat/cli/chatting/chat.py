@@ -119,7 +119,8 @@ class Chat:
         while session and any(message.id not in refused for message in unsent_of(self.db, session.id)):
             try:
                 self.place.team = self._trusted_team()
-                self.code = converse(self.place.team, self.db, session, OutputOptions(), work, wait=False)
+                show = OutputOptions(notify=self.place.notify)
+                self.code = converse(self.place.team, self.db, session, show, work, wait=False)
             except SessionBusy as error:
                 if not self.locked_out:
                     self.screen.write(f"· {printable(str(error))}\n· what you type is sent when it ends\n")

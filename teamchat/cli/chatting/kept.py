@@ -14,7 +14,7 @@ from teamchat.core.team.team import Team
 
 @dataclass(slots=True)
 class Place:
-    """Where chat is: the team, as loaded and as typed, the person, and the session.
+    """Where chat is: the team, as loaded and as typed, the person, the session, and what tells of the end of a run.
 
     A session that it does not continue begins with the first message, under `name` if one was typed.
     """
@@ -25,6 +25,7 @@ class Place:
     name: str | None
     new: bool
     session: Session | None = None
+    notify: str | None = None
 
     @property
     def you(self) -> str:

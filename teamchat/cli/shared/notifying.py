@@ -54,8 +54,8 @@ def ring(sequence: str) -> None:
     if to is None or os.environ.get("TERM", "dumb") == "dumb":
         return
     try:
-        to.write(sequence)
         to.flush()
+        os.write(to.fileno(), sequence.encode(errors="replace"))  # `chat` shows what is printed line by line
     except OSError:  # it has gone
         return
 

@@ -51,6 +51,8 @@ def candidates(db: Database, team: Team, member: Member, inherited: Mapping[str,
             f"{member.name}'s memory is fresh: each of its turns begins a session of its own;"
             ' give it memory = "resume" in the team file'
         )
+    if member.workspace == "worktree":
+        raise UsageError(f"{member.name} works in a worktree of its own, where {agent.name} finds no session of yours")
     env = environment(
         inherited,
         foreign=foreign_keys(runner.vendor),
