@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.cli.chatting.layout import Shown
 from teamchat.cli.shared.workspace import lock_file, store_file
 from teamchat.core.files.session_lock import holder_of
 from tests.cli.helpers import queue, select
@@ -159,6 +160,9 @@ def test_what_is_typed_while_a_member_works_is_shown_as_queued_and_sent_after_th
         (world / "go").touch()
         shown.until(lambda text: "Looks right." in text and 'queued: "' not in text)
         leave(shown)
+        rows = shown.rows
+    asked = [at for at, row in enumerate(rows) if row.startswith("you → max")]
+    assert [rows[at - 1] == "" != rows[at - 2] for at in asked[1:]] == [True], "one empty line"
     assert said() == [
         "kailai: [NEXT: max, sarah] Write it",
         "max: I did it.",
@@ -166,6 +170,11 @@ def test_what_is_typed_while_a_member_works_is_shown_as_queued_and_sent_after_th
         "max: The test, too.",
         "sarah: Looks right.",
     ]
+
+
+def test_what_members_do_stands_below_an_empty_line_unless_it_continues_a_text() -> None:
+    assert Shown(live=("⠋ max  thinking",)).above == ["", "⠋ max  thinking"]
+    assert Shown(live=("▌ I did", "⠋ max  writing")).above == ["▌ I did", "⠋ max  writing"]
 
 
 def test_the_message_typed_last_is_taken_back_into_the_prompt(world: Path, trio: Crew) -> None:

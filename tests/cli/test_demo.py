@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.program import cli, ended, start
+from tests.screens import screen
 
 
 def test_the_demo_replays_byte_for_byte_twice(world: Path) -> None:
@@ -19,6 +20,17 @@ def test_the_demo_replays_byte_for_byte_twice(world: Path) -> None:
     assert "waiting: sarah asks kai" in one.err
     assert one.out.rstrip().splitlines()[-1].startswith("  teamchat --help")
     assert list((world / "state").iterdir()) == []  # nothing is stored
+
+
+def test_at_a_terminal_the_command_is_broken_at_a_word() -> None:
+    with screen("demo", "--speed", "0", columns=80, rows=80) as seen:
+        rows = seen.to_the_end()
+    command = next(at for at, row in enumerate(rows) if row.startswith("$ "))
+    assert rows[command : command + 3] == [
+        "$ teamchat send '[NEXT:max] We need readable addresses for our posts. Tell me",
+        "when I can merge.'",
+        "",
+    ]
 
 
 def test_the_demo_is_as_it_was_recorded(world: Path) -> None:

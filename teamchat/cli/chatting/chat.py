@@ -35,7 +35,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.unsent import unsent_of
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
-from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, TurnFinished
+from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, TurnFinished, TurnStarted
 from teamchat.runners.process.supervisor import Stopper
 
 BUSY_S = 0.3  # between two tries to run a session that another process runs
@@ -53,6 +53,7 @@ class Chat:
     shown: Shown = field(default_factory=Shown)
     locked_out: bool = False  # another process runs the session
     hidden: bool = False  # a command has the terminal
+    run_begins: bool = False  # nothing of the run is shown yet
     code: int = ExitCode.DONE  # of the last run
 
     def __post_init__(self) -> None:
@@ -163,7 +164,7 @@ class Chat:
         self.screen.run_hidden(lambda: self._run(words, busy=True))
 
     def _run(self, words: tuple[str, ...], *, busy: bool) -> None:
-        print(f"/{' '.join(words)}")
+        print(f"\n/{' '.join(words)}")
         if words == ("help",):
             print_help()
             return
@@ -182,6 +183,7 @@ class Chat:
 
     def output(self, team: Team) -> Output:
         you = self.place.you
+        self.run_begins = True
         return Watched(output_on(team, self.screen, you), you, self.about_to_show, self.shown_now)
 
     def hint(self, commands: str) -> str:
@@ -201,9 +203,11 @@ class Chat:
                 self._hide()
 
     def about_to_show(self, event: ConversationEvent) -> None:
-        """Leave an empty line above each message of the person."""
-        if isinstance(event, MessageStored):
+        """Leave an empty line above a message that begins a run."""
+        if isinstance(event, MessageStored) and self.run_begins:
             self.screen.write("\n")
+        if isinstance(event, MessageStored | TurnStarted):
+            self.run_begins = False
 
     def shown_now(self, event: ConversationEvent) -> None:
         """Follow what is queued and what was spent."""

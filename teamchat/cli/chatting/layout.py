@@ -16,12 +16,13 @@ from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import CompletionsToolbar
 
 from teamchat.cli.chatting.addressees import with_addressees
+from teamchat.cli.output.terminal.look import BAR
 from teamchat.core.store.unsent import Unsent
 from teamchat.core.text.clean import printable
 
 MOST_ROWS = 10  # of the typed text
 MOST_QUEUED = 3  # messages that are shown
-CHROME = 5  # rows of the screen that the prompt and the lines around it take at least
+CHROME = 6  # rows of the screen that the prompt and the lines around it take at least
 TAKE_BACK = "↑ to take back"
 KEYS = "/help  Ctrl-D"
 
@@ -40,6 +41,11 @@ class Shown:
     def label(self) -> str:
         """Before the typed text."""
         return f"you → {self.asked}   " if self.asked else "› "
+
+    @property
+    def above(self) -> list[str]:
+        """The changing lines, below an empty one unless they continue a member's text."""
+        return list(self.live) if BAR in "".join(self.live[:1]) else ["", *self.live]
 
     def queued(self) -> list[str]:
         """The queued messages, the last ones if they are many."""
@@ -61,7 +67,7 @@ def layout_of(shown: Shown, buffer: Buffer) -> Layout:
         get_line_prefix=lambda line, wrap: _prefix(shown, line, wrap),
     )
     rows: list[AnyContainer] = [
-        _lines(lambda: ANSI("\n".join(shown.live)), lambda: bool(shown.live)),
+        _lines(lambda: ANSI("\n".join(shown.above)), lambda: bool(shown.live)),
         _lines(lambda: _queued_lines(shown), lambda: bool(shown.waiting)),
         Window(FormattedTextControl(rule), height=1, dont_extend_height=True),
         prompt,

@@ -52,5 +52,6 @@ def drawn(text: str, columns: int, title: str) -> str:
     console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True)
     for line in AnsiDecoder().decode(text):
         console.print(line)
+    console.print()  # rich cuts the last line of a picture at its feet
     picture = console.export_svg(title=title, unique_id="terminal", code_format=TEMPLATE)
     return _NOT_IN_XML.sub("\ufffd", picture)
