@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := asciinema hypothesis import-linter mypy pyte pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench record-demo pages picture docs clean
+.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench record-demo record-chat pages picture docs clean
 
 default: test lint
 
@@ -91,14 +91,19 @@ bench: $(VENV)/ready
 record-demo: $(VENV)/ready
 	$(BIN)/python -m tests.real.record_demo teamchat/cli/demo.cassette
 
+# Records examples/chat.cast at a terminal, with the real CLIs and a scripted model, and draws the README's picture from it.
+record-chat: $(VENV)/ready
+	$(BIN)/python -m tests.real.record_chat
+	$(BIN)/python -m generators.picture chat.svg
+
 # Writes the generated parts of docs/: commands, the team file's keys, schemas. A test checks that they are up to date.
 pages: $(VENV)/ready
 	$(BIN)/python -m generators
 
-# Draws the README's picture of a terminal from the demo, records examples/demo.cast and takes the screenshots of docs/. They
-# are made at the demo's recorded pace: 25 seconds. The screenshots need Chromium.
+# Draws the terminals of docs/images/ (the README's from examples/chat.cast, the others from the demo), records
+# examples/demo.cast and takes the screenshots of docs/, at the demo's recorded pace: 25 seconds. The screenshots need Chromium.
 picture: $(VENV)/ready
-	$(BIN)/python -m generators.picture docs/images/demo.svg
+	$(BIN)/python -m generators.picture
 	$(BIN)/python -m generators.exports
 
 # Builds the manual as a site in site/. The first run installs mkdocs-material into .venv.

@@ -1,41 +1,76 @@
-"""docs/images/demo.svg: what `teamchat demo` prints at a terminal. `make picture` writes it."""
+"""Pictures of terminals in docs/images/: the recorded chat, and the demo at two widths. `make picture` draws them."""
 
 from __future__ import annotations
 
-import re
+import json
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pexpect
 
+from generators.screen import Terminal
 from teamchat.cli.exporting.svg import drawn
 
-COLUMNS, ROWS = 100, 60
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+CHAT = ROOT / "examples" / "chat.cast"
+WIDTHS = (80, 120)  # of the demo's pictures, in columns
+ROWS = 60
 TYPED = "$ teamchat demo"
+QUEUED = "↑ to take back"  # what chat shows while a message is queued
 
 
-def printed(speed: float = 1.0) -> str:
-    """The demo's output at a terminal with colours, up to the words on what to try next."""
+def printed(columns: int, speed: float = 1.0) -> str:
+    """What stands on a terminal after the demo, up to the words on what to try next."""
     with TemporaryDirectory() as home:
         environment = {"HOME": home, "PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8"}
         demo = ["-m", "teamchat", "demo", "--speed", str(speed)]
-        program = pexpect.spawn(sys.executable, demo, dimensions=(ROWS, COLUMNS), env=environment, encoding="utf-8")
-        text: str = program.read()
+        program = pexpect.spawn(sys.executable, demo, dimensions=(ROWS, columns), env=environment, encoding="utf-8")
+        terminal = Terminal(columns, ROWS)
+        terminal.feed(program.read())
         program.close()
-    return settled(text.replace("\r\n", "\n")).split("\n\nThat was a recording")[0]
+    return terminal.styled.split("\n\nThat was a recording")[0]
 
 
-def settled(text: str) -> str:
-    """What stands on the terminal at the end, without the changing lines that were drawn below it and erased again."""
-    *drawn, end = re.split(r"\r\x1b\[([0-9]+)A\r\x1b\[J", text)
-    kept = (before.rsplit("\n", int(lines))[0] for before, lines in zip(drawn[::2], drawn[1::2], strict=True))
-    return "".join((*kept, end))
+def chat_with_a_queued_message() -> str:
+    """What the recorded chat shows while members work and a message is queued."""
+    frames = [styled for text, styled in _frames(CHAT) if QUEUED in text]
+    return frames[len(frames) // 2].lstrip("\n")
 
 
-def svg() -> str:
-    return drawn(f"{TYPED}\n{printed()}", COLUMNS, "teamchat")
+def _frames(cast: Path) -> Iterator[tuple[str, str]]:
+    """The screen after each event of a recording, plain and with colours."""
+    head, *events = map(json.loads, cast.read_text(encoding="utf-8").splitlines())
+    terminal = Terminal(head["width"], head["height"])
+    for _, kind, written in events:
+        if kind == "o":
+            terminal.feed(written)
+            yield terminal.text, terminal.styled
+
+
+def chat() -> str:
+    columns = json.loads(CHAT.read_text(encoding="utf-8").partition("\n")[0])["width"]
+    return drawn(chat_with_a_queued_message(), columns, "teamchat chat")
+
+
+def demo(columns: int, speed: float = 1.0) -> str:
+    return drawn(f"{TYPED}\n{printed(columns, speed)}", columns, "teamchat")
+
+
+PICTURES: Mapping[str, Callable[[], str]] = {
+    "chat.svg": chat,
+    **{f"demo-{width}.svg": partial(demo, width) for width in WIDTHS},
+}
+
+
+def write(name: str) -> None:
+    (IMAGES / name).write_text(PICTURES[name](), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(svg(), encoding="utf-8")
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(write, sys.argv[1:] or PICTURES))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.team.find import load
+from teamchat.core.text.redact import redact_shapes
 from tests.installed import kills_in_time
 from tests.program import ROOT, cli
 
@@ -51,6 +52,34 @@ def test_the_recording_is_of_the_demo_and_asciinema_plays_it() -> None:
     assert len(replies) == 6
     for word in {word for reply in replies for word in re.findall(r"[a-z]{5,}", reply)}:
         assert word in played.stdout, "make picture"
+
+
+def played(cast: str) -> str:
+    """What asciinema's player writes to a terminal."""
+    asciinema = [sys.executable, "-m", "asciinema", "play", "--speed", "1000", cast]
+    done = subprocess.run(asciinema, cwd=EXAMPLES, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    return done.stdout.decode()
+
+
+def test_the_recorded_chat_plays_and_has_a_marker_for_each_turn() -> None:
+    head, *events = map(json.loads, (EXAMPLES / "chat.cast").read_text(encoding="utf-8").splitlines())
+
+    written = "".join(text for _, kind, text in events if kind == "o")
+    assert played("chat.cast") == written
+    times = [at for at, _, _ in events]
+    assert times == sorted(times)
+    assert 20 < times[-1] < 90
+    assert [text for _, kind, text in events if kind == "m"] == [
+        *("turn 1: max", "turn 2: sarah", "turn 3: max", "turn 4: carol", "turn 5: sarah", "turn 6: sarah"),
+    ]
+    assert (head["version"], head["width"]) == (2, 100)
+
+
+def test_the_recorded_chat_names_nothing_of_a_machine_and_has_no_secret() -> None:
+    text = (EXAMPLES / "chat.cast").read_text(encoding="utf-8")
+
+    assert not re.search(r"/(?:home|root|tmp|Users|private|dev/shm|var)/|127\.0\.0\.1|localhost", text)
+    assert redact_shapes(text) == (text, 0)
 
 
 def test_the_slow_member_can_be_killed_and_resumed(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

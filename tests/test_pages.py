@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from generators.__main__ import files
-from generators.picture import TYPED, printed
+from generators.picture import TYPED, WIDTHS, chat_with_a_queued_message, printed
 from generators.team_file import schema, without_nulls
 from teamchat.cli.app import COMMANDS
 from teamchat.core.team.schema import TeamFile
@@ -83,10 +84,27 @@ def test_an_example_uses_keys_of_the_schema_and_names_it(example: Path) -> None:
         assert set(member) <= set(written["$defs"]["MemberTable"]["properties"])
 
 
-def test_the_picture_shows_what_the_demo_prints_and_loads_nothing() -> None:
-    picture = (DOCS / "images" / "demo.svg").read_text(encoding="utf-8")
-    shown = "".join(unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", picture))
-    demo = re.sub(r"\x1b\[[\d;]*m", "", f"teamchat {TYPED} {printed(speed=0)}")
-    # every character: a colour ends a text, and of a group any member may end first
-    assert sorted("".join(shown.split())) == sorted("".join(demo.split())), "make picture"
-    assert set(re.findall(r"\w+://[^\s\"]*", picture)) == {"http://www.w3.org/2000/svg"}
+def letters(text: str) -> list[str]:
+    """Every letter of a text without styles, in an order of its own."""
+    return sorted("".join(re.sub(r"\x1b\[[\d;]*m", "", text).split()))
+
+
+def shown_in(picture: str) -> list[str]:
+    svg = (DOCS / "images" / picture).read_text(encoding="utf-8")
+    ET.fromstring(svg)  # noqa: S314 (our own)
+    assert set(re.findall(r"\w+://[^\s\"]*", svg)) == {"http://www.w3.org/2000/svg"}, "it loads nothing"
+    return letters("".join(unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)))
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_a_picture_shows_what_the_demo_prints(columns: int) -> None:
+    # only the letters: a colour ends a text, and of a group any member may end first
+    demo = letters(f"teamchat {TYPED} {printed(columns, speed=0)}")
+    assert shown_in(f"demo-{columns}.svg") == demo, "make picture"
+
+
+def test_the_picture_of_the_readme_is_a_frame_of_the_recorded_chat() -> None:
+    assert shown_in("chat.svg") == letters(f"teamchat chat {chat_with_a_queued_message()}"), "make picture"
+    assert re.findall(r"!\[[^]]+\]\((.*?)\)", (ROOT / "README.md").read_text(encoding="utf-8")) == [
+        "docs/images/chat.svg"
+    ]
