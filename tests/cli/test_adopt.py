@@ -166,6 +166,15 @@ def test_a_session_is_named_by_the_beginning_of_its_id(world: Path) -> None:
     assert IDS[1] in ran_with(1)
 
 
+def test_the_message_that_tells_of_it_has_no_key(world: Path) -> None:
+    team(world)
+    key = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    record("claude", IDS[0], f"Use {key} now")
+    ran = run_here("adopt", "max", "--last")
+    assert (ran.code, key in ran.err + str(said())) == (0, False)
+    assert "whose words the others do not see: Use " in ran.err
+
+
 def test_a_folder_without_sessions_has_none_to_adopt(world: Path) -> None:
     team(world)
     ran = run_here("adopt", "max")

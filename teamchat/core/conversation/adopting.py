@@ -19,6 +19,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.turns import last_turn_of
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import command_of
+from teamchat.core.text.redact import redact_shapes
 from teamchat.core.turn.run import Run
 from teamchat.runners.base import KeptSession
 from teamchat.runners.environment import environment
@@ -92,7 +93,7 @@ def carry_out(run: Run, found: Candidates, kept: KeptSession) -> str:
     day = time.strftime("%Y-%m-%d", time.localtime(kept.at))
     text = (
         f"{found.member.name} continues a session begun in {found.agent} and last used on {day},"
-        f" whose words the others do not see: {first_words(kept.first)}"
+        f" whose words the others do not see: {first_words(redact_shapes(kept.first)[0])}"
     )
     with run.transaction():
         stored = run.manager.add_message(NewMessage(text, TEAMCHAT))
