@@ -86,6 +86,7 @@ bench: $(VENV)/ready
 	$(BIN)/python benchmarks/checkpoint.py
 	$(BIN)/python -m benchmarks.hostile
 	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.typing
 
 # Records the session that `teamchat demo` plays, with the real CLIs and a scripted model.
 record-demo: $(VENV)/ready

@@ -450,7 +450,7 @@ def test_a_command_runs_while_members_work(world: Path, trio: Crew) -> None:
         line(shown, "/team")
         shown.until(lambda text: "carol-agent" in text)
         line(shown, "/resume")
-        shown.until(lambda text: "this conversation is being run by" in text)
+        shown.until(lambda text: "members are working" in text)
         (world / "go").touch()
         shown.until(lambda text: "I did it." in text)
         leave(shown)

@@ -42,5 +42,5 @@ def begin(
         if continued := place.find(db):
             touch_session(db, continued.id)
             note(f"session {continued.name} continues (--new starts another)")
-            run_command(here(("log", "-n", LAST_MESSAGES), continued.name, team, busy=False))
+            run_command(here(("log", "-n", LAST_MESSAGES), continued.name, team))
         return Chat(db, place, lambda: find_team(team, timeout)).run()

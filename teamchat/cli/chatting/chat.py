@@ -54,6 +54,7 @@ class Chat:
     locked_out: bool = False  # another process runs the session
     hidden: bool = False  # a command has the terminal
     run_begins: bool = False  # nothing of the run is shown yet
+    interruptible: bool = False  # and Ctrl-C ends it
     code: int = ExitCode.DONE  # of the last run
 
     def __post_init__(self) -> None:
@@ -140,36 +141,43 @@ class Chat:
         """The team as its file is now. A change that needs trust is asked about."""
         team = self.load()
         if not trust_store().standing(team).trusted:
-            self._hide()
-            try:
+            with self._terminal():
                 need_trust(team, give=False)
-            finally:
-                self._unhide()
         return team
 
     # --- commands
 
     def _run_command(self, words: tuple[str, ...]) -> None:
         if words[0] in PRINTS:
-            self._run(words, busy=False)
+            self._run(words)
             return
-        self._hide()
-        try:
-            self._run(words, busy=False)
-        finally:
-            self._unhide()
+        with self._terminal():
+            self._run(words)
 
     def _run_now(self, words: tuple[str, ...]) -> None:
         """Run a command while members work, in the screen's thread."""
-        self.screen.run_hidden(lambda: self._run(words, busy=True))
+        self.screen.run_hidden(lambda: self._run(words))
 
-    def _run(self, words: tuple[str, ...], *, busy: bool) -> None:
+    def _run(self, words: tuple[str, ...]) -> None:
         print(f"\n/{' '.join(words)}")
         if words == ("help",):
             print_help()
             return
         session = self.place.session
-        run_command(here(words, session.name if session else None, self.place.team_typed, busy=busy))
+        run_command(here(words, session.name if session else None, self.place.team_typed))
+
+    @contextlib.contextmanager
+    def _terminal(self) -> Iterator[None]:
+        """The terminal without the prompt, for what may ask something. Ctrl-C ends it."""
+        self._hide()
+        try:
+            self.interruptible = True
+            yield
+        except KeyboardInterrupt:
+            print()
+        finally:
+            self.interruptible = False
+            self._unhide()
 
     def _hide(self) -> None:
         self.hidden = True
@@ -246,6 +254,6 @@ class Chat:
                 signal.signal(number, handler)
 
     def _interrupted(self, _number: int, _frame: object) -> None:
-        if self.hidden:
+        if self.interruptible and self.hidden:
             raise KeyboardInterrupt
         self.screen.call(self.typing.interrupted)

@@ -21,6 +21,7 @@ from prompt_toolkit.keys import Keys
 
 from teamchat.cli.chatting.layout import Shown
 from teamchat.cli.chatting.typist import Typist
+from teamchat.core.messages import well_formed
 
 LEAVES = "Ctrl-D leaves"
 EDITORS = ("VISUAL", "EDITOR")
@@ -33,7 +34,9 @@ def bindings(typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[],
 
     @keys.add("enter")
     def _(_event: KeyPressEvent) -> None:
-        text = buffer.text
+        text = well_formed(buffer.text)
+        if text != buffer.text:  # bytes that are no UTF-8
+            buffer.document = Document(text, len(text))
         returned = typist.entered(text)
         if returned is None:
             if text.strip():

@@ -39,6 +39,9 @@ WORDS = {
 """What is typed after `/`, and the words of the command line that it means."""
 PRINTS = frozenset({"help", "log", "show", "diff", "search", "team", "task", "usage"})
 """Of those, the commands that only print: the prompt stays while they run. The others may ask something."""
+WAITS = frozenset({"resume", "retry", "summary", "learn", "merge", "open", "doctor", "send"})
+"""Those that run members, or look at what members are changing: not while members work."""
+WORKING = "members are working; wait for them, or stop them with Ctrl-C"
 
 
 def known() -> dict[str, tuple[str, ...]]:
@@ -52,9 +55,9 @@ def command_of(line: str) -> list[str] | None:
     A member's CLI may have custom commands, and a path begins with `/` too, so other lines are messages. Raises
     `UsageError` for a misspelt command and for a quote that is not closed.
     """
-    first = line.split(maxsplit=1)[0] if line.strip() else ""
+    first = line.split(maxsplit=1)[0] if line.startswith("/") else ""
     word = first.removeprefix("/")
-    if not first.startswith("/") or not word:
+    if not word:
         return None
     if word not in known():
         close = get_close_matches(word, known(), n=1)
@@ -67,18 +70,13 @@ def command_of(line: str) -> list[str] | None:
         raise UsageError(f"{first}: {str(error).lower()}") from None
 
 
-def here(words: Iterable[str], session: str | None, team: str | None, *, busy: bool) -> list[str]:
-    """The arguments of the program for a typed command: with chat's session and team unless others were typed.
-
-    While members work (`busy`) a command that would wait for them fails at once.
-    """
+def here(words: Iterable[str], session: str | None, team: str | None) -> list[str]:
+    """The arguments of the program for a typed command: with chat's session and team unless others were typed."""
     word, *rest = words
     args = [*known()[word], *rest]
     for option, value in (("--session", session), ("--team", team)):
         if value and args[0] in TAKERS[option] and not has(option, args):
             args[1:1] = [option, value]
-    if busy and _takes(args[0], "--no-wait"):
-        args[1:1] = ["--no-wait"]
     return args
 
 
@@ -133,8 +131,3 @@ def in_chat(commands: str) -> str:
         fits = program_name == "teamchat" and word in typed and "&&" not in line
         lines.append(f"/{typed[word]} {options}".rstrip() if fits else line)
     return "\n".join(lines)
-
-
-def _takes(command: str, option: str) -> bool:
-    found = program().get_command(None, command)
-    return found is not None and any(option in parameter.opts for parameter in found.params)

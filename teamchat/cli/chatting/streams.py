@@ -7,6 +7,8 @@ from typing import TextIO
 
 from teamchat.cli.chatting.screen import Screen
 
+BELL = "\a"
+
 
 class Above(io.TextIOBase):
     """Writes above the prompt, and to the stream itself while the prompt is hidden."""
@@ -26,6 +28,9 @@ class Above(io.TextIOBase):
     def flush(self) -> None:
         if not self._screen.visible:
             self._stream.flush()
+        elif self._line.startswith(BELL):  # a bell and a notification have no line
+            self._screen.write(self._line)
+            self._line = ""
 
     def isatty(self) -> bool:
         return self._stream.isatty()

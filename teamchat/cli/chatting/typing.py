@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from teamchat.cli.chatting.addressees import split_addressees, with_addressees
 from teamchat.cli.chatting.kept import Kept, Place
 from teamchat.cli.chatting.layout import Shown
-from teamchat.cli.chatting.slash import command_of
+from teamchat.cli.chatting.slash import WAITS, WORKING, command_of
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.store.database import Database
 from teamchat.core.text.clean import printable
@@ -99,6 +99,8 @@ class Typing:
     def _command(self, words: tuple[str, ...]) -> None:
         if self.stopper is None:
             self.inbox.put(Command(words))
+        elif words[0] in WAITS:
+            self.tell(f"✗ {WORKING}")
         else:
             self.run_now(words)
 

@@ -1,0 +1,112 @@
+"""What chat makes of a typed line: its addressees, a command, what Tab offers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from teamchat.cli.app import COMMANDS
+from teamchat.cli.chatting.addressees import split_addressees, with_addressees
+from teamchat.cli.chatting.completing import offered
+from teamchat.cli.chatting.slash import PRINTS, WAITS, WORDS, command_of, here, in_chat
+from teamchat.core.errors import UsageError
+from teamchat.core.team.team import Member
+
+MEMBERS = (
+    Member("kai", "human", Path("/work")),
+    Member("max", "ai", Path("/work"), "the architect"),
+    Member("sarah", "ai", Path("/work")),
+)
+NAMES = ("max", "sarah")
+
+
+@pytest.mark.parametrize(
+    ("typed", "to", "text"),
+    [
+        ("@max Fix it", "max", "Fix it"),
+        ("  @MAX, fix it", "MAX", "fix it"),
+        ("@max: fix it", "max", "fix it"),
+        ("@max+sarah\nLook", "max+sarah", "Look"),
+        ("@max,sarah Look", "max,sarah", "Look"),
+        ("@max", "max", ""),
+        ("@README.md is old", None, "@README.md is old"),
+        ("@max+carol Look", None, "@max+carol Look"),
+        ("Ask @max", None, "Ask @max"),
+        ("@ max", None, "@ max"),
+        ("", None, ""),
+    ],
+)
+def test_a_line_is_addressed_by_names_at_its_beginning(typed: str, to: str | None, text: str) -> None:
+    assert split_addressees(typed, MEMBERS) == (to, text)
+
+
+def test_what_is_taken_back_is_the_line_that_was_typed() -> None:
+    assert split_addressees(with_addressees("max+sarah", "Look"), MEMBERS) == ("max+sarah", "Look")
+    assert with_addressees(None, "Look") == "Look"
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("@m", (1, ["max"])),
+        ("@", (0, ["max", "sarah"])),
+        ("Ask @s", (1, ["sarah"])),
+        ("@max+", (0, ["max", "sarah"])),
+        ("[NEXT: s", (1, ["sarah"])),
+        ("[next:max, S", (1, ["sarah"])),
+        ("[NEXT: max] and", (0, [])),
+        ("mail@m", (0, [])),
+        ("/un", (2, ["undo"])),
+        ("/send --to m", (1, ["max"])),
+        ("/retry --with=s", (1, ["sarah"])),
+        ("/open ma", (2, ["max"])),
+        ("/show m", (0, [])),
+        ("plain", (0, [])),
+    ],
+)
+def test_tab_offers_members_and_commands_where_they_fit(before: str, expected: tuple[int, list[str]]) -> None:
+    assert offered(before, NAMES, ("undo", "usage")) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("/show 3", ["show", "3"]),
+        ("/task 'a parser'", ["task", "a parser"]),
+        ("/usr/bin is full", None),
+        ("/review the parser", None),
+        (" /undo", None),
+        ("/", None),
+        ("undo", None),
+        ("", None),
+    ],
+)
+def test_a_line_is_a_command_only_with_a_name_that_is_one(line: str, words: list[str] | None) -> None:
+    assert command_of(line) == words
+
+
+@pytest.mark.parametrize(("line", "says"), [("/undoo", "did you mean /undo"), ("/task 'a", "no closing quotation")])
+def test_a_misspelt_command_is_refused(line: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        command_of(line)
+
+
+def test_a_command_gets_the_session_and_the_team_of_the_chat() -> None:
+    assert here(["show", "3"], "s1", None) == ["show", "--session", "s1", "3"]
+    assert here(["show", "--session", "other"], "s1", None) == ["show", "--session", "other"]
+    assert here(["team"], "s1", "a.toml") == ["team", "--team", "a.toml"]
+    assert here(["summary"], "s1", None) == ["compact", "--session", "s1"]
+    assert here(["show"], None, None) == ["show"]
+
+
+def test_hints_are_commands_of_chat() -> None:
+    assert in_chat("teamchat resume --skip") == "/resume --skip"
+    assert in_chat("teamchat compact") == "/summary"
+    assert in_chat("claude /login && teamchat resume") == "claude /login && teamchat resume"
+    assert in_chat("teamchat trust\nteamchat show 1") == "teamchat trust\n/show 1"
+
+
+def test_every_command_of_chat_is_one_of_the_command_line() -> None:
+    assert {means[0] for means in WORDS.values()} <= set(COMMANDS)
+    assert set(WORDS) >= PRINTS | WAITS
