@@ -100,10 +100,11 @@ class Tape:
         }
         yield json.dumps(head)
         before = now = 0.0
-        for at, kind, text in [*sorted(self.events), (self.events[-1][0] + LAST_S, "o", "")]:
-            now += min(max(at - before, 0), LAST_S if not text else MOST_S)
+        for at, kind, text in sorted(self.events):
+            now += min(max(at - before, 0), MOST_S)
             before = at
             yield json.dumps([round(now, 3), kind, text], ensure_ascii=False)
+        yield json.dumps([round(now + LAST_S, 3), "o", ""])
 
 
 @dataclass
@@ -199,7 +200,7 @@ def talk(person: Person, queued: Event) -> None:
     person.reads(2 * READING_S)
     queued.set()
     person.waits(lambda text: "you → sarah   " in text.split("untitled")[-1])
-    person.reads()
+    person.reads(2 * READING_S)
     person.enters("Yes, untitled.")
     person.waits(lambda text: "All doctests pass" in text and "›" in text.split("All doctests pass")[1])
     person.waits(lambda text: "thinking" not in text.split("All doctests pass")[1])

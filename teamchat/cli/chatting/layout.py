@@ -56,7 +56,7 @@ class Shown:
 
 def layout_of(shown: Shown, buffer: Buffer) -> Layout:
     def rule() -> AnyFormattedText:
-        return [("class:rule", "─" * (_columns() - 1))]
+        return [("fg:ansibrightblack", "─" * (_columns() - 1))]
 
     control = BufferControl(buffer)
     prompt = Window(
