@@ -194,7 +194,7 @@ def talk(person: Person, queued: Event) -> None:
     person.reads()
     person.enters("@max We need readable addresses for our posts.")
     person.waits(lambda text: "max  " in text and "carol  " in text and "Please look at it" in text)
-    person.waits(lambda text: "reading" in text or "read " in text.split("Please look at it")[1])
+    person.waits(lambda text: text.count("thinking") == 2)
     person.enters("@sarah Fix what carol finds, and write doctests.")
     person.waits(lambda text: "queued: " in text)
     person.reads(2 * READING_S)
