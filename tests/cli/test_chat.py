@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import stat
 import termios
@@ -25,6 +26,7 @@ from tests.scripted_team import Crew, crew
 ENTER, ESCAPE, UP, TAB = "\r", "\x1b", "\x1b[A", "\t"
 CTRL_C, CTRL_D, CTRL_U = "\x03", "\x04", "\x15"
 PROMPT = "›"
+MESSAGES = int(os.environ.get("TYPED_MESSAGES", "12"))
 
 
 @contextmanager
@@ -489,6 +491,20 @@ def test_undo_asks_at_the_terminal() -> None:
 
 
 @pytest.mark.usefixtures("trio")
+def test_ctrl_c_at_the_question_of_a_command_returns_to_the_prompt() -> None:
+    with chat() as shown:
+        line(shown, "@max Write it")
+        shown.until(lambda text: "I did it." in text)
+        line(shown, "/undo")
+        shown.until(lambda text: "Undo it? [y/N]" in text)
+        types(shown, CTRL_C)
+        shown.until(lambda text: prompt_of(text) == PROMPT)
+        line(shown, "Really?")
+        shown.until(lambda text: "Yes." in text)
+        assert leave(shown) == 0
+
+
+@pytest.mark.usefixtures("trio")
 def test_help_lists_commands_and_keys() -> None:
     with chat(rows=60) as shown:
         line(shown, "/help")
@@ -558,3 +574,30 @@ def test_chat_waits_for_another_process_that_runs_the_session(world: Path, trio:
             shown.until(lambda text: "Looks right." in text)
             leave(shown)
         other.wait()
+
+
+@pytest.mark.usefixtures("trio")
+def test_a_signal_that_ends_programs_ends_chat_and_leaves_the_terminal_as_it_was() -> None:
+    with screen("chat") as shown:
+        before = termios.tcgetattr(shown.child.child_fd)
+        shown.until(lambda text: PROMPT in text)
+        os.kill(shown.child.pid, signal.SIGTERM)
+        shown.to_the_end()
+        assert shown.child.exitstatus == 143
+        assert termios.tcgetattr(shown.child.child_fd) == before
+
+
+def test_no_message_is_lost_or_doubled_whenever_it_is_typed(world: Path) -> None:
+    """`TYPED_MESSAGES=1000` types so many."""
+    made = crew(world, {"max": []})
+    made.say("max", *[{"say": f"Reply {number}.", "hang": 0.02} for number in range(MESSAGES)])
+    chance = random.Random(16)  # noqa: S311 (no secret)
+    with chat() as shown:
+        for number in range(MESSAGES):
+            line(shown, f"message {number}")
+            shown.read(chance.uniform(0, 0.1))
+        shown.until(lambda _: len(said()) == 2 * MESSAGES and not kept())
+        leave(shown)
+    assert [text for text in said() if text.startswith("kailai")] == [
+        f"kailai: message {number}" for number in range(MESSAGES)
+    ]

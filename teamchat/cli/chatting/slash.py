@@ -6,10 +6,12 @@ import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+import typer
+
 from teamchat.cli.app import COMMANDS, meant, program
 from teamchat.cli.shared.report import report
 from teamchat.cli.shared.typed import TAKERS, TYPED, has
-from teamchat.core.errors import ExitCode, TeamchatError, UsageError
+from teamchat.core.errors import ExitCode, UsageError
 
 WORDS = {
     "help": ("help",),
@@ -86,16 +88,13 @@ def run_command(args: list[str]) -> int:
     def command() -> object:
         try:
             return program()(meant(args), prog_name="teamchat", standalone_mode=False)
-        except TeamchatError as error:
-            error.hint = None
-            raise
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, typer.Abort):
             print()
             return ExitCode.INTERRUPTED
 
     TYPED.set(args)
     try:
-        return report(command, args)
+        return report(command, args, hints=False)
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else ExitCode.USAGE
 

@@ -89,6 +89,7 @@ def converse(
     keyboard = KEYBOARD.get() if show.talks else None
     if keyboard:
         console = Console(keyboard.output(team), listen, keyboard.hint, at_end)
+        console.ends = tuple(TERMINATED_BY)  # Ctrl-C is a key there
     else:
         console = Console(choose_output(team, session.name, show), listen, place, at_end)
     works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
@@ -170,6 +171,7 @@ class Console:
     ) -> None:
         self.output, self.listen, self.place, self.at_end = output, listen, place, at_end
         self.ended: Conclusion | None = None
+        self.ends: tuple[signal.Signals, ...] = ENDS
         self.stopper = Stopper()
         self.stopped_by: signal.Signals | None = None
         self.deaf = False
@@ -228,8 +230,8 @@ class Console:
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
         """Handle the signals that end a run, except those that the caller ignores (`nohup`, a script's `&`)."""
-        before = {number: signal.getsignal(number) for number in ENDS}
-        heard = [number for number in ENDS if before[number] is not signal.SIG_IGN]
+        before = {number: signal.getsignal(number) for number in self.ends}
+        heard = [number for number in self.ends if before[number] is not signal.SIG_IGN]
         for number in heard:
             signal.signal(number, self._stop)  # not the event loop's, which waits for a write that nobody reads
         try:

@@ -107,8 +107,8 @@ IN_OUR_WORDS = (  # Typer's messages to programmers
 )
 
 
-def report(command: Callable[[], object], args: Sequence[str] = ()) -> int:  # noqa: PLR0911 (a line per kind of ending)
-    """Run `command`, for which a person typed `args`; its exit code.
+def report(command: Callable[[], object], args: Sequence[str] = (), *, hints: bool = True) -> int:  # noqa: PLR0911 (a line per kind of ending)
+    """Run `command`, for which a person typed `args`; its exit code. Without `hints` an error is one line.
 
     A traceback is a bug of teamchat, never the user's.
     """
@@ -116,9 +116,9 @@ def report(command: Callable[[], object], args: Sequence[str] = ()) -> int:  # n
         result = command()
         sys.stdout.flush()
     except TeamchatError as error:
-        return complain(str(error), _hint(error, args), error.code)
+        return complain(str(error), _hint(error, args) if hints else None, error.code)
     except TyperException as error:
-        return misused(error, args)
+        return misused(error, args, hints=hints)
     except (KeyboardInterrupt, typer.Abort):
         silence(sys.stdout)  # or the exit would wait for a reader again
         return ExitCode.INTERRUPTED
@@ -143,8 +143,8 @@ def _hint(error: TeamchatError, args: Sequence[str]) -> str | None:
     return error.hint and placed(error.hint, args)
 
 
-def misused(error: TyperException, args: Sequence[str]) -> int:
-    """Say which option or argument is wrong, in one line like any other error."""
+def misused(error: TyperException, args: Sequence[str], *, hints: bool = True) -> int:
+    """Say which option or argument is wrong, in one line like any other error, and with `hints` what to type."""
     message = error.format_message() or str(error)
     if not message:  # without arguments the help is the answer
         return ExitCode.USAGE
@@ -156,8 +156,8 @@ def misused(error: TyperException, args: Sequence[str]) -> int:
     option = getattr(error, "option_name", None)
     if option and " " in option:  # a list's dash, say
         text = "a text that begins with - is read as an option; put -- before it"
-        return complain(text, behind_dashes(args), ExitCode.USAGE)
-    return complain(message[:1].lower() + message[1:], f"{command} --help", ExitCode.USAGE)
+        return complain(text, behind_dashes(args) if hints else None, ExitCode.USAGE)
+    return complain(message[:1].lower() + message[1:], f"{command} --help" if hints else None, ExitCode.USAGE)
 
 
 def denied(error: MemoryError | RuntimeError | OSError) -> int:
