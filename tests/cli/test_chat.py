@@ -269,6 +269,21 @@ def test_a_second_ctrl_c_stops_the_queue_and_keeps_what_was_typed(world: Path, t
         leave(shown)
 
 
+def test_each_run_counts_ctrl_c_anew_and_its_end_removes_what_was_said_of_it(world: Path, trio: Crew) -> None:
+    again = {"say": "so far", "touch": str(world / "second"), "hang": 600}
+    trio.say("max", {"say": "so far", "touch": str(world / "began"), "hang": 600}, again)
+    with chat() as shown:
+        line(shown, "@max Write it")
+        begun(world, shown)
+        types(shown, CTRL_C)
+        shown.until(lambda text: "on hold: max" in text and "stopping" not in text)
+        line(shown, "/send '[NEXT: max, sarah] Again'")
+        shown.until(lambda _: (world / "second").exists())
+        types(shown, CTRL_C)
+        shown.until(lambda text: "Looks right." in text)
+        leave(shown)
+
+
 # --- the screen
 
 

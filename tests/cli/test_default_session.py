@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.helpers import objects
 from tests.program import TIMEOUT_S, argv, run_here
+from tests.screens import screen
 from tests.scripted_team import crew
 from tests.terminals import Terminal
 
@@ -74,6 +75,18 @@ def test_a_person_who_has_used_none_sees_the_session_of_the_scripts() -> None:
     by_script("send", "From CI")
     assert "From CI" in typed("log")
     assert "session s1 continues" in typed("send", "Mine")
+
+
+def test_a_session_that_a_chat_begins_is_the_one_that_the_person_continues() -> None:
+    by_script("send", "From a script")
+    with screen("chat", "--new") as shown:
+        shown.until(lambda text: "›" in text)
+        shown.child.send("Mine\r")
+        shown.until(lambda text: "Yes." in text)
+        shown.child.send("\x04")
+        shown.to_the_end()
+    assert "session s2 continues" in typed("send", "Again")
+    assert current() == ["s1"]
 
 
 def test_a_mark_shows_which_session_continues_at_this_terminal() -> None:

@@ -58,11 +58,15 @@ class Chat:
     code: int = ExitCode.DONE  # of the last run
 
     def __post_init__(self) -> None:
-        self.typing = Typing(self.place, self.inbox, self.shown, lambda: Database(store_file(self.place.team.root)))
+        self.typing = Typing(self.place, self.inbox, self.shown, self._open_again)
         history = history_in(store_file(self.place.team.root).parent)
         self.screen = Screen(self.typing, self.shown, history, completer(self.place, known))
         self.typing.tell = lambda line: self.screen.write(f"{line}\n")
         self.typing.run_now = self._run_now
+
+    def _open_again(self) -> Database:
+        """The store for another thread."""
+        return Database(store_file(self.place.team.root), typed=self.db.typed)
 
     def run(self) -> int:
         """Take what is typed until the person leaves. Returns the exit code."""
@@ -202,11 +206,11 @@ class Chat:
         hidden = self.hidden
         if hidden:
             self._unhide()
-        self.typing.stopper = stopper
+        self.typing.begin_work(stopper)
         try:
             yield
         finally:
-            self.typing.stopper = None
+            self.typing.end_work()
             if hidden:
                 self._hide()
 

@@ -74,6 +74,16 @@ class Typing:
         self._kept.look()
         self.shown.waiting = tuple(self._kept.waiting)
 
+    def begin_work(self, stopper: Stopper) -> None:
+        """Members begin to work; `stopper` stops them."""
+        self._stops = 0
+        self.stopper = stopper
+
+    def end_work(self) -> None:
+        self.stopper = None
+        if self.shown.notice in (STOPS, STOPS_ALL):
+            self.shown.notice = ""
+
     def entered(self, text: str) -> str | None:
         if not text.strip():
             if self.shown.waiting and self.stopper is None:
