@@ -93,11 +93,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The CLI retries its model by itself. For the stall clock this is no sign of life."""
+    """The CLI retries its model by itself. For the stall clock this is no sign of life.
+
+    `attempt` is the number of this retry, of `most` at most, and `delay_s` is the wait before it; None is unknown.
+    """
 
     reason: str
     kind: FailureKind = FailureKind.AGENT
     attempt: int | None = None
+    most: int | None = None
+    delay_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,16 @@ class Usage:
     def is_nothing(self) -> bool:
         """True if no tokens are reported. A model call uses some, so zeros mean that nobody counted."""
         return not (self.input_tokens or self.cached_tokens or self.output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class UsedSoFar:
+    """What the turn has used by now, if the CLI reports it before the end. Each one replaces the one before.
+
+    It is only shown: the `Usage` of the turn's end counts.
+    """
+
+    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +171,14 @@ AgentEvent = (
     | Question
     | Retry
     | Usage
+    | UsedSoFar
     | VendorSession
     | Note
     | Error
     | Done
 )
+ShownOnly = TextDelta | UsedSoFar
+"""The events that the store leaves out: a later `Text` or `Usage` holds what they tell."""
 
 
 @dataclass(frozen=True, slots=True)

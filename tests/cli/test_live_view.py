@@ -144,10 +144,35 @@ def test_what_is_typed_meanwhile_hides_nothing(world: Path) -> None:
     assert "▌ One." in rows
 
 
-def test_what_a_cli_is_told_to_wait_for_is_shown() -> None:
+def test_the_wait_for_a_retry_of_the_model_is_counted_down() -> None:
     actors({"max": claude("claude-retry 429", "hang")}, like="claude")
-    with screen("send", "Hi", columns=120) as seen:
-        assert "waiting for the model" in status(seen, "waiting for the model")
+    with screen("send", "Hi") as seen:
+        first, second = (seconds_to_wait(seen, "waiting for the model: retry 1 of 10") for _ in range(2))
+        assert 60 >= first > second > 50
+        seen.child.sendintr()
+        seen.to_the_end()
+
+
+def test_the_wait_for_a_members_next_attempt_is_counted_down(world: Path) -> None:
+    limited = {"err": "rate limit reached, try again later\n", "exit": 1}
+    crew(world, {"max": [limited, "Hello."]}, like={"max": "codex"}, members={"max": {"retries": 2}})
+    with screen("send", "Hi") as seen:
+        assert 1 <= seconds_to_wait(seen, "waiting to try again: retry 1 of 2") <= 3
+        assert "▌ Hello." in seen.to_the_end()
+
+
+def seconds_to_wait(seen: Screen, what: str) -> int:
+    """The seconds that the line of a member counts down, once they have changed on the screen."""
+    row = re.compile(rf"{re.escape(what)} in (\d+) s")
+    before = row.search(seen.text)
+    seen.until(lambda text: (now := row.search(text)) and (before is None or now[1] != before[1]))
+    return int(row.findall(seen.text)[-1])
+
+
+def test_the_line_has_the_tokens_that_the_turn_has_used_by_now() -> None:
+    actors({"max": claude("claude-request 17999", "hang")}, like="claude")
+    with screen("send", "Hi") as seen:
+        assert re.search(r"max  thinking   0:0\d   18k tokens$", status(seen, "tokens"))
         seen.child.sendintr()
         seen.to_the_end()
 

@@ -367,6 +367,13 @@ def claude_init() -> None:
 
 
 @step
+def claude_request(tokens: str) -> None:
+    """A request to its model begins, with so many tokens of input."""
+    message = {"id": "msg_1", "usage": {"input_tokens": int(tokens), "output_tokens": 1}}
+    event(type="stream_event", event={"type": "message_start", "message": message}, parent_tool_use_id=None)
+
+
+@step
 def claude_delta(text: str) -> None:
     delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
     event(type="stream_event", event=delta, parent_tool_use_id=None)
@@ -403,7 +410,8 @@ def tool_result(output: str, *, failed: bool) -> None:
 def claude_retry(status: str) -> None:
     names = {401: "authentication_failed", 429: "rate_limit", 500: "server_error"}
     code = int(status)
-    event(type="system", subtype="api_retry", attempt=1, max_retries=10, error_status=code, error=names[code])
+    count = {"attempt": 1, "max_retries": 10, "retry_delay_ms": 60000}
+    event(type="system", subtype="api_retry", **count, error_status=code, error=names[code])
 
 
 @step

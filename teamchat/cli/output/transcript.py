@@ -25,7 +25,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.runners.events import Note, TextDelta
+from teamchat.runners.events import Note, ShownOnly
 from teamchat.runners.process.supervisor import SILENT
 
 CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
@@ -95,7 +95,7 @@ def _of_disk(event: ConversationEvent) -> bool:
 
 def _passing(spoke: AgentSpoke) -> bool:
     """True if the line only reports time, or is repeated in full later."""
-    return isinstance(spoke.event, TextDelta) or (isinstance(spoke.event, Note) and spoke.event.text.startswith(SILENT))
+    return isinstance(spoke.event, ShownOnly) or (isinstance(spoke.event, Note) and spoke.event.text.startswith(SILENT))
 
 
 def _printed_by(show: Callable[[], None]) -> str:

@@ -31,7 +31,7 @@ from teamchat.core.turn.host import scratch_of
 from teamchat.core.turn.kept import free_output, keep_end, read_end
 from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.runners.base import Verdict
-from teamchat.runners.events import Failure, FailureKind, TextDelta
+from teamchat.runners.events import Failure, FailureKind, ShownOnly
 from teamchat.runners.file_changes import FileChanges
 from teamchat.runners.process.process import settle, sweep
 from teamchat.runners.process.removal import remove
@@ -133,7 +133,7 @@ def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
     try:
         if not output.open():
             return Verdict(""), []  # it died before anything was written
-        events = [TimedEvent(0.0, event) for event in output.rest() if not isinstance(event, TextDelta)]
+        events = [TimedEvent(0.0, event) for event in output.rest() if not isinstance(event, ShownOnly)]
         return output.so_far(), events
     finally:
         output.close()

@@ -19,7 +19,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.pairing import StoredEvent, paired
 from teamchat.core.store.rows import Row
 from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, stored_text
-from teamchat.runners.events import AgentEvent, TextDelta
+from teamchat.runners.events import AgentEvent, ShownOnly
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -203,7 +203,7 @@ class Trace:
 
 def trace(text: str = "", vendor_session: str | None = None, events: Iterable[TimedEvent] = ()) -> Trace:
     """Pack what a turn leaves. A large text takes long, so this happens before the transaction that ends the turn."""
-    kept = (timed for timed in events if not isinstance(timed.event, TextDelta))  # a Text holds their sum
+    kept = (timed for timed in events if not isinstance(timed.event, ShownOnly))
     return Trace(
         pack_text(text) if text else None,
         vendor_session,

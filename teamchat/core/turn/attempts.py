@@ -38,7 +38,7 @@ from teamchat.core.store.turns import NewTurn, Turn, begin_turn
 from teamchat.core.team.job import SCRATCH
 from teamchat.core.team.team import Member
 from teamchat.core.turn.ending import OpenTurn, close_failed
-from teamchat.core.turn.events import AgentSpoke, TurnStarted, Warned
+from teamchat.core.turn.events import AgentSpoke, TriesAgain, TurnStarted, Warned
 from teamchat.core.turn.execution import execute
 from teamchat.core.turn.host import wait_to_start
 from teamchat.core.turn.plan import plan_reply
@@ -125,23 +125,25 @@ class Attempts:
                 route = result.route  # a turn after a failed one begins a fresh vendor session
                 self.run.emit(Warned(f"{_reason(result)}; begins a fresh session with the full context", route.number))
                 continue
-            again = isinstance(result, Answer) and _unreported(result)
-            if not again and (_kind(result) not in RETRYABLE or tries >= member.retries or _interrupted(result)):
+            unreported = isinstance(result, Answer) and _unreported(result)
+            if not unreported and (_kind(result) not in RETRYABLE or tries >= member.retries or _interrupted(result)):
                 return result
             assert isinstance(result, Answer)
             close_failed(self.run, result)
             if paused := self.run.guard():
                 return _no_more(result, paused)
             route = result.route
-            if again:
+            if unreported:
                 self.run.live.give_up(member)
                 self.run.emit(Warned(f"{_reason(result)}; each further turn gets its own process", route.number))
                 continue
             pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
-            self.run.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s", route.number))
-            if self.run.host.live:
-                await self.run.stopper.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 (no secret)
             tries += 1
+            delay = pause * random.uniform(0.75, 1.25) if self.run.host.live else 0.0  # noqa: S311 (no secret)
+            again = TriesAgain(tries, member.retries, delay)
+            self.run.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s", route.number, again=again))
+            if delay:
+                await self.run.stopper.sleep(delay)
 
     def plan(self, route: Route, member: Member, scratch: Path = SCRATCH) -> ReadyTurn:
         """The turn of `member` for `route`; raises what `plan_reply` does."""

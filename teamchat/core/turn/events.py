@@ -126,15 +126,25 @@ class TodoChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class TriesAgain:
+    """A member's turn runs again after a wait: its retry `number` of `most`."""
+
+    number: int
+    most: int
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
     """Something that a person should know and that stops nothing. `route` names the turn that it is about, if any.
 
-    `of_disk`: it tells of worktrees, of which a replay has none.
+    `of_disk`: it tells of worktrees, of which a replay has none. `again` is the retry that it tells of.
     """
 
     text: str
     route: int | None = None
     of_disk: bool = False
+    again: TriesAgain | None = None
 
 
 ConversationEvent = (

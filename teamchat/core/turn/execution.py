@@ -20,7 +20,7 @@ from teamchat.runners.events import (
     FailureKind,
     Note,
     Question,
-    TextDelta,
+    ShownOnly,
     ToolCall,
     ToolResult,
     Usage,
@@ -127,7 +127,7 @@ class _Collector:
     events: list[TimedEvent] = field(default_factory=list)
 
     def __call__(self, event: AgentEvent) -> None:
-        if not isinstance(event, TextDelta):  # there may be millions, and the store leaves them out
+        if not isinstance(event, ShownOnly):  # there may be millions, and the store leaves them out
             self.events.append(TimedEvent(time.monotonic() - self.started, event))
         self.emit(event)
 

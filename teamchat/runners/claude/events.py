@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from teamchat.runners.claude.usage import Requests, usage_of
 from teamchat.runners.edited_lines import lines_of
@@ -23,12 +24,13 @@ from teamchat.runners.events import (
     ToolCall,
     ToolResult,
     Usage,
+    UsedSoFar,
     VendorSession,
 )
 from teamchat.runners.failures import Voice
 from teamchat.runners.json_events import JsonEvents
 from teamchat.runners.questions import questions_text
-from teamchat.runners.untrusted_json import count, flat, one_line, summary
+from teamchat.runners.untrusted_json import amount, count, flat, one_line, summary
 
 VOICE = Voice(login="claude auth login")
 
@@ -56,6 +58,7 @@ class ClaudeEvents(JsonEvents):
         self._denied: set[str] = set()
         self._offered: frozenset[str] | None = None
         self._requests = Requests()
+        self._told: Usage | None = None  # by the last `UsedSoFar`
         self._streams = False  # in this turn: then an answer is not whole before its stream says so
         self._calls_tools = False  # the message that is being streamed
 
@@ -66,7 +69,7 @@ class ClaudeEvents(JsonEvents):
             case {"type": "system"}:
                 yield from self._system(event)
             case {"type": "stream_event", "event": dict(inner)}:
-                self._count(inner, parent)
+                yield from self._count(inner, parent)
                 if own:
                     self._follow(inner)
                     yield from self._stream(inner)
@@ -74,6 +77,7 @@ class ClaudeEvents(JsonEvents):
                 synthetic = "error" in event or message.get("model") == "<synthetic>"
                 if not synthetic and "id" in message:  # of a request that was not streamed
                     self._requests.begins(message["id"], message.get("usage"), parent)
+                    yield from self._used_so_far()
                 for block in blocks:
                     yield from self._block(block, own=own, synthetic=synthetic)
             case {"type": "user", "message": {"content": list(blocks)}}:
@@ -83,12 +87,19 @@ class ClaudeEvents(JsonEvents):
             case {"type": "result"}:
                 yield from self._result(event)
 
-    def _count(self, inner: dict[str, object], parent: object) -> None:
+    def _count(self, inner: dict[str, object], parent: object) -> Iterator[AgentEvent]:
         match inner:
             case {"type": "message_start", "message": dict(message)}:
                 self._requests.begins(message.get("id"), message.get("usage"), parent)
+                yield from self._used_so_far()
             case {"type": "message_delta"}:
                 self._requests.goes_on(inner.get("usage"), parent)
+                yield from self._used_so_far()
+
+    def _used_so_far(self) -> Iterator[AgentEvent]:
+        if (used := self._requests.usage()) and used != self._told:
+            self._told = used
+            yield UsedSoFar(used)
 
     def _follow(self, inner: dict[str, object]) -> None:
         """Check whether the answer is complete: a message is over and calls no tool, whose result would begin one."""
@@ -121,7 +132,12 @@ class ClaudeEvents(JsonEvents):
                 status = count(event.get("error_status"))
                 words = str(event.get("error")).replace("_", " ")
                 reason = f"{words} ({status})" if status else "no response"
-                yield self.retry(reason, count(event.get("attempt")), status)
+                delay = amount(event.get("retry_delay_ms"))
+                yield replace(
+                    self.retry(reason, count(event.get("attempt")), status),
+                    most=count(event.get("max_retries")),
+                    delay_s=None if delay is None else delay / 1000,
+                )
             case {"subtype": "permission_denied", "tool_name": str(name), "tool_use_id": str(tool)}:
                 yield from self._deny(tool, name, one_line(str(event.get("message") or "")))
             case {"subtype": "model_fallback", "content": str(content)}:

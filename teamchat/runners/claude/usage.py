@@ -19,25 +19,29 @@ class Requests:
     """The usage of a turn's requests so far, including those of subagents."""
 
     def __init__(self) -> None:
-        self._known: dict[object, dict[str, int]] = {}  # by the id of the message
+        self._known: set[object] = set()  # the ids of the messages
+        self._sums: dict[str, int] = {}  # over all requests
         self._open: dict[object, dict[str, int]] = {}  # the last request of the member, and of each subagent
 
     def begins(self, name: object, usage: object, of: object) -> None:
         """A request of the member (`of` is None) or a subagent begins. A known name changes nothing."""
         name = name if isinstance(name, str) else len(self._known)
         if name not in self._known:
-            self._known[name] = self._open[str(of)] = {}
+            self._known.add(name)
+            self._open[str(of)] = {}
             self.goes_on(usage, of)
 
     def goes_on(self, usage: object, of: object) -> None:
         """Update the usage of the open request: each number replaces the one before."""
         if isinstance(usage, dict) and (known := self._open.get(str(of))) is not None:
-            numbers = {name: count(usage.get(name)) for name in _NAMES}
-            known.update({name: number for name, number in numbers.items() if number is not None})
+            for name in _NAMES:
+                if (number := count(usage.get(name))) is not None:
+                    self._sums[name] = self._sums.get(name, 0) + number - known.get(name, 0)
+                    known[name] = number
 
     def usage(self) -> Usage | None:
         """The sum over all requests, without the cost; None when nothing is known."""
-        found = _sum(self._known.values(), _NAMES)
+        found = _sum([self._sums], _NAMES)
         return None if found.is_nothing else found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 
 from teamchat.runners.events import (
     AgentEvent,
@@ -32,7 +33,7 @@ VOICE = Voice(
     noise=re.compile(r"^(?:WARNING|warning):|^Reading (?:additional input|prompt)|failed to record rollout"),
 )
 
-_RETRY = re.compile(r"Reconnecting\.\.\. (?:(\d{1,9})/\d+|waiting for network)(?: \((.*)\))?$", re.DOTALL)
+_RETRY = re.compile(r"Reconnecting\.\.\. (?:(\d{1,9})/(\d{1,9})|waiting for network)(?: \((.*)\))?$", re.DOTALL)
 _SANDBOX = re.compile(r"Read-only file system|Operation not permitted")
 _ROUTER = re.compile(r"ERROR codex_core::tools::router: error=(.*)")
 _ASKS = "request_user_input"
@@ -65,8 +66,12 @@ class CodexEvents(JsonEvents):
                 yield Done(ok=False)
             case {"type": "error", "message": str(message)}:
                 found = _RETRY.match(message)
-                attempt = int(found[1]) if found and found[1] else None
-                yield self.retry(found[2] or message, attempt) if found else Error(message)
+                if found is None:
+                    yield Error(message)
+                else:
+                    number, most, reason = found.groups()
+                    told = self.retry(reason or message, int(number) if number else None)
+                    yield replace(told, most=int(most) if most else None)
 
     def _item(self, item: dict[str, object], *, ended: bool) -> Iterator[AgentEvent]:
         match item:

@@ -24,6 +24,7 @@ from teamchat.runners.events import (
     ToolCall,
     ToolResult,
     Usage,
+    UsedSoFar,
     VendorSession,
 )
 from teamchat.runners.failures import Voice
@@ -84,6 +85,9 @@ class OpencodeEvents(JsonEvents):
 
     def _finished(self, part: Mapping[str, object]) -> Iterator[AgentEvent]:
         self._used = _sum(self._used, _usage(part))
+        used = self.used()
+        if used and part.get("reason") != "stop":
+            yield UsedSoFar(used)
         match part.get("reason"):
             case "tool-calls":
                 return
@@ -92,7 +96,7 @@ class OpencodeEvents(JsonEvents):
             case reason:  # after some of these it asks its model again
                 self._broke_off = one_line(str(reason))
                 return
-        if used := self.used():
+        if used:
             yield used
         yield Done(self.error is None)
 

@@ -40,6 +40,7 @@ from teamchat.runners.events import (
     ToolCall,
     ToolResult,
     Usage,
+    UsedSoFar,
 )
 
 SETUP = Setup(
@@ -124,16 +125,17 @@ def test_turns_are_numbered_within_their_session(db: Database, session: int) -> 
     assert find_turn(db, session, 10**30) is None
 
 
-def test_events_are_kept_with_their_times_and_without_the_streamed_pieces(db: Database, session: int) -> None:
+def test_events_are_kept_with_their_times_and_without_those_that_are_only_shown(db: Database, session: int) -> None:
     turn = some_turn(db, session)
     events: list[AgentEvent] = [
         Started("opus"),
         TextDelta("a"),
         TextDelta("b"),
+        UsedSoFar(Usage(5, 0, 1)),
         Text("ab"),
         ToolCall("t1", "Bash", "ls"),
         ToolResult("t1", "file", failed=False, paths=("a.py",)),
-        Retry("rate limit", FailureKind.RATE_LIMIT, 1),
+        Retry("rate limit", FailureKind.RATE_LIMIT, 1, 10, 0.5),
         Note("note"),
         Done(ok=True),
     ]
@@ -141,9 +143,10 @@ def test_events_are_kept_with_their_times_and_without_the_streamed_pieces(db: Da
     end_turn(db, turn, "done", OUTCOME, trace(events=timed))
     kept = events_of(db, turn)
     assert [kind for _, kind, _ in kept] == ["Started", "Text", "ToolCall", "ToolResult", "Retry", "Note", "Done"]
-    assert kept[1] == (3.123, "Text", {"text": "ab"})
+    assert kept[1] == (4.123, "Text", {"text": "ab"})
     assert kept[3][2] == {"id": "t1", "output": "file", "failed": False, "paths": ["a.py"], "exit_code": None}
-    assert kept[4][2] == {"reason": "rate limit", "kind": "rate_limit", "attempt": 1}
+    told = {"reason": "rate limit", "kind": "rate_limit", "attempt": 1, "most": 10, "delay_s": 0.5}
+    assert kept[4][2] == told
 
 
 @pytest.mark.parametrize("text", AWKWARD)

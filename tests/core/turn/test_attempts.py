@@ -21,7 +21,7 @@ from teamchat.core.store.turns import partial_of, turns_of
 from teamchat.core.turn import attempts as answering
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import close_failed, spent
-from teamchat.core.turn.events import ConversationEvent, TurnFinished, TurnStarted, Warned
+from teamchat.core.turn.events import ConversationEvent, TriesAgain, TurnFinished, TurnStarted, Warned
 from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import Run
@@ -184,6 +184,8 @@ def test_what_may_pass_by_itself_is_tried_again(scene: Scene, failure: Fails) ->
     assert text_of(result) == "There."
     assert result.route.attempt == 3
     assert [warning.rpartition("; ")[2] for warning in scene.warnings] == ["tries again in 0 s"] * 2
+    retries = [event.again for event in scene.events if isinstance(event, Warned)]
+    assert retries == [TriesAgain(1, 2, 0.0), TriesAgain(2, 2, 0.0)]
 
 
 @pytest.mark.parametrize(

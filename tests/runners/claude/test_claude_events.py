@@ -22,6 +22,7 @@ from teamchat.runners.events import (
     ToolCall,
     ToolResult,
     Usage,
+    UsedSoFar,
     VendorSession,
 )
 from tests.runners.captures import replay
@@ -60,14 +61,18 @@ def test_a_turn_with_a_tool_is_told_from_start_to_done() -> None:
     assert events == [
         Started("claude-opus-4-8[1m]", "2.1.197"),
         VendorSession("3ca5c347-c65c-49e4-868e-d9c944a3f236"),
+        UsedSoFar(Usage(11, 0, 1)),
         Thinking("hm"),
         TextDelta("Looking. "),
         Text("Looking. "),
         ToolCall("toolu_25b8bb21f7a843338625", "Bash", "ls"),
+        UsedSoFar(Usage(11, 0, 7)),
         ToolResult("toolu_25b8bb21f7a843338625", "note.txt"),
+        UsedSoFar(Usage(141, 30, 8)),
         TextDelta("Done "),
         TextDelta("[NEXT:max]\n"),
         Text("Done [NEXT:max]\n"),
+        UsedSoFar(Usage(141, 30, 27)),
         Usage(141, 30, 27, 0.001245),
         Done(ok=True),
     ]
@@ -130,10 +135,17 @@ def test_a_request_counts_once_and_those_of_subagents_count_too() -> None:
         return {"parent_tool_use_id": parent}
 
     parser = ClaudeEvents()
-    feed(parser, begins("m1", 10), begins("m2", 100, "t1"), goes_on(20), goes_on(200, "t1"), goes_on("many"))
-    feed(parser, begins("m1", 10), assistant(message := {"type": "text", "text": "Hi"}))
+    events = feed(parser, begins("m1", 10), begins("m2", 100, "t1"), goes_on(20), goes_on(200, "t1"), goes_on("many"))
+    events += feed(parser, begins("m1", 10), assistant(message := {"type": "text", "text": "Hi"}))
     unstreamed = {"id": "m3", "usage": {"input_tokens": 1000}, "content": [message]}
-    feed(parser, {"type": "assistant", "message": unstreamed}, {"type": "assistant", "message": unstreamed})
+    events += feed(parser, {"type": "assistant", "message": unstreamed}, {"type": "assistant", "message": unstreamed})
+    assert [event.usage for event in events if isinstance(event, UsedSoFar)] == [
+        Usage(15, 5, 1),
+        Usage(120, 10, 2),
+        Usage(120, 10, 21),
+        Usage(120, 10, 220),
+        Usage(1120, 10, 220),
+    ]
     assert parser.finish(-9, "").usage == Usage(1110 + 2 * 5, 2 * 5, 220)
 
 
@@ -143,11 +155,11 @@ def test_of_a_process_that_stays_a_turn_has_its_own_tokens() -> None:
     assert Usage(11, None, 7) in feed(ClaudeEvents(), result)
 
 
-def test_retries_tell_their_kind_and_number() -> None:
+def test_retries_tell_their_kind_number_and_delay() -> None:
     events, _ = replay("claude", "fallback")
     assert [event for event in events if isinstance(event, Retry)] == [
-        Retry("overloaded (529)", FailureKind.OVERLOADED, 1),
-        Retry("overloaded (529)", FailureKind.OVERLOADED, 2),
+        Retry("overloaded (529)", FailureKind.OVERLOADED, 1, 10, 0.6152798632536387),
+        Retry("overloaded (529)", FailureKind.OVERLOADED, 2, 10, 1.1491053389528394),
     ]
     assert Note("Switched to Sonnet 5 due to high demand for Opus 4.8") in events
 

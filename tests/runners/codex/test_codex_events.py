@@ -132,18 +132,19 @@ def test_a_command_that_fails_or_mentions_the_sandbox_otherwise_is_not_denied(na
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "attempts"),
+    ("name", "kind", "attempts", "most"),
     [
-        ("drop_mid_once", FailureKind.OVERLOADED, [1]),
-        ("e401", FailureKind.LOGIN, [1, 2, 3, 4, 5]),
-        ("e429_once", FailureKind.RATE_LIMIT, [1]),
-        ("connrefused", FailureKind.OVERLOADED, [None] * 8),
+        ("drop_mid_once", FailureKind.OVERLOADED, [1], 5),
+        ("e401", FailureKind.LOGIN, [1, 2, 3, 4, 5], 5),
+        ("e429_once", FailureKind.RATE_LIMIT, [1], 5),
+        ("connrefused", FailureKind.OVERLOADED, [None] * 8, None),
     ],
 )
-def test_reconnecting_is_a_retry(name: str, kind: FailureKind, attempts: list[int | None]) -> None:
+def test_reconnecting_is_a_retry(name: str, kind: FailureKind, attempts: list[int | None], most: int | None) -> None:
     events, _ = replay("codex", name)
     retries = [event for event in events if isinstance(event, Retry)]
     assert [retry.attempt for retry in retries] == attempts
+    assert [retry.most for retry in retries] == [most if number else None for number in attempts]
     assert {retry.kind for retry in retries} == {kind}
     assert not any("Reconnecting" in retry.reason for retry in retries)
 

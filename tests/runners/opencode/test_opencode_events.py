@@ -18,6 +18,7 @@ from teamchat.runners.events import (
     ToolCall,
     ToolResult,
     Usage,
+    UsedSoFar,
     VendorSession,
 )
 from teamchat.runners.opencode.events import OpencodeEvents
@@ -68,6 +69,7 @@ def test_a_turn_with_a_tool_is_told_from_start_to_done() -> None:
         Text("Looking."),
         call,
         ToolResult(call.id, result.output),
+        UsedSoFar(Usage(100, 40, 7, 0.000495)),
         Text("Done [NEXT:max]\n"),
         Usage(220, 90, 16, 0.000495 + 0.0006),
         Done(ok=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.tools import action
 from teamchat.cli.output.terminal.wrap import cells, cut
 from teamchat.core.text.clean import visible
+from teamchat.core.turn.events import TriesAgain
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -24,12 +26,14 @@ from teamchat.runners.events import (
     ToolCall,
     ToolResult,
     Usage,
+    UsedSoFar,
 )
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PER_S = 10  # frames
 WAITS, BEGINS, THINKS, WRITES, ENDS = "getting ready", "starting", "thinking", "writing", "finishing"
 ANSWERED, FAILED, AGAIN = "answered", "failed", "waiting to try again"
+MODEL = "waiting for the model"
 LONGEST_REASON = 60
 
 
@@ -41,15 +45,20 @@ class Doing:
     since: float
     folder: str = ""
     what: str = BEGINS
+    waits_until: float | None = None  # for a retry
     used: Usage | None = None
     ended: float | None = None
     failed: bool = False
     tools: dict[str, ToolCall] = field(default_factory=dict)
 
-    def learn(self, event: AgentEvent) -> None:
+    def learn(self, event: AgentEvent, now: float) -> None:
+        waited, self.waits_until = self.waits_until, None
         match event:
-            case Usage(cumulative=cumulative):
-                self.used = self.used if cumulative else event
+            case UsedSoFar(usage=used):
+                self.used = used
+                self.what = THINKS if self.what.startswith(MODEL) else self.what
+            case Usage(cumulative=False):
+                self.used = event
             case ToolCall(id=tool):
                 self.tools[tool] = event
                 self.what = action(event, self.folder).now
@@ -60,20 +69,36 @@ class Doing:
                 self.what = WRITES
             case Thinking() | Started() | Denied() | Error() | Question():
                 self.what = THINKS if not self.tools else self.what
-            case Retry(reason=reason, attempt=attempt):
-                number = f", retry {attempt}" if attempt else ""
-                self.what = f"waiting for the model: {cut(visible(reason), LONGEST_REASON)}{number}"
+            case Retry(reason=reason, attempt=attempt, most=most, delay_s=delay):
+                why = retry(attempt, most) if attempt else cut(visible(reason), LONGEST_REASON)
+                self.what = f"{MODEL}: {why}"
+                self.waits_until = None if delay is None else now + delay
             case Done():
                 self.what = ENDS
             case _:
-                pass
+                self.waits_until = waited
+
+    def trying_again(self, again: TriesAgain, now: float) -> Doing:
+        """The line of the member from now on, until its turn begins again."""
+        what = f"{AGAIN}: {retry(again.number, again.most)}"
+        return Doing(self.member, now, what=what, waits_until=now + again.delay_s)
+
+    def words(self, now: float) -> str:
+        """What it does, and the seconds until a retry."""
+        rest = math.ceil(self.waits_until - now) if self.waits_until is not None else 0
+        return f"{self.what} in {rest} s" if rest > 0 else self.what
 
     def _last_tool(self) -> ToolCall | None:
         return next(reversed(self.tools.values()), None)
 
-    def end(self, now: float, *, failed: bool) -> None:
-        self.ended, self.failed = now, failed
+    def end(self, now: float, used: Usage | None, *, failed: bool) -> None:
+        self.ended, self.failed, self.used = now, failed, used
         self.what = FAILED if failed else ANSWERED
+
+
+def retry(number: int, most: int | None) -> str:
+    """`retry 2 of 3`."""
+    return f"retry {number} of {most}" if most else f"retry {number}"
 
 
 def clock(seconds: float) -> str:
@@ -94,7 +119,7 @@ def status_lines(
     most = max((cells(right) for right in shown), default=0)
     behind = behind if names + most + len(behind) + 24 <= width else ""
     room = max(width - 2 - names - 2 - 3 - most - (len(behind) + 3 if behind else 0), 0)
-    does = [cut(doing.what, room) for doing in members]
+    does = [cut(doing.words(now), room) for doing in members]
     column = max(map(cells, does), default=0)
     for place, (doing, right, what) in enumerate(zip(members, shown, does, strict=True)):
         name = cut(doing.member, names)

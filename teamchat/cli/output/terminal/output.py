@@ -168,7 +168,7 @@ class TerminalOutput:
         if shown is None:  # who begins to watch in the middle of a turn has not seen it begin
             return
         if doing := self._doing.get(_key(number, shown.route)):
-            doing.learn(event)
+            doing.learn(event, self._now())
         shown.voice.hear(event)
 
     def _said(self, message: ConversationMessage) -> None:
@@ -264,7 +264,7 @@ class TerminalOutput:
         key = _key(turn.number, shown.route)
         if shown.kept is not None:
             if doing := self._doing.get(key):
-                doing.end(self._now(), failed=failed)
+                doing.end(self._now(), outcome.usage, failed=failed)
             return
         self._tell(shown)
         self._idle_since = self._now()
@@ -319,7 +319,9 @@ class TerminalOutput:
                 self._aside(todo_line(change))
             case GroupCompared():
                 self._after += [self._look.warn(f"· {printable(line)}") for line in compared_lines(event)]
-            case Warned(text=text, route=route):
+            case Warned(text=text, route=route, again=again):
+                if again and route is not None and (doing := self._doing.get(route)):
+                    self._doing[route] = doing.trying_again(again, self._now())
                 kept = self._kept(route)
                 if kept is not None:
                     kept.aside(text, self._look.warn)
