@@ -64,6 +64,9 @@ COMMANDS = {
     "help": BEHIND,
 }
 
+FAMILIAR = ("status", "version")
+"""Of the other words that `meant` knows, those that may be misspelt."""
+
 
 @cache
 def _command(name: str) -> Any:
@@ -98,7 +101,9 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
-            raise UsageError(f"there is no command {args[0]!r}{guess(args[0], COMMANDS)}", "teamchat --help")
+            raise UsageError(
+                f"there is no command {args[0]!r}{guess(args[0], (*COMMANDS, *FAMILIAR))}", "teamchat --help"
+            )
         return super().resolve_command(ctx, args)
 
 

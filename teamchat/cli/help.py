@@ -18,14 +18,15 @@ def help(  # noqa: A001 (the command's name)
     ] = None,
 ) -> int:
     """Print a page of the manual, or list the pages."""
-    from teamchat.cli.app import COMMANDS, guess, program
+    from teamchat.cli.app import COMMANDS, guess, meant, program
     from teamchat.core.errors import ExitCode, UsageError
 
     words, found = topic or [], pages()
     name = " ".join(words)
     page = found.get(name)
-    if not words or words[0] in COMMANDS:
-        program()([*words, "--help"], prog_name="teamchat", standalone_mode=False)
+    command = meant(words) if words else []
+    if not words or command[0] in COMMANDS:
+        program()([*command, "--help"], prog_name="teamchat", standalone_mode=False)
     elif page is None:
         raise UsageError(f"there is no command or page {name!r}{guess(name, (*COMMANDS, *found))}", "teamchat help")
     if page is not None:

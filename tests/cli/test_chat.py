@@ -357,6 +357,7 @@ def test_leaving_while_a_member_works_stops_it_and_says_so(world: Path, trio: Cr
         assert termios.tcgetattr(shown.child.child_fd) == before
         assert shown.child.exitstatus == 130
     assert "1 message still queued; teamchat chat sends it" in "\n".join(rows)
+    assert "  try: teamchat resume" in map(str.rstrip, rows)
     assert queue() == [("max", "held")]
 
 

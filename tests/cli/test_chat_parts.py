@@ -9,7 +9,16 @@ import pytest
 from teamchat.cli.app import COMMANDS
 from teamchat.cli.chatting.addressees import split_addressees, with_addressees
 from teamchat.cli.chatting.completing import offered
-from teamchat.cli.chatting.slash import PRINTS, WAITS, WORDS, command_of, here, in_chat
+from teamchat.cli.chatting.slash import (
+    PRINTS,
+    WAITS,
+    WORDS,
+    command_of,
+    here,
+    in_chat,
+    named_in_chat,
+    print_help,
+)
 from teamchat.core.errors import UsageError
 from teamchat.core.team.team import Member
 
@@ -105,6 +114,26 @@ def test_hints_are_commands_of_chat() -> None:
     assert in_chat("teamchat compact") == "/summary"
     assert in_chat("claude /login && teamchat resume") == "claude /login && teamchat resume"
     assert in_chat("teamchat trust\nteamchat show 1") == "teamchat trust\n/show 1"
+
+
+def test_warnings_name_the_commands_of_chat() -> None:
+    text = "max may only read, and 1 file changed: teamchat diff 2, teamchat undo 2"
+    assert named_in_chat(text) == "max may only read, and 1 file changed: /diff 2, /undo 2"
+    assert named_in_chat("try: teamchat trust") == "try: teamchat trust"
+    assert named_in_chat("try: teamchat undo && teamchat resume") == "try: teamchat undo && teamchat resume"
+    assert named_in_chat("a teamchat send elsewhere") == "a teamchat send elsewhere"
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_help_is_wrapped_at_words(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_help()
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) < columns
+    assert "..." not in "".join(lines)
+    assert all(line.startswith("  ") for line in lines)
 
 
 def test_every_command_of_chat_is_one_of_the_command_line() -> None:

@@ -36,6 +36,7 @@ def test_without_a_page_it_lists_all_commands_and_pages() -> None:
 
 def test_a_command_is_explained_and_its_page_follows() -> None:
     assert run_here("help", "send") == run_here("send", "--help")
+    assert run_here("help", "status") == run_here("log", "--help")
     assert run_here("help", "doctor").out == run_here("doctor", "--help").out + pages()["doctor"].read_text()
 
 

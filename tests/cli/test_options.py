@@ -19,6 +19,7 @@ DASH = "a text that begins with - is read as an option; put -- before it"
     ("args", "error", "hint"),
     [
         (["sned", "Hi"], "there is no command 'sned': did you mean send?", "teamchat --help"),
+        (["statsu"], "there is no command 'statsu': did you mean status?", "teamchat --help"),
         (["xyzzy"], "there is no command 'xyzzy'", "teamchat --help"),
         ([""], "there is no command ''", "teamchat --help"),
         (["a\x1b[2J\n"], r"there is no command 'a\x1b[2J\n'", "teamchat --help"),

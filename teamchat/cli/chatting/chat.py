@@ -199,7 +199,7 @@ class Chat:
         return Watched(output_on(team, self.screen, you), you, self.about_to_show, self.shown_now)
 
     def hint(self, commands: str) -> str:
-        return in_chat(commands)
+        return commands if self.typing.leaving else in_chat(commands)
 
     @contextlib.contextmanager
     def while_working(self, stopper: Stopper) -> Iterator[None]:

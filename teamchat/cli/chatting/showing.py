@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from teamchat.cli.chatting.slash import named_in_chat
 from teamchat.cli.output import Output
 from teamchat.cli.output.terminal.look import look_of
 from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import Surface
 from teamchat.core.team.team import Team
-from teamchat.core.turn.events import Conclusion, ConversationEvent
+from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Watched:
     after: Callable[[ConversationEvent], None]
 
     def __call__(self, event: ConversationEvent) -> None:
+        if isinstance(event, Warned):
+            event = replace(event, text=named_in_chat(event.text))
         self.before(event)
         self.inner(event)
         self.after(event)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
+from shutil import get_terminal_size
 
 import typer
 
 from teamchat.cli.app import COMMANDS, meant, program
+from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.report import report
 from teamchat.cli.shared.typed import TAKERS, TYPED, has
 from teamchat.core.errors import ExitCode, UsageError
@@ -99,6 +102,7 @@ def run_command(args: list[str]) -> int:
         return error.code if isinstance(error.code, int) else ExitCode.USAGE
 
 
+NARROWEST = 20  # columns of an explanation
 KEYS = (
     ("Enter", "sends; while members work, the message is queued and goes out before the next turn"),
     ("Esc Enter", "begins a new line (Alt-Enter, too)"),
@@ -111,13 +115,15 @@ KEYS = (
 
 
 def print_help() -> None:
-    """Print the commands and the keys of chat."""
-    width = max(map(len, known()))
-    for word, means in known().items():
-        print(f"  /{word:{width}}  {program().get_command(None, means[0]).get_short_help_str(limit=90)}")
-    print("  @NAME at the beginning of a line sends it to that member; @max+sarah to both at once.")
-    for key, does in KEYS:
-        print(f"  {key:{width + 6}}{does}")
+    """Print the commands and the keys of chat, wrapped for the terminal."""
+    commands = [(f"/{word}", program().get_command(None, means[0])) for word, means in known().items()]
+    rows = [(word, command.get_short_help_str(limit=200)) for word, command in commands]
+    rows += [("@NAME", "at the beginning of a line sends it to that member; @max+sarah to both at once"), *KEYS]
+    column = max(len(label) for label, _ in rows) + 2
+    width = max(get_terminal_size().columns - column - 3, NARROWEST)
+    for label, does in rows:
+        first, *more = wrapped(does, width)
+        print(f"  {label:{column}}{first}", *(f"  {'':{column}}{line}" for line in more), sep="\n")
 
 
 def in_chat(commands: str) -> str:
@@ -130,3 +136,8 @@ def in_chat(commands: str) -> str:
         fits = program_name == "teamchat" and word in typed and "&&" not in line
         lines.append(f"/{typed[word]} {options}".rstrip() if fits else line)
     return "\n".join(lines)
+
+
+def named_in_chat(text: str) -> str:
+    """A warning such as `1 file changed: teamchat diff 2, teamchat undo 2`, with its commands as typed in chat."""
+    return re.sub(r"(?<=[:,;] )teamchat \w+(?!.*&&)", lambda found: in_chat(found[0]), text)

@@ -60,6 +60,7 @@ class Typing:
     ) -> None:
         self.place, self.inbox, self.shown = place, inbox, shown
         self.stopper: Stopper | None = None
+        self.leaving = False
         self.tell: Callable[[str], None]
         self.run_now: Callable[[tuple[str, ...]], None]
         self._open_db, self._stops = open_db, 0
@@ -127,6 +128,7 @@ class Typing:
         if self.stopper is None:
             self.inbox.put(Leave())
             return
+        self.leaving = True
         self.shown.notice = LEAVES
         self.stopper.request()
         self.inbox.put(Leave(ExitCode.INTERRUPTED))
