@@ -57,7 +57,7 @@ msg-2 · {when(BEGAN + 60_000)}
 
 - I'll read how the options are built.
 - read notes/cli.py
-- refused: git push
+- denied: git push
 - ran pytest -q ✗ exit 1
 
 > Added **--version**:

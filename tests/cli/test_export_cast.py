@@ -57,14 +57,14 @@ kai → max   Add `--version`
 ▌ max   claude · may edit
 ▌ I'll read how the options are built.
 ▌   read    notes/cli.py
-▌   ran     git push                                                   ✗ refused
+▌   ran     git push                                                    ✗ denied
 ▌   ran     pytest -q                                                   ✗ exit 1
 ▌ Added --version:
 ▌
 ▌   print(1)
 ▌   2 files  notes/cli.py +6 −1  logo.png added
 ▌ → sarah
-  0:58 · 24k tokens · $0.11 · 1 command refused (git push)"""
+  0:58 · 24k tokens · $0.11 · 1 command denied (git push)"""
 
 
 def test_it_is_an_asciicast_that_ends_with_what_the_terminal_showed() -> None:

@@ -176,7 +176,7 @@ def test_a_search_unfolds_what_it_finds_and_folds_it_again(browser: Chromium, tm
     opened(browser, tmp_path, EXAMPLE)
 
     assert typed(browser, "import typer") == ["msg-2"]
-    assert browser.evaluate(OPEN) == ["2 tool calls, 1 failed, 1 refused", "read notes/cli.py"]
+    assert browser.evaluate(OPEN) == ["2 tool calls, 1 failed, 1 denied", "read notes/cli.py"]
     typed(browser, "Added")
     assert browser.evaluate(OPEN) == []
 

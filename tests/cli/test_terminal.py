@@ -140,7 +140,7 @@ def test_a_program_on_a_pipe_is_shown_line_by_line_and_no_line_is_cut() -> None:
         f"▌ {' '.join(['word'] * 15)}\n"
         "▌\n"
         "▌ no newline\n"
-        "  0:00 · tokens unknown · refusals unknown                       teamchat show 1\n"
+        "  0:00 · tokens unknown · denied unknown                         teamchat show 1\n"
     )
 
 
@@ -149,7 +149,7 @@ def test_why_it_stopped_is_told_at_the_end(world: Path) -> None:
     failed = at_terminal("send", "[NEXT: max] Hi")
     assert failed.code == 1
     assert failed.out.endswith(
-        "▌ half\n  0:00 · tokens unknown · refusals unknown                       teamchat show 1\n\n"
+        "▌ half\n  0:00 · tokens unknown · denied unknown                         teamchat show 1\n\n"
         "✗ max ended with exit code 3: no ideas\n  on hold: max\n  try: teamchat resume\n"
     )
     asked = at_terminal("resume", "--no-input")
@@ -168,7 +168,7 @@ def test_the_replies_of_a_group_are_blocks_in_the_order_of_the_names(world: Path
     )
     shown = at_terminal("send", "[NEXT: sarah + max] Hi")
     assert shown.code == 0
-    end = "  0:00 · tokens unknown · refusals unknown                       teamchat show N\n"
+    end = "  0:00 · tokens unknown · denied unknown                         teamchat show N\n"
     assert re.sub(r"show \d", "show N", shown.out).partition("Hi\n")[2] == (
         f"\n▌ sarah   sarah-agent · read only\n▌ Two\n{end}\n▌ max   max-agent · read only\n▌ One\n▌ line\n{end}"
     )

@@ -104,8 +104,8 @@ def _steps(turn: MemberTurn) -> str:
     failed = sum(step.failed for step in tools)
     counts = [plural(len(tools), "tool call")] if tools else [plural(len(turn.steps), "step")]
     counts += [f'<span class="failed">{failed} failed</span>'] if failed else []
-    refused = sum(step.kind == "denied" for step in turn.steps)
-    counts += [f'<span class="failed">{refused} refused</span>'] if refused else []
+    denied = sum(step.kind == "denied" for step in turn.steps)
+    counts += [f'<span class="failed">{denied} denied</span>'] if denied else []
     inner = "".join(map(_step, turn.steps))
     return f'<details class="steps"><summary>{", ".join(counts)}</summary>\n{inner}</details>\n'
 

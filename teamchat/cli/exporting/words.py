@@ -17,7 +17,7 @@ LONGEST_STEP = 200  # characters
 SAID = {
     "said": "{text}",
     "tool": "{tool}",
-    "denied": "refused: {refused}",
+    "denied": "denied: {denied}",
     "question": "asked its user: {text}",
     "retry": "tried again: {text}",
     "note": "{text}",
@@ -44,8 +44,8 @@ def step_line(step: Step) -> str:
     call = ToolCall("", step.name, step.text)
     does = action(call, FOLDER)
     tool = f"{does.done} {does.what}".strip()
-    refused = does.what if does.done == "ran" and does.what else tool
-    line = one_line(SAID[step.kind].format(tool=tool, refused=refused, text=step.text), LONGEST_STEP)
+    denied = does.what if does.done == "ran" and does.what else tool
+    line = one_line(SAID[step.kind].format(tool=tool, denied=denied, text=step.text), LONGEST_STEP)
     return f"{line} {mark(call, ToolResult('', step.output, failed=True))}" if step.failed else line
 
 

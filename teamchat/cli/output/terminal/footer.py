@@ -38,25 +38,25 @@ def _file(change: FileChange) -> str:
 
 
 def footer_parts(setup: Setup, outcome: Outcome) -> list[str]:
-    """`0:58`, `24k tokens`, `$0.11`, `1 command refused (git push)`. What is unknown says so, except a cost."""
+    """`0:58`, `24k tokens`, `$0.11`, `1 command denied (git push)`. What is unknown says so, except a cost."""
     parts = ["time unknown" if outcome.seconds is None else clock(outcome.seconds), tokens(outcome.usage)]
     if outcome.usage and outcome.usage.cost_usd is not None:
         parts.append(f"${outcome.usage.cost_usd:.2f}")
     if outcome.denied is None:
-        parts.append("refusals unknown")
+        parts.append("denied unknown")
     elif outcome.denied:
-        parts.append(_refused(outcome.denied, setup.cwd))
+        parts.append(_denied(outcome.denied, setup.cwd))
     if setup.redacted:
         parts.append(f"{plural(setup.redacted, 'secret')} redacted")
     return parts
 
 
-def _refused(denied: tuple[Denied, ...], folder: str) -> str:
+def _denied(denied: tuple[Denied, ...], folder: str) -> str:
     first = action(ToolCall("", denied[0].tool, denied[0].detail), folder)
     noun = "command" if all(_runs(one, folder) for one in denied) else "action"
     what = first.what if noun == "command" else f"{first.done} {first.what}".strip()
     more = ", …" if len(denied) > 1 else ""
-    return f"{plural(len(denied), noun)} refused ({what}{more})"
+    return f"{plural(len(denied), noun)} denied ({what}{more})"
 
 
 def _runs(one: Denied, folder: str) -> bool:

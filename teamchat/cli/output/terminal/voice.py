@@ -19,7 +19,7 @@ MOST_RENDERED = 200_000  # characters of one turn that are read as Markdown; the
 PER_BLOCK = 50  # characters that one more block counts as
 REPLACED = "(the text above was replaced:)"
 WRONG = "✗"
-REFUSED = f"{WRONG} refused"
+DENIED = f"{WRONG} denied"
 ARROW = "→"
 
 
@@ -44,8 +44,8 @@ class Voice:
     last: Literal["head", "text", "tool"] = "head"
     rendered: int = 0
     calls: dict[str, ToolCall] = field(default_factory=dict)
-    refused: set[str] = field(default_factory=set)
-    failed: tuple[ToolCall, str] | None = None  # it may still turn out to be refused
+    denied: set[str] = field(default_factory=set)
+    failed: tuple[ToolCall, str] | None = None  # it may still turn out to be denied
 
     def __post_init__(self) -> None:
         self.blocks = self._new_blocks()
@@ -120,7 +120,7 @@ class Voice:
             self._tell_failed()
         self.end_section()
         for call in self.calls.values():
-            self._tool(call, REFUSED if call.id in self.refused else "")
+            self._tool(call, DENIED if call.id in self.denied else "")
         self.calls.clear()
 
     def aside(self, text: str, style: Callable[[str], str] | None = None) -> None:
@@ -165,8 +165,8 @@ class Voice:
         if call is None:
             return
         self.end_section()
-        if tool in self.refused:
-            self._tool(call, REFUSED)
+        if tool in self.denied:
+            self._tool(call, DENIED)
         elif wrong := mark(call, result):
             self.failed = (call, wrong)
         else:
@@ -174,16 +174,16 @@ class Voice:
 
     def _denied(self, event: Denied) -> None:
         if self.failed and self.failed[0].name == event.tool:
-            self._tell_failed(REFUSED)
+            self._tell_failed(DENIED)
             return
         if self.failed:
             self._tell_failed()
         for call in self.calls.values():
-            if (call.name, call.summary) == (event.tool, event.detail) and call.id not in self.refused:
-                self.refused.add(call.id)
+            if (call.name, call.summary) == (event.tool, event.detail) and call.id not in self.denied:
+                self.denied.add(call.id)
                 return
         self.end_section()
-        self._tool(ToolCall("", event.tool, event.detail), REFUSED)
+        self._tool(ToolCall("", event.tool, event.detail), DENIED)
 
     def _tell_failed(self, why: str | None = None) -> None:
         if self.failed:
