@@ -21,7 +21,7 @@ CHAT = ROOT / "examples" / "chat.cast"
 WIDTHS = (80, 120)  # of the demo's pictures, in columns
 ROWS = 60
 TYPED = "$ teamchat demo"
-QUEUED = "↑ to take back"  # what chat shows while a message is queued
+QUEUED = "↑ to edit"  # what chat shows while a message is queued
 
 
 def printed(columns: int, speed: float = 1.0) -> str:

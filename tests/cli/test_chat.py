@@ -157,7 +157,7 @@ def test_what_is_typed_while_a_member_works_is_shown_as_queued_and_sent_after_th
         begun(world, shown)
         line(shown, "@max and a test")
         text = shown.until(lambda text: 'queued: "@max and a test"' in text)
-        assert "↑ to take back" in text
+        assert "↑ to edit" in text
         assert kept() == ["and a test"]
         (world / "go").touch()
         shown.until(lambda text: "Looks right." in text and 'queued: "' not in text)
@@ -179,7 +179,7 @@ def test_what_members_do_stands_below_an_empty_line_unless_it_continues_a_text()
     assert Shown(live=("▌ I did", "⠋ max  writing")).above == ["▌ I did", "⠋ max  writing"]
 
 
-def test_the_message_typed_last_is_taken_back_into_the_prompt(world: Path, trio: Crew) -> None:
+def test_the_message_typed_last_moves_from_the_queue_into_the_prompt(world: Path, trio: Crew) -> None:
     slow(world, trio, "max", "I did it.")
     with chat() as shown:
         line(shown, "@max Write it")

@@ -50,7 +50,7 @@ def test_a_line_is_addressed_by_names_at_its_beginning(typed: str, to: str | Non
     assert split_addressees(typed, MEMBERS) == (to, text)
 
 
-def test_what_is_taken_back_is_the_line_that_was_typed() -> None:
+def test_a_queued_message_is_edited_as_the_line_that_was_typed() -> None:
     assert split_addressees(with_addressees("max+sarah", "Look"), MEMBERS) == ("max+sarah", "Look")
     assert with_addressees(None, "Look") == "Look"
 

@@ -1,4 +1,4 @@
-"""The messages that were typed and are not sent yet: kept in the store, shown, taken back."""
+"""The messages that were typed and are not sent yet: kept in the store, shown, removed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from teamchat.cli.shared.workspace import choose_session
 from teamchat.core.conversation.entry import check_entry
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, current_session
-from teamchat.core.store.unsent import Unsent, keep_unsent, take_unsent, unsent_of
+from teamchat.core.store.unsent import Unsent, keep_unsent, remove_unsent, unsent_of
 from teamchat.core.team.team import Team
 
 
@@ -58,11 +58,11 @@ class Kept:
             place.session, _ = choose_session(self._db, place.team, place.name, new=True)
         self.waiting.append(keep_unsent(self._db, place.session.id, text, place.speaker, to))
 
-    def take_last(self) -> Unsent | None:
-        """Take back the message that was typed last; None if all have been sent meanwhile."""
+    def remove_last(self) -> Unsent | None:
+        """Remove the message that was typed last; None if all have been sent meanwhile."""
         self.look()
         while self.waiting:
             last = self.waiting.pop()
-            if take_unsent(self._db, last.id):
+            if remove_unsent(self._db, last.id):
                 return last
         return None

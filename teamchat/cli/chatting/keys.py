@@ -30,7 +30,7 @@ EDITORS = ("VISUAL", "EDITOR")
 def bindings(typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None]) -> KeyBindings:  # noqa: C901 (a function a key)
     keys = KeyBindings()
     empty = Condition(lambda: not buffer.text)
-    takes_back = Condition(lambda: not buffer.text and bool(shown.waiting))
+    has_queued = Condition(lambda: not buffer.text and bool(shown.waiting))
 
     @keys.add("enter")
     def _(_event: KeyPressEvent) -> None:
@@ -76,9 +76,9 @@ def bindings(typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[],
     def _(_event: KeyPressEvent) -> None:
         typist.left()
 
-    @keys.add("up", filter=takes_back)
+    @keys.add("up", filter=has_queued)
     def _(_event: KeyPressEvent) -> None:
-        text = typist.taken_back()
+        text = typist.unqueued()
         if text is not None:
             buffer.document = Document(text, len(text))
         refresh()

@@ -23,7 +23,7 @@ from teamchat.core.text.clean import printable
 MOST_ROWS = 10  # of the typed text
 MOST_QUEUED = 3  # messages that are shown
 CHROME = 6  # rows of the screen that the prompt and the lines around it take at least
-TAKE_BACK = "↑ to take back"
+EDIT = "↑ to edit"
 KEYS = "/help  Ctrl-D"
 
 
@@ -95,9 +95,9 @@ def _queued_lines(shown: Shown) -> StyleAndTextTuples:
     lines = shown.queued()
     width = _columns() - 1
     told = [_cut(line, width) for line in lines[:-1]]
-    last = _cut(lines[-1], width - len(TAKE_BACK) - 2)
-    gap = " " * max(2, width - get_cwidth(last) - len(TAKE_BACK))
-    return [("fg:ansibrightblack", "\n".join([*told, f"{last}{gap}{TAKE_BACK}"]))]
+    last = _cut(lines[-1], width - len(EDIT) - 2)
+    gap = " " * max(2, width - get_cwidth(last) - len(EDIT))
+    return [("fg:ansibrightblack", "\n".join([*told, f"{last}{gap}{EDIT}"]))]
 
 
 def _footer(shown: Shown) -> StyleAndTextTuples:

@@ -106,7 +106,7 @@ NARROWEST = 20  # columns of an explanation
 KEYS = (
     ("Enter", "sends; while members work, the message is queued and goes out before the next turn"),
     ("Esc Enter", "begins a new line (Alt-Enter, too)"),
-    ("↑", "takes the last queued message back, or goes through what you typed before"),
+    ("↑", "moves the last queued message into the prompt, or goes through what you typed before"),
     ("Tab", "completes members after @ and [NEXT: and commands after /"),
     ("Ctrl-C", "stops the turn that runs; a second one stops what is queued, too"),
     ("Ctrl-X Ctrl-E", "opens the text in $EDITOR"),

@@ -133,9 +133,9 @@ class Typing:
         self.stopper.request()
         self.inbox.put(Leave(ExitCode.INTERRUPTED))
 
-    def taken_back(self) -> str | None:
+    def unqueued(self) -> str | None:
         try:
-            last = self._kept.take_last()
+            last = self._kept.remove_last()
         except TeamchatError as error:
             self.tell(f"✗ {printable(str(error))}")
             return None

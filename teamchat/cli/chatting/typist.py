@@ -20,8 +20,8 @@ class Typist(Protocol):
 
     def left(self) -> None: ...
 
-    def taken_back(self) -> str | None:
-        """The text of the message that was typed last and is not sent yet."""
+    def unqueued(self) -> str | None:
+        """Remove the message that was typed last and is not sent yet. Returns its text."""
         ...
 
     def ended(self, error: BaseException | None) -> None: ...

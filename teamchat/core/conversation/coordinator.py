@@ -52,7 +52,7 @@ from teamchat.core.routing.todos import Noted
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, last_turn_of, partial_of
-from teamchat.core.store.unsent import take_unsent
+from teamchat.core.store.unsent import remove_unsent
 from teamchat.core.team.team import Member
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
@@ -167,10 +167,10 @@ class ConversationCoordinator:
         return actions
 
     def _store_unsent(self, out: Outgoing) -> tuple[Action, ...]:
-        """The same for a kept message, which is removed in the same step; () if the person has taken it back."""
+        """The same for a kept message, which is removed in the same step; () if the person has removed it."""
         run, addressed = self.run, out.addressed
         with run.transaction():
-            if not take_unsent(run.db, out.unsent.id):
+            if not remove_unsent(run.db, out.unsent.id):
                 return ()
             posted = self.posting.message(addressed, typed=len(addressed.text), answers=out.answers)
             actions = run.decide(posted.event)

@@ -33,7 +33,7 @@ class Outgoing:
 
 @dataclass(slots=True)
 class TypedAhead:
-    """The kept messages of one run. `store` stores one; it returns () if the person has just taken it back."""
+    """The kept messages of one run. `store` stores one; it returns () if the person has just removed it."""
 
     run: Run
     store: Callable[[Outgoing], tuple[Action, ...]]

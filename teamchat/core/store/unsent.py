@@ -46,6 +46,6 @@ def unsent_of(db: Database, session: int) -> list[Unsent]:
     return db.values(an_unsent_message, "SELECT * FROM unsent WHERE session = ? ORDER BY id", session)
 
 
-def take_unsent(db: Database, number: int) -> bool:
-    """Remove the message with that id, to send it or to take it back. False if somebody else has just removed it."""
+def remove_unsent(db: Database, number: int) -> bool:
+    """Remove the message with that id, to send it or to edit it. False if somebody else has just removed it."""
     return db.execute("DELETE FROM unsent WHERE id = ?", number).rowcount == 1

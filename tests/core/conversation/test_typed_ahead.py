@@ -18,7 +18,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import remove_session
 from teamchat.core.store.todos import todos_of
-from teamchat.core.store.unsent import keep_unsent, take_unsent, unsent_of
+from teamchat.core.store.unsent import keep_unsent, remove_unsent, unsent_of
 from teamchat.core.team.team import Limits
 from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, TurnStarted
 from tests.core.fake_conversation import Fails, Hangs, Stage, team_of
@@ -93,22 +93,22 @@ def test_one_that_calls_nobody_does_not_keep_the_next_one_waiting(stage: Stage) 
     assert stage.spoke == ["max", "carol"]
 
 
-def test_what_was_taken_back_does_not_go_out(stage: Stage) -> None:
-    def types_and_takes_back() -> None:
-        assert take_unsent(stage.db, types(stage, "no"))
+def test_what_was_removed_does_not_go_out(stage: Stage) -> None:
+    def types_and_removes() -> None:
+        assert remove_unsent(stage.db, types(stage, "no"))
         types(stage, "yes")
 
-    while_speaking(stage, max=types_and_takes_back)
+    while_speaking(stage, max=types_and_removes)
     stage.send("[NEXT: max] Write it")
     assert "kailai: no" not in stage.said
     assert "kailai: yes" in stage.said
 
 
-def test_what_was_sent_cannot_be_taken_back(stage: Stage) -> None:
+def test_what_was_sent_cannot_be_removed(stage: Stage) -> None:
     typed: list[int] = []
     while_speaking(stage, max=lambda: typed.append(types(stage, "And a test")))
     stage.send("[NEXT: max] Write it")
-    assert not take_unsent(stage.db, typed[0])
+    assert not remove_unsent(stage.db, typed[0])
 
 
 def test_the_first_message_of_a_session_may_be_a_kept_one_and_sets_the_task(stage: Stage) -> None:
