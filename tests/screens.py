@@ -35,6 +35,16 @@ class Screen:
             rows.pop()
         return rows
 
+    def colour(self, text: str) -> str:
+        """The name of the colour in which the last row with this text begins it; `default` if it has none."""
+        columns = self._screen.columns
+        rows = [*self._screen.history.top, *(self._screen.buffer[at] for at in range(self._screen.lines))]
+        for row in reversed(rows):
+            at = "".join(row[column].data for column in range(columns)).find(text)
+            if at >= 0:
+                return str(row[at].fg)
+        raise AssertionError(f"{text!r} is not on the screen:\n{self.text}")
+
     @property
     def text(self) -> str:
         return "\n".join(self.rows)

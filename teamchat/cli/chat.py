@@ -5,7 +5,14 @@ from typing import Annotated
 import typer
 
 from teamchat.cli.shared.complete import people
-from teamchat.cli.shared.options import NotifyOption, SessionOption, TeamOption, TimeoutOption, TrustOption
+from teamchat.cli.shared.options import (
+    NotifyOption,
+    SessionOption,
+    TeamOption,
+    TimeoutOption,
+    TitleOption,
+    TrustOption,
+)
 
 
 def chat(
@@ -15,6 +22,7 @@ def chat(
     team: TeamOption = None,
     session: SessionOption = None,
     new: Annotated[bool, typer.Option("--new", help="Start a new conversation, named by --session if given.")] = False,
+    title: TitleOption = None,
     timeout: TimeoutOption = None,
     notify: NotifyOption = None,
     trust: TrustOption = False,
@@ -33,4 +41,4 @@ def chat(
 
     from teamchat.cli.chatting.begin import begin
 
-    return begin(team, session, speaker=as_, new=new, timeout=timeout, notify=notify, trust=trust)
+    return begin(team, session, speaker=as_, new=new, title=title, timeout=timeout, notify=notify, trust=trust)

@@ -22,6 +22,7 @@ from tests.program import cli, run_here, start
 from tests.runners.processes import eventually
 from tests.screens import Screen, screen
 from tests.scripted_team import Crew, crew
+from tests.shell_team import repository, shell
 
 ENTER, ESCAPE, UP, TAB = "\r", "\x1b", "\x1b[A", "\t"
 CTRL_C, CTRL_D, CTRL_U = "\x03", "\x04", "\x15"
@@ -330,6 +331,24 @@ def test_tab_completes_members_and_commands(typed: str, completed: str) -> None:
 # --- leaving and coming back
 
 
+@pytest.mark.usefixtures("trio")
+def test_a_new_conversation_gets_its_title() -> None:
+    with chat("--new", "--title", "A  version option") as shown:
+        line(shown, "@max Write it")
+        shown.until(lambda text: "I did it." in text)
+        leave(shown)
+    assert select("SELECT title FROM sessions") == [("A version option",)]
+
+
+@pytest.mark.usefixtures("trio")
+def test_a_title_for_a_conversation_that_continues_is_refused() -> None:
+    run_here("send", "--to", "max", "Hi")
+    with screen("chat", "--title", "Another") as shown:
+        told = shown.to_the_end()
+        assert shown.child.exitstatus == 2
+    assert "--title is for a new session, and s1 continues" in "\n".join(told)
+
+
 def test_a_chat_continues_the_session(trio: Crew) -> None:
     with chat() as shown:
         line(shown, "@max Write it")
@@ -442,6 +461,17 @@ def test_a_command_runs_with_the_session_of_the_chat() -> None:
         shown.until(lambda text: text.count("A parser") >= 2)
         leave(shown)
     assert select("SELECT task FROM sessions WHERE name = 'first'") == [("A parser",)]
+
+
+def test_what_diff_shows_in_chat_has_colours(tmp_path: Path) -> None:
+    repository(tmp_path / "unused")
+    shell(max="sed -i s/a/A/ app.py")
+    run_here("send", "Go")
+    with chat(rows=60) as shown:
+        line(shown, "/diff")
+        shown.until(lambda text: "+A = 1" in text and prompt_of(text) == PROMPT)
+        assert [shown.colour(text) for text in ("@@ ", "-a = 1", "+A = 1")] == ["cyan", "red", "green"]
+        leave(shown)
 
 
 @pytest.mark.usefixtures("trio")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,22 @@ def test_a_patch_has_colours_at_a_terminal_only() -> None:
     assert [colour in shown for colour in COLOURS] == [True] * 4
     assert "\x1b[31m-a = 1\x1b[m\n\x1b[32m+A = 1\x1b[m\n" in shown
     assert "\x1b" not in run_here("diff").out
+
+
+@pytest.mark.usefixtures("tree")
+def test_hashes_are_short_at_a_terminal_and_whole_behind_a_pipe() -> None:
+    index, *_ = re.findall("^index .*$", run_here("diff").out, re.MULTILINE)
+    old, new = re.findall("[0-9a-f]{40}", index)
+    short = index.replace(old, old[:7]).replace(new, new[:7])
+    assert f"{short}\n" in at_terminal("diff", kind="dumb").out.replace("\r", "")
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_line_of_a_file_that_looks_like_a_head_stays_whole() -> None:
+    text = f"index {'a' * 40}..{'b' * 40}"
+    shell(eva=f"printf '{text}\\n' > new")
+    run_here("send", "--to", "eva", "Go on")
+    assert f"+{text}\n" in at_terminal("diff", kind="dumb").out.replace("\r", "")
 
 
 @pytest.mark.usefixtures("tree")

@@ -6,7 +6,7 @@ from teamchat.cli.chatting.chat import Chat
 from teamchat.cli.chatting.kept import Place
 from teamchat.cli.chatting.slash import here, run_command
 from teamchat.cli.output.lines import note
-from teamchat.cli.shared.workspace import find_team, need_trust, open_store
+from teamchat.cli.shared.workspace import check_title, find_team, need_trust, open_store
 from teamchat.core.conversation.addressing import person
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.store.sessions import find_session, no_session, touch_session
@@ -21,6 +21,7 @@ def begin(
     *,
     speaker: str | None,
     new: bool,
+    title: str | None,
     timeout: str | None,
     notify: str | None,
     trust: bool,
@@ -38,8 +39,9 @@ def begin(
             raise UsageError(f"session {session!r} already exists", saying("--session", there.name))
         if session and not (there or new):
             raise UnknownName(no_session(db, session), "teamchat sessions")
-        place = Place(found, team, who, session, new, notify=notify)
+        place = Place(found, team, who, session, new, title, notify=notify)
         if continued := place.find(db):
+            check_title(continued, title)
             touch_session(db, continued.id)
             note(f"session {continued.name} continues (--new starts another)")
             run_command(here(("log", "-n", LAST_MESSAGES), continued.name, team))

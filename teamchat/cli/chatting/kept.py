@@ -16,7 +16,7 @@ from teamchat.core.team.team import Team
 class Place:
     """Where chat is: the team, as loaded and as typed, the person, the session, and what tells of the end of a run.
 
-    A session that it does not continue begins with the first message, under `name` if one was typed.
+    A session that it does not continue begins with the first message, with the `name` and `title` that were typed.
     """
 
     team: Team
@@ -24,6 +24,7 @@ class Place:
     speaker: str | None
     name: str | None
     new: bool
+    title: str | None = None
     session: Session | None = None
     notify: str | None = None
 
@@ -55,7 +56,7 @@ class Kept:
         place = self._place
         check_entry(place.team, self._db, place.session, text, speaker=place.speaker, to=to, typed=len(text))
         if place.session is None:
-            place.session, _ = choose_session(self._db, place.team, place.name, new=True)
+            place.session, _ = choose_session(self._db, place.team, place.name, new=True, title=place.title)
         self.waiting.append(keep_unsent(self._db, place.session.id, text, place.speaker, to))
 
     def remove_last(self) -> Unsent | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -12,6 +13,7 @@ from teamchat.runners.file_changes import FileChange
 
 MARKS = {"added": "new", "changed": "", "deleted": "deleted", "mode": "x bit", "type": "another type"}
 _BOLD, _RED, _GREEN, _CYAN, _END = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[m"
+_INDEX = re.compile(r"(?<=^index )([0-9a-f]{7})[0-9a-f]*\.\.([0-9a-f]{7})[0-9a-f]*")
 _COLORS = {"+": _GREEN, "-": _RED, "@": _CYAN}
 
 
@@ -31,11 +33,11 @@ def stat_lines(files: Iterable[FileChange]) -> Iterator[str]:
 
 
 def write_patch(pieces: Iterable[bytes]) -> None:
-    """All of a patch, byte for byte; for a terminal, which it could deceive, visible and coloured."""
+    """All of a patch, byte for byte. At a terminal, which it could deceive: visible, coloured, with short hashes."""
     sys.stdout.flush()
     if sys.stdout.isatty():
-        for line in _colored(_lines(pieces)):
-            print(line)
+        for line, is_head in _with_heads(_lines(pieces)):
+            print(_colored(_INDEX.sub(r"\1..\2", line) if is_head else line, is_head=is_head))
         return
     for piece in pieces:
         sys.stdout.buffer.write(piece)
@@ -52,12 +54,16 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
         yield visible(held.decode(errors="replace"))
 
 
-def _colored(lines: Iterable[str]) -> Iterator[str]:
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        yield from lines
-        return
+def _with_heads(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it stands before a file's changes."""
     head = True
     for line in lines:
         head = (head and not line.startswith("@@")) or line.startswith("diff --git ")
-        color = _BOLD if head else _COLORS.get(line[:1], "")
-        yield f"{color}{line}{_END}" if color else line
+        yield line, head
+
+
+def _colored(line: str, *, is_head: bool) -> str:
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return line
+    color = _BOLD if is_head else _COLORS.get(line[:1], "")
+    return f"{color}{line}{_END}" if color else line

@@ -144,15 +144,20 @@ def choose_session(
         if name and not (found or new):
             options = ["--new"] if was_typed("--session") else ["--new", "--session", name]
             raise UnknownName(no_session(db, name), typed_with(*options))
-        if found and title is not None:
-            raise UsageError(
-                f"--title is for a new session, and {found.name} continues",
-                line_of("sessions", "rename", found.name, title),
-            )
         if found:
+            check_title(found, title)
             touch_session(db, found.id)
             return found, False
         return create_session(db, team.name, team.task, name, title=title), True
+
+
+def check_title(continued: Session, title: str | None) -> None:
+    """Raises `UsageError` for a title, which is for a new session."""
+    if title is not None:
+        raise UsageError(
+            f"--title is for a new session, and {continued.name} continues",
+            line_of("sessions", "rename", continued.name, title),
+        )
 
 
 def session_typed(db: Database, session: Session) -> str:
