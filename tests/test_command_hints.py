@@ -25,6 +25,7 @@ ERRORS = [name for name, value in vars(errors).items() if isinstance(value, type
 # which argument is a hint, of what has one
 PLACE = {**dict.fromkeys([*ERRORS, "complain"], 1), **dict.fromkeys(["Failed", "Failure", "NotStarted", "Login"], 2)}
 KEYWORDS = {"hint", "login"}  # the login of a CLI's `Voice`
+MAY_HINT = re.compile(rf"\b(?:{'|'.join(PLACE)})\(|\b(?:{'|'.join(KEYWORDS)})=")  # other files need no parsing
 PROGRAMS = {
     "teamchat",
     "npm",
@@ -90,9 +91,11 @@ def hints() -> Iterator[tuple[str, str]]:
         name = ".".join(file.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
         if "core.team.templates" in name:  # programs of their own
             continue
+        text = file.read_text(encoding="utf-8")
+        if not MAY_HINT.search(text):
+            continue
         known = {**vars(builtins), **vars(import_module(name))}
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        nodes = list(ast.walk(tree))
+        nodes = list(ast.walk(ast.parse(text)))
         functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         for node in nodes:
             for expression in _hints_of(node):
