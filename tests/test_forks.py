@@ -18,6 +18,7 @@ from tests.runners.processes import Pids, ignoring
 from tests.scripted_team import crew
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
+ARGUMENTS = {"demo": ("--speed", "0")}  # it would take the ten seconds that were recorded
 STATUS = ("PPid", "Umask", "SigBlk", "SigIgn", "SigCgt", "CapEff", "NoNewPrivs", "Threads")
 
 
@@ -80,6 +81,6 @@ def test_what_an_interpreter_reads_when_it_starts_is_no_fork() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_runs_in_an_interpreter_of_its_own(command: str) -> None:
-    ran = cli_exec(command)
+    ran = cli_exec(command, *ARGUMENTS.get(command, ()))
     assert "Traceback" not in ran.err
     assert ran.code in range(14)
