@@ -52,6 +52,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the torture. Its tests are the longest and mostly wait; as the last ones they leave cores idle."""
+    items.sort(key=lambda item: "torture" not in item.path.parts)
+
+
 def has_room(folder: Path) -> bool:
     """Whether the folder has `ROOM` free bytes and lets programs in it run."""
     if not (sys.platform == "linux" and os.access(folder, os.W_OK | os.X_OK)):

@@ -1448,7 +1448,7 @@ def stops_its_guardian() -> None:
     forever()
 
 
-@agent("fails", hangs=True, quick=True)
+@agent("fails", hangs=True)
 def traces_its_guardian() -> None:
     """A process that is traced hears no signal but SIGKILL."""
     ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0)
