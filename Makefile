@@ -30,9 +30,10 @@ quick: $(VENV)/ready
 		tests/cli/test_send.py tests/cli/test_resume.py tests/cli/test_stop.py tests/cli/test_demo.py \
 		--ignore-glob='*/test_damaged*' --ignore=tests/runners/test_parser_fuzz.py --ignore=tests/core/engine/test_engine_properties.py
 
-# Kills the real program at 2,000 random moments, twenty times as many as `test`. A failure names its seed.
+# Kills the real program at 2,000 random moments, twenty times as many as `test`, and a conversation before each of its
+# steps, of which `test` tries a third. A failure names its seed or its step.
 crash: $(VENV)/ready
-	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py
+	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py tests/core/conversation/test_recovery.py
 
 # Runs every hostile agent of tests/torture/agents.py, each in its own namespaces. `test` runs only the quick ones.
 torture: $(VENV)/ready
