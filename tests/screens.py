@@ -46,6 +46,17 @@ class Screen:
         raise AssertionError(f"{text!r} is not on the screen:\n{self.text}")
 
     @property
+    def display(self) -> list[str]:
+        """The rows that stand on the screen, without the scrollback."""
+        return [row.rstrip() for row in self._screen.display]
+
+    def scrolled(self) -> list[str]:
+        """The rows that have left the screen since the last call."""
+        left, columns = list(self._screen.history.top), self._screen.columns
+        self._screen.history.top.clear()
+        return ["".join(row[at].data for at in range(columns)).rstrip() for row in left]
+
+    @property
     def text(self) -> str:
         return "\n".join(self.rows)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import stat
 import termios
@@ -27,7 +26,6 @@ from tests.shell_team import repository, shell
 ENTER, ESCAPE, UP, TAB = "\r", "\x1b", "\x1b[A", "\t"
 CTRL_C, CTRL_D, CTRL_U = "\x03", "\x04", "\x15"
 PROMPT = "›"
-MESSAGES = int(os.environ.get("TYPED_MESSAGES", "12"))
 
 
 @contextmanager
@@ -631,19 +629,3 @@ def test_a_signal_that_ends_programs_ends_chat_and_leaves_the_terminal_as_it_was
         shown.to_the_end()
         assert shown.child.exitstatus == 143
         assert termios.tcgetattr(shown.child.child_fd) == before
-
-
-def test_no_message_is_lost_or_doubled_whenever_it_is_typed(world: Path) -> None:
-    """`TYPED_MESSAGES=1000` types so many."""
-    made = crew(world, {"max": []})
-    made.say("max", *[{"say": f"Reply {number}.", "hang": 0.02} for number in range(MESSAGES)])
-    chance = random.Random(16)  # noqa: S311 (no secret)
-    with chat() as shown:
-        for number in range(MESSAGES):
-            line(shown, f"message {number}")
-            shown.read(chance.uniform(0, 0.1))
-        shown.until(lambda _: len(said()) == 2 * MESSAGES and not kept())
-        leave(shown)
-    assert [text for text in said() if text.startswith("kailai")] == [
-        f"kailai: message {number}" for number in range(MESSAGES)
-    ]

@@ -222,17 +222,21 @@ class Chat:
             self.run_begins = False
 
     def shown_now(self, event: ConversationEvent) -> None:
-        """Follow what is queued and what was spent."""
-        if isinstance(event, MessageStored):
-            self.screen.call(self.typing.look)
+        """Follow what is queued and what was spent. A person's message moves from the queue in one step."""
+        if isinstance(event, MessageStored) and event.message.speaker.type == "human":
+            self.screen.update(self.typing.look)
         if isinstance(event, MessageStored | TurnFinished):
-            self._look()
+            self._look_around()
 
     def _look(self) -> None:
+        self._look_around()
+        self.screen.update(self.typing.look)
+
+    def _look_around(self) -> None:
+        """Show who asks and what was spent."""
         session = self.place.find(self.db)
         self.shown.asked = question_to(self.db, session, self.place)
         self.shown.footer = footer_of(self.db, session, self.place)
-        self.screen.call(self.typing.look)
         self.screen.refresh()
 
     def _say_what_waits(self) -> None:

@@ -78,6 +78,15 @@ class Screen:
     def refresh(self) -> None:
         self.call(self._redraw)
 
+    def update(self, do: Callable[[], object]) -> None:
+        """Let the screen's thread do something, and show it together with the lines written so far."""
+
+        def both() -> None:
+            do()
+            self._flush()
+
+        self.call(both)
+
     def resized(self) -> None:
         """Draw for the terminal's new size."""
         self.call(lambda: None if self.app._running_in_terminal else self.app._on_resize())  # noqa: SLF001
