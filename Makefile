@@ -71,8 +71,8 @@ fuzz: $(VENV)/ready
 	DAMAGES=100 TRIALS=50 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py \
 		tests/runners/test_damaged_live_streams.py tests/runners/test_parser_fuzz.py tests/cli/test_damaged_store.py \
 		tests/cli/test_any_arguments.py tests/core/engine tests/core/cassette/test_hostile_cassettes.py \
-		tests/core/context/test_vendor_session.py tests/core/transcripts tests/cli/test_export.py -n auto \
-		--hypothesis-profile=fuzz --timeout=0
+		tests/core/context/test_vendor_session.py tests/core/transcripts tests/cli/test_export.py \
+		tests/cli/test_export_html.py -n auto --hypothesis-profile=fuzz --timeout=0
 
 # Measures times, memory and ratios, which no test asserts. It takes minutes, and fails if the savings of `memory`, or the
 # cost of large replies or hostile text, are out of bounds.

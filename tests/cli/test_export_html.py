@@ -19,6 +19,7 @@ from tests.chromium import ALARM, PROGRAM, Chromium, chromium
 from tests.core.transcripts.examples import BEGAN, EXAMPLE, FAILED, TURN, conversation, keep
 from tests.core.transcripts.hostile import HOSTILE, hostile
 from tests.program import run_here
+from tests.trials import TIMES, trials
 
 
 def page(transcript: Transcript) -> str:
@@ -241,9 +242,9 @@ OTHER_LINKS = "[...document.links].filter(one => !/^(#|https?:)/.test(one.getAtt
 
 
 @needs_chromium
-@pytest.mark.timeout(300)
-def test_a_hundred_hostile_conversations_run_and_fetch_nothing(browser: Chromium, tmp_path: Path) -> None:
-    for seed in range(100):
+@pytest.mark.timeout(300 * TIMES)
+def test_hostile_conversations_run_and_fetch_nothing(browser: Chromium, tmp_path: Path) -> None:
+    for seed in range(trials(25)):
         opened(browser, tmp_path, hostile(seed))
         typed(browser, "script")
         browser.evaluate("document.querySelectorAll('article :not(a)').forEach(one => one.click())")
