@@ -20,9 +20,10 @@ demo: $(VENV)/ready
 # Failed tests run once more, one at a time: a busy machine can fail a test once, a bug fails it twice.
 AGAIN := --last-failed --last-failed-no-failures none -n 0
 
-# Four tests at a time, also on two cores, because many tests wait for agents. Their folders are in /dev/shm if it has room.
+# Six tests at a time, also on two cores, because many tests wait for agents; a worker that is done takes another's tests.
+# Their folders are in /dev/shm if it has room.
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -n 4 || $(BIN)/python -m pytest $(AGAIN)
+	$(BIN)/python -m pytest -n 6 --dist worksteal || $(BIN)/python -m pytest $(AGAIN)
 
 # The core, the runners and the assemblers, without the tests that damage things at random, and the main commands.
 quick: $(VENV)/ready
