@@ -7,7 +7,7 @@ import typer
 from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
@@ -112,10 +112,9 @@ def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
 
 def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool) -> None:
     from functools import partial
-    from itertools import chain
 
     from teamchat.assemblers.truncation import byte_length
-    from teamchat.cli.output.long import as_shown, in_margin, write_pieces
+    from teamchat.cli.output.long import as_shown, write_pieces
     from teamchat.cli.output.receipt import partial_head, receipt_lines
     from teamchat.cli.shared.typed import TYPED, placed, placed_here
     from teamchat.core.store.turns import events_of, session_of
@@ -124,13 +123,49 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
     elsewhere = [] if session == chosen.name else ["--session", session]
     place = partial(placed, args=[*elsewhere, *TYPED.get()])
 
+    width = wrap_width()
     for line in receipt_lines(turn, events_of(db, turn), place, abandoned=abandoned):
-        print(line)
+        for row in fitted(line, width):
+            print(row)
     for head, key in left_by(db, turn):
-        write_pieces(chain((f"{head}\n",), in_margin(left_text(db, turn, key))))
+        write_pieces(margined(head, left_text(db, turn, key), width))
     if "".join(now := list(text_now(db, turn))).strip():
         shown = as_shown(now, lambda: sum(map(byte_length, now)), placed_here(f"teamchat show {turn.number} --reply"))
-        write_pieces(chain((f"{partial_head(turn)}\n",), in_margin(shown)))
+        write_pieces(margined(partial_head(turn), shown, width))
+
+
+def wrap_width() -> int | None:
+    """The width for which a receipt is broken into rows; None where it is printed as it is: a pipe, a dumb terminal."""
+    import os
+    import sys
+
+    from teamchat.cli.output.terminal.look import look_of
+    from teamchat.cli.shared.showing import terminal_width
+
+    return terminal_width() if sys.stdout.isatty() and look_of(os.environ).styles else None
+
+
+def fitted(line: str, width: int | None) -> Iterable[str]:
+    """A line of a receipt, as rows of at most `width` columns if there is a width."""
+    if width is None:
+        return (line,)
+    from teamchat.cli.output.terminal.receipt_rows import rows_of
+
+    return rows_of(line, width)
+
+
+def margined(head: str, pieces: Iterable[str], width: int | None) -> Iterator[str]:
+    """A heading and the text in a margin, wrapped if there is a width."""
+    from itertools import chain
+
+    from teamchat.cli.output.long import MARGIN, in_margin
+
+    if width is None:
+        return chain((f"{head}\n",), in_margin(pieces))
+    from teamchat.cli.output.terminal.wrap import wrapped
+
+    text = "\n".join(wrapped("".join(pieces), max(width - len(MARGIN), 1)))
+    return chain((f"{line}\n" for line in wrapped(head, width)), in_margin((text,)))
 
 
 def text_now(db: Database, turn: Turn) -> Iterator[str]:

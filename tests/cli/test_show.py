@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.cli.output.receipt import TRY
+from teamchat.cli.output.terminal.receipt_rows import rows_of
 from tests.cli.helpers import actors, objects, refused, steady
 from tests.program import fake, run_here
+from tests.screens import screen
 from tests.scripted_team import SCRIPTED, Crew, crew
 
 INSTRUCTION = "You are Max.\n\n\tCareful."
@@ -58,7 +61,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "same_process": False,
             "fresh_bytes": len(made.prompts("max")[0].encode()), "shown_from": "msg-1", "beside": [], "edits": 0,
             "sources": {},
-            "purpose": "reply", "images": [], "slash": None, "without": [],
+            "purpose": "reply", "images": [], "slash": None, "without": [], "adopted": None,
         },
         "prompt": made.prompts("max")[0], "system": None,
         "outcome": {
@@ -148,3 +151,26 @@ def test_a_tool_call_that_was_cut_short_is_shown_as_aborted() -> None:
     assert run_here("send", "Hi").code == 1
     shown = steady(run_here("show")).out
     assert "N.Ns  Bash make test\n      N.Ns  aborted\n" in shown
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_a_terminal_gets_a_receipt_that_is_wrapped_under_its_columns(columns: int) -> None:
+    said = "word " * 60
+    steps = ["claude-tool", "Bash", "+", "claude-tool-fail", "no such file " * 9, "+", "claude-delta", said]
+    actors({"max": [*steps, "+", "exit", "1"]}, like="claude")
+    assert run_here("send", "Go").code == 1
+    piped = run_here("show").out
+    with screen("show", columns=columns, rows=200) as seen:
+        rows = seen.to_the_end()
+    assert max(map(len, rows)) <= columns
+    assert "".join("".join(rows).replace("  | ", "").split()) == "".join(piped.replace("  | ", "").split())
+    assert not [row for row in rows[1:] if row and row[0] != " "], "what is continued is under its column"
+    text = rows[max(at for at, row in enumerate(rows) if "prompt):" in row) + 1 :]
+    assert len(text) > 1
+    assert all(row.startswith("  | word ") and row.endswith(" word") for row in text), "no word is broken"
+
+
+def test_a_command_of_a_receipt_is_not_broken() -> None:
+    line = f"{TRY}teamchat resume --session a-session-with-a-rather-long-name"
+    assert list(rows_of(line, 40)) == [line]
+    assert list(rows_of("  note      it took a long while", 26)) == ["  note      it took a long", "            while"]

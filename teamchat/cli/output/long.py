@@ -11,6 +11,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.text.clean import VisibleCleaner
 
 PIECE = 1024 * 1024  # characters
+MARGIN = "  | "
 LONGEST = 64 * 1024  # characters of one text shown at a terminal; a person reads a few thousand
 _LINE_END = re.compile("[\n\u2028\u2029]")
 
@@ -78,13 +79,13 @@ def stripped(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def in_margin(pieces: Iterable[str]) -> Iterator[str]:
-    """The lines of a text, each indented by `  | `."""
-    before, held = "  | ", ""
+    """The lines of a text, each indented by `MARGIN`."""
+    before, held = MARGIN, ""
     for piece in pieces:
         text = held + _LINE_END.sub("\n", piece)
         held = "\n" if text.endswith("\n") else ""
         if body := text.removesuffix("\n"):
-            yield before + body.replace("\n", "\n  | ")
+            yield before + body.replace("\n", f"\n{MARGIN}")
             before = ""
         elif held:
             yield before

@@ -25,6 +25,8 @@ from teamchat.runners.events import Usage
 from teamchat.runners.file_changes import FileChange, NoCheckpoint
 from teamchat.runners.untrusted_json import one_line
 
+COLUMN = 12  # where the values begin, and what was done at a time
+TRY = f"  {'try':<9} "
 LONGEST_WORD = 200  # characters
 LONGEST_OUTPUT = 100  # characters of a failed tool's output
 SHOWN = {
@@ -66,7 +68,7 @@ def receipt_lines(
     undone = ", undone" if turn.undone is not None else ""
     yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {REASON if abandoned else turn.status}{undone}"
     if abandoned:
-        yield f"  {'try':<9} {place('teamchat resume')}"
+        yield f"{TRY}{place('teamchat resume')}"
     for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome, place) if turn.outcome else ())):
         yield f"  {name:<9} {visible(value)}"
     calls: dict[object, str] = {}
