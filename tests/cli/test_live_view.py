@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import actors
+from tests.cli.helpers import actors, objects
 from tests.cli.test_terminal import claude
 from tests.program import run_here
 from tests.runners.processes import Pids
@@ -208,6 +208,15 @@ def test_whatever_ends_it_the_terminal_is_as_it_was(pids: Pids, end: str) -> Non
         assert termios.tcgetattr(seen.child.child_fd) == before
     assert seen.cursor_is_visible
     assert MOVING.search("\n".join(rows)) is None or end == "SIGKILL"
+
+
+def test_scripts_are_not_told_the_tokens_so_far() -> None:
+    def lines(*steps: str) -> list[object]:
+        actors({"max": claude(*steps, "claude-like Hi.")}, like="claude")
+        told = objects(run_here("send", "--new", "--json", "--stream", "Hi"))
+        return [line["type"] for line in told]
+
+    assert lines("claude-request 17999") == lines()
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
