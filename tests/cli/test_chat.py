@@ -404,9 +404,10 @@ def test_stop_from_another_terminal_ends_it_and_leaves_the_terminal_as_it_was(wo
         line(shown, "@max Write it")
         begun(world, shown)
         assert cli("stop").code == 0
-        shown.to_the_end()
+        rows = shown.to_the_end()
         assert shown.child.exitstatus == 143
         assert termios.tcgetattr(shown.child.child_fd) == before
+    assert "  try: teamchat resume" in map(str.rstrip, rows)
     assert queue() == [("max", "held")]
 
 

@@ -198,8 +198,12 @@ class Chat:
         self.run_begins = True
         return Watched(output_on(team, self.screen, you), you, self.about_to_show, self.shown_now)
 
+    @property
+    def leaving(self) -> bool:
+        return self.typing.leaving
+
     def hint(self, commands: str) -> str:
-        return commands if self.typing.leaving else in_chat(commands)
+        return in_chat(commands)
 
     @contextlib.contextmanager
     def while_working(self, stopper: Stopper) -> Iterator[None]:

@@ -87,11 +87,18 @@ def converse(
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
 
     keyboard = KEYBOARD.get() if show.talks else None
+
+    def hint(commands: str) -> str:
+        """The commands for the prompt of chat, or for the shell if chat ends with the run."""
+        if keyboard is None or keyboard.leaving or console.stopped_by:
+            return place(commands)
+        return keyboard.hint(commands)
+
     if keyboard:
-        console = Console(keyboard.output(team), listen, keyboard.hint, at_end)
+        console = Console(keyboard.output(team), listen, hint, at_end)
         console.ends = tuple(TERMINATED_BY)  # Ctrl-C is a key there
     else:
-        console = Console(choose_output(team, session.name, show), listen, place, at_end)
+        console = Console(choose_output(team, session.name, show), listen, hint, at_end)
     works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
     with held(team.root, db, session, wait=wait), works:
         check_no_unfinished_undo(db, session.id)

@@ -18,6 +18,11 @@ class Keyboard(Protocol):
         """What shows a run above the prompt."""
         ...
 
+    @property
+    def leaving(self) -> bool:
+        """True if chat ends with the run."""
+        ...
+
     def hint(self, commands: str) -> str:
         """Commands of the command line as a person types them here."""
         ...
