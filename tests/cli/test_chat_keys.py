@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import os
 import random
+import shlex
 import termios
 import time
 from pathlib import Path
@@ -14,9 +15,11 @@ import pexpect
 import pytest
 
 from tests.cli.helpers import select
-from tests.program import TIMEOUT_S
+from tests.program import TIMEOUT_S, argv
+from tests.runners.processes import eventually
 from tests.screens import Screen, screen
 from tests.scripted_team import crew
+from tests.terminals import Terminal
 
 KEYS = int(os.environ.get("KEYS", "300"))
 SEED = int(os.environ.get("SEED", "16"))
@@ -114,3 +117,28 @@ def leave(shown: Screen, written: list[str]) -> None:
     except (pexpect.EOF, OSError):
         pass
     shown.child.wait()
+
+
+def test_ctrl_z_and_fg_leave_a_prompt_that_takes_keys(world: Path) -> None:
+    crew(world, {"max": ["Yes."]})
+    env = {**os.environ, "TERM": "xterm-256color", "PS1": "ready> "}
+    shell = Terminal("/bin/bash", ["--norc", "--noprofile", "-i"], env=env, timeout=TIMEOUT_S, encoding="utf-8")
+
+    def takes_keys() -> bool:
+        return not termios.tcgetattr(shell.child_fd)[3] & termios.ICANON
+
+    try:
+        shell.expect_exact("ready> ")
+        shell.sendline(shlex.join(argv("chat")))
+        shell.expect_exact("Ctrl-D")
+        for _ in range(3):
+            assert eventually(takes_keys)
+            shell.send("\x1a")
+            shell.expect_exact("ready> ")
+            shell.sendline("fg")
+            shell.expect_exact("Ctrl-D")
+        assert eventually(takes_keys)
+        shell.send("\x04")
+        shell.expect_exact("ready> ")
+    finally:
+        shell.close(force=True)

@@ -251,13 +251,16 @@ class Chat:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        before = {number: signal.getsignal(number) for number in (*ENDS, signal.SIGINT, signal.SIGWINCH)}
+        before = {
+            number: signal.getsignal(number) for number in (*ENDS, signal.SIGINT, signal.SIGWINCH, signal.SIGCONT)
+        }
         token = KEYBOARD.set(self)
         for number in ENDS:
             if before[number] is not signal.SIG_IGN:
                 signal.signal(number, lambda *_: self.inbox.put(Leave(ExitCode.TERMINATED)))
         signal.signal(signal.SIGINT, self._interrupted)
         signal.signal(signal.SIGWINCH, lambda *_: self.screen.resized())
+        signal.signal(signal.SIGCONT, lambda *_: self.screen.continued())
         try:
             yield
         finally:

@@ -27,7 +27,9 @@ LEAVES = "Ctrl-D leaves"
 EDITORS = ("VISUAL", "EDITOR")
 
 
-def bindings(typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None]) -> KeyBindings:  # noqa: C901 (a function a key)
+def bindings(  # noqa: C901 (a function a key)
+    typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None], suspend: Callable[[], None]
+) -> KeyBindings:
     keys = KeyBindings()
     empty = Condition(lambda: not buffer.text)
     has_queued = Condition(lambda: not buffer.text and bool(shown.waiting))
@@ -89,13 +91,18 @@ def bindings(typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[],
 
     @keys.add("c-z")
     def _(event: KeyPressEvent) -> None:
-        event.app.suspend_to_background()
+        event.app.create_background_task(_without_prompt(suspend))
 
     @keys.add(Keys.SIGINT)
     def _(_event: KeyPressEvent) -> None:
         typist.interrupted()
 
     return keys
+
+
+async def _without_prompt(do: Callable[[], None]) -> None:
+    async with in_terminal():
+        do()
 
 
 async def _edit(buffer: Buffer, shown: Shown) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from teamchat.cli.chatting.keys import bindings
 from teamchat.cli.chatting.layout import CHROME, Shown, layout_of
 from teamchat.cli.chatting.typist import Typist
 
+STOP_S = 0.5  # at most from Ctrl-Z to the stop; without a shell nothing stops
 FLUSH_S = 0.03  # between two writings above the prompt
 NARROWEST, WIDEST = 20, 300
 SIZE = Size(24, 80)  # of a terminal that does not say
@@ -43,6 +45,7 @@ class Screen:
     _flushing: bool = False
     _up: Event = field(default_factory=Event)  # the prompt is on the screen
     _done: Event = field(default_factory=Event)
+    _continued: Event = field(default_factory=Event)
     _loop: asyncio.AbstractEventLoop | None = None
 
     def __post_init__(self) -> None:
@@ -90,6 +93,10 @@ class Screen:
     def resized(self) -> None:
         """Draw for the terminal's new size."""
         self.call(lambda: None if self.app._running_in_terminal else self.app._on_resize())  # noqa: SLF001
+
+    def continued(self) -> None:
+        """A shell has continued the process after Ctrl-Z."""
+        self._continued.set()
 
     @property
     def visible(self) -> bool:
@@ -155,6 +162,16 @@ class Screen:
 
         self.app.create_background_task(run())
 
+    def _suspend(self) -> None:
+        """Stop the process group, as Ctrl-Z does in a program without a prompt, and return when it is continued.
+
+        The signal may reach another thread. Without the wait this one would set the terminal's modes before the stop,
+        and the shell would reset them.
+        """
+        self._continued.clear()
+        os.kill(0, signal.SIGTSTP)
+        self._continued.wait(STOP_S)
+
     def _spawn(self, task: Coroutine[Any, Any, None]) -> None:
         self.call(lambda: self.app.create_background_task(task))
 
@@ -187,7 +204,7 @@ class Screen:
         self.typist.began()
         self.app = Application(
             layout=layout_of(self.shown, self.buffer),
-            key_bindings=bindings(self.typist, self.shown, self.buffer, self.refresh),
+            key_bindings=bindings(self.typist, self.shown, self.buffer, self.refresh, self._suspend),
             input=self._input,
             output=self._output,
             erase_when_done=True,
