@@ -220,6 +220,8 @@ class Chat:
 
     def about_to_show(self, event: ConversationEvent) -> None:
         """Leave an empty line above a message that begins a run."""
+        if _typed(event):
+            self.screen.hold()
         if isinstance(event, MessageStored) and self.run_begins:
             self.screen.write("\n")
         if isinstance(event, MessageStored | TurnStarted):
@@ -227,7 +229,7 @@ class Chat:
 
     def shown_now(self, event: ConversationEvent) -> None:
         """Follow what is queued and what was spent. A person's message moves from the queue in one step."""
-        if isinstance(event, MessageStored) and event.message.speaker.type == "human":
+        if _typed(event):
             self.screen.update(self.typing.look)
         if isinstance(event, MessageStored | TurnFinished):
             self._look_around()
@@ -272,3 +274,8 @@ class Chat:
         if self.interruptible and self.hidden:
             raise KeyboardInterrupt
         self.screen.call(self.typing.interrupted)
+
+
+def _typed(event: ConversationEvent) -> bool:
+    """True for the message of a person, which may have been queued."""
+    return isinstance(event, MessageStored) and event.message.speaker.type == "human"

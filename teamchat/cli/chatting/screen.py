@@ -43,6 +43,7 @@ class Screen:
     app: Application[None] = field(init=False)
     _above: list[str] = field(default_factory=list)
     _flushing: bool = False
+    _held: bool = False
     _up: Event = field(default_factory=Event)  # the prompt is on the screen
     _done: Event = field(default_factory=Event)
     _continued: Event = field(default_factory=Event)
@@ -81,11 +82,16 @@ class Screen:
     def refresh(self) -> None:
         self.call(self._redraw)
 
+    def hold(self) -> None:
+        """Show no more lines above the prompt until `update`."""
+        self._held = True
+
     def update(self, do: Callable[[], object]) -> None:
         """Let the screen's thread do something, and show it together with the lines written so far."""
 
         def both() -> None:
             do()
+            self._held = False
             self._flush()
 
         self.call(both)
@@ -246,6 +252,8 @@ class Screen:
 
     def _flush(self) -> None:
         self._flushing = False
+        if self._held:
+            return  # `update` writes it
         if not self.app.is_running or self.app._running_in_terminal:  # noqa: SLF001
             return  # who hides the prompt writes it
         self.app.renderer.erase()

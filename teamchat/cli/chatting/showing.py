@@ -28,8 +28,10 @@ class Watched:
         if isinstance(event, Warned):
             event = replace(event, text=named_in_chat(event.text))
         self.before(event)
-        self.inner(event)
-        self.after(event)
+        try:
+            self.inner(event)
+        finally:
+            self.after(event)
 
     def finish(self, conclusion: Conclusion) -> None:
         asked = conclusion.waiting_for == self.you
