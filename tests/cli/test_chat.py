@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.chatting.layout import Shown
+from teamchat.cli.chatting.layout import Footer, Shown
 from teamchat.cli.shared.workspace import lock_file, store_file
 from teamchat.core.files.session_lock import holder_of
 from tests.cli.helpers import queue, select
@@ -294,8 +294,18 @@ def test_the_prompt_stands_between_a_rule_and_what_the_conversation_has_cost(col
         assert rule == "─" * (columns - 1)
         assert prompt == PROMPT
         assert footer.startswith("  crew · new session")
+        assert footer.endswith("/help  Ctrl-D")
         assert len(footer) < columns
         leave(shown)
+
+
+def test_a_narrow_footer_drops_whole_parts_and_the_session_last() -> None:
+    footer = Footer("blog", "slugs", "4 members", "61k tokens", "$0.32")
+    assert footer.fitted(46) == "blog · slugs · 4 members · 61k tokens · $0.32"
+    assert footer.fitted(44) == "blog · slugs · 61k tokens · $0.32"
+    assert footer.fitted(32) == "slugs · 61k tokens · $0.32"
+    assert footer.fitted(25) == "slugs · $0.32"
+    assert [footer.fitted(columns) for columns in (12, 4, 0)] == ["slugs", "slu…", ""]
 
 
 @pytest.mark.usefixtures("trio")
@@ -411,15 +421,19 @@ def test_stop_from_another_terminal_ends_it_and_leaves_the_terminal_as_it_was(wo
     assert queue() == [("max", "held")]
 
 
-def test_an_agent_that_is_killed_is_a_failure_and_the_prompt_stays(world: Path) -> None:
-    made = crew(world, {"max": [], "sarah": ["Looks right."]})
-    made.say("max", {"say": "so far", "exit": 137})
-    with chat() as shown:
+def test_an_agent_that_is_killed_is_a_failure_and_the_terminal_stays_as_it_was() -> None:
+    shell(max="echo $$ > number; mv number pid; sleep 600", sarah=":")
+    with screen("chat") as shown:
+        before = termios.tcgetattr(shown.child.child_fd)
+        shown.until(lambda text: PROMPT in text)
         line(shown, "@max Write it")
-        shown.until(lambda text: "/resume" in text)
+        shown.until(lambda _: Path("pid").exists())
+        os.kill(int(Path("pid").read_text()), signal.SIGKILL)
+        shown.until(lambda text: "✗" in text and "/resume" in text and prompt_of(text) == PROMPT)
         line(shown, "@sarah You?")
-        shown.until(lambda text: "Looks right." in text)
+        shown.until(lambda text: "Done" in text)
         assert leave(shown) == 0
+        assert termios.tcgetattr(shown.child.child_fd) == before
 
 
 @pytest.mark.usefixtures("trio")

@@ -25,6 +25,29 @@ MOST_QUEUED = 3  # messages that are shown
 CHROME = 6  # rows of the screen that the prompt and the lines around it take at least
 EDIT = "↑ to edit"
 KEYS = "/help  Ctrl-D"
+DROPPED_FIRST = ("members", "team", "tokens", "cost")  # of the footer, in a narrow terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What the line below the prompt says of the conversation; an empty part is unknown."""
+
+    team: str = ""
+    session: str = ""
+    members: str = ""
+    tokens: str = ""
+    cost: str = ""
+
+    def fitted(self, columns: int) -> str:
+        """`blog · slug-addresses · 4 members · 61k tokens · $0.32`, without the parts that have no room."""
+        parts = {"team": self.team, "session": self.session, "members": self.members, "tokens": self.tokens}
+        parts["cost"] = self.cost
+        for dropped in (None, *DROPPED_FIRST):
+            parts.pop(dropped or "", None)
+            line = " · ".join(filter(None, parts.values()))
+            if get_cwidth(line) <= columns:
+                return line
+        return _cut(line, columns) if columns > 0 else ""
 
 
 @dataclass(slots=True)
@@ -32,7 +55,7 @@ class Shown:
     """What the lines say. `asked` is the member that asks. `notice` replaces the footer until the next key."""
 
     asked: str | None = None
-    footer: str = ""
+    footer: Footer = Footer()
     notice: str = ""
     live: tuple[str, ...] = ()
     waiting: Sequence[Unsent] = field(default_factory=list)
@@ -104,9 +127,9 @@ def _footer(shown: Shown) -> StyleAndTextTuples:
     width = _columns() - 1
     if shown.notice:
         return [("", _cut(f"  {shown.notice}", width))]
-    left = f"  {shown.footer}"
-    gap = width - get_cwidth(left) - len(KEYS)
-    return [("fg:ansibrightblack", f"{left}{' ' * gap}{KEYS}" if gap > 1 else _cut(left, width))]
+    left = f"  {shown.footer.fitted(width - len(KEYS) - 4)}"
+    gap = max(0, width - get_cwidth(left) - len(KEYS))
+    return [("fg:ansibrightblack", _cut(f"{left}{' ' * gap}{KEYS}", width))]
 
 
 def _one_line(message: Unsent) -> str:

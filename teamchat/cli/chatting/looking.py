@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from teamchat.cli.chatting.kept import Place
+from teamchat.cli.chatting.layout import Footer
 from teamchat.cli.output.lines import plural, short_number
 from teamchat.core.engine.team_changes import fitted
 from teamchat.core.store.database import Database
@@ -21,16 +24,18 @@ def question_to(db: Database, session: Session | None, place: Place) -> str | No
     return asked.by if asked else None
 
 
-def footer_of(db: Database, session: Session | None, place: Place) -> str:
-    """`blog · slug-addresses · 4 members · 61k tokens · $0.32`."""
-    team = place.team
-    parts = [team.name, session.name if session else "new session", plural(len(team.members), "member")]
-    if session:
-        spent = total_used(used(db, session.id))
-        tokens = spent.input_tokens + spent.output_tokens
-        parts += [f"{_sum(tokens, short_number)} tokens"] if tokens.known else []
-        parts += [_sum(spent.cost_usd, "${:.2f}".format)] if spent.cost_usd.known else []
-    return printable(" · ".join(parts))
+def footer_of(db: Database, session: Session | None, place: Place) -> Footer:
+    team, name = place.team, session.name if session else "new session"
+    begun = Footer(printable(team.name), printable(name), plural(len(team.members), "member"))
+    if session is None:
+        return begun
+    spent = total_used(used(db, session.id))
+    tokens = spent.input_tokens + spent.output_tokens
+    return replace(
+        begun,
+        tokens=f"{_sum(tokens, short_number)} tokens" if tokens.known else "",
+        cost=_sum(spent.cost_usd, "${:.2f}".format) if spent.cost_usd.known else "",
+    )
 
 
 def _sum(part: Sum, words: object) -> str:

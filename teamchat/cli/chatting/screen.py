@@ -41,9 +41,8 @@ class Screen:
     history: History
     completer: Completer
     app: Application[None] = field(init=False)
-    _above: list[str] = field(default_factory=list)
+    _above: list[str | None] = field(default_factory=list)  # what follows None is held
     _flushing: bool = False
-    _held: bool = False
     _up: Event = field(default_factory=Event)  # the prompt is on the screen
     _done: Event = field(default_factory=Event)
     _continued: Event = field(default_factory=Event)
@@ -83,15 +82,16 @@ class Screen:
         self.call(self._redraw)
 
     def hold(self) -> None:
-        """Show no more lines above the prompt until `update`."""
-        self._held = True
+        """Lines that are written from now on wait for the next `update`."""
+        self._above.append(None)
 
     def update(self, do: Callable[[], object]) -> None:
         """Let the screen's thread do something, and show it together with the lines written so far."""
 
         def both() -> None:
             do()
-            self._held = False
+            if None in self._above:
+                self._above.remove(None)
             self._flush()
 
         self.call(both)
@@ -226,6 +226,8 @@ class Screen:
 
         self._loop.set_exception_handler(fail)
         await self.app.run_async(pre_run=self._up.set, set_exception_handler=False, handle_sigint=False)
+        while None in self._above:
+            self._above.remove(None)
         self._write_above()
         if failed:
             raise failed[0]
@@ -252,8 +254,6 @@ class Screen:
 
     def _flush(self) -> None:
         self._flushing = False
-        if self._held:
-            return  # `update` writes it
         if not self.app.is_running or self.app._running_in_terminal:  # noqa: SLF001
             return  # who hides the prompt writes it
         self.app.renderer.erase()
@@ -261,6 +261,8 @@ class Screen:
         self.app._redraw()  # noqa: SLF001
 
     def _write_above(self) -> None:
-        text = "".join(iter(lambda: self._above.pop(0) if self._above else "", ""))
-        self._output.write_raw(text)
+        """Only this thread takes lines out; others add some meanwhile."""
+        while self._above and (text := self._above[0]) is not None:
+            self._output.write_raw(text)
+            del self._above[0]
         self._output.flush()
