@@ -116,6 +116,15 @@ def test_a_text_that_only_looks_like_a_call_is_refused_and_stays_in_the_prompt()
     assert said_nothing()
 
 
+@pytest.mark.usefixtures("trio")
+def test_an_error_is_broken_at_words() -> None:
+    with chat(columns=40) as shown:
+        line(shown, "/shwo")
+        told = "there is no command /shwo: did you mean /show? (a space before it sends it)"
+        shown.until(lambda text: told in " ".join(text.split()))
+        assert leave_after_clearing(shown) == 0
+
+
 def leave_after_clearing(shown: Screen) -> int:
     types(shown, CTRL_U)
     return leave(shown)

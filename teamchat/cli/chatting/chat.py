@@ -25,6 +25,7 @@ from teamchat.cli.chatting.streams import Above
 from teamchat.cli.chatting.typing import Command, Item, Leave, Send, Stop, Typing
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import note, plural
+from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.conversation import converse
 from teamchat.cli.shared.keyboard import KEYBOARD
 from teamchat.cli.shared.showing import OutputOptions
@@ -61,8 +62,12 @@ class Chat:
         self.typing = Typing(self.place, self.inbox, self.shown, self._open_again)
         history = history_in(store_file(self.place.team.root).parent)
         self.screen = Screen(self.typing, self.shown, history, completer(self.place, known))
-        self.typing.tell = lambda line: self.screen.write(f"{line}\n")
+        self.typing.tell = self._tell
         self.typing.run_now = self._run_now
+
+    def _tell(self, line: str) -> None:
+        """Write a line above the prompt, broken at words."""
+        self.screen.write("".join(f"{piece}\n" for piece in wrapped(line, self.screen.width)))
 
     def _open_again(self) -> Database:
         """The store for another thread."""
@@ -129,11 +134,12 @@ class Chat:
                 self.code = converse(self.place.team, self.db, session, show, work, wait=False)
             except SessionBusy as error:
                 if not self.locked_out:
-                    self.screen.write(f"· {printable(str(error))}\n· what you type is sent when it ends\n")
+                    self._tell(f"· {printable(str(error))}")
+                    self._tell("· what you type is sent when it ends")
                 self.locked_out = True
                 return
             except TeamchatError as error:
-                self.screen.write(f"✗ {printable(str(error))}\n")
+                self._tell(f"✗ {printable(str(error))}")
                 return
             self.locked_out = False
             if self.code == ExitCode.TERMINATED:
