@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import pexpect
 import pyte
@@ -96,10 +98,15 @@ class Screen:
 
 @contextmanager
 def screen(
-    *args: str, columns: int = 80, rows: int = 24, env: Mapping[str, str] | None = None, echo: bool = False
+    *args: str,
+    columns: int = 80,
+    rows: int = 24,
+    env: Mapping[str, str] | None = None,
+    echo: bool = False,
+    script: Path | None = None,
 ) -> Iterator[Screen]:
-    """The program at a terminal with this many columns and rows."""
-    program, *rest = argv(*args)
+    """The program, or another Python `script`, at a terminal with this many columns and rows."""
+    program, *rest = argv(*args) if script is None else [sys.executable, str(script), *args]
     variables = {**os.environ, "TERM": "xterm-256color", "NO_COLOR": "", **(env or {})}
     size = (rows, columns)
     child = Terminal(program, rest, env=variables, dimensions=size, timeout=TIMEOUT_S, echo=echo, encoding="utf-8")

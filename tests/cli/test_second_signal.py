@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from tests.cli.helpers import actors, notes, queue, said, steady, turn
 from tests.program import ROOT, Result, ended, run_here, start
 from tests.runners.processes import PATIENCE_S, eventually
+from tests.screens import screen
 
 BUSY = ROOT / "tests" / "fakes" / "busy.py"
 HOSTILE = "`a ``b ```c [NEXT "  # what takes longest to read
@@ -64,6 +66,23 @@ def test_a_second_signal_ends_what_runs_no_handler(number: signal.Signals, code:
     assert ran == Result(0, "max:\nWhole.\n\n", notes("session s1 continues", KILLED, *turn("max", 2)))
     assert said() == [("kailai", "Go"), ("max", "Whole.")]
     assert run_here("show", "1", "--reply").out == "Long."
+
+
+def test_a_second_signal_leaves_the_terminal_of_a_chat_as_it_was() -> None:
+    actors({"max": ["reply", "Long."]})
+    with screen("chat", script=BUSY) as shown:
+        before = termios.tcgetattr(shown.child.child_fd)
+        shown.until(lambda text: "›" in text)
+        shown.child.send("Go\r")
+        shown.until(lambda _: Path("busy").exists())
+        assert termios.tcgetattr(shown.child.child_fd) != before
+        for _ in range(2):
+            os.kill(shown.child.pid, signal.SIGTERM)
+            shown.until(lambda text: BUSY_NOTE in text)
+        shown.to_the_end()
+        assert shown.child.exitstatus == 143
+        assert termios.tcgetattr(shown.child.child_fd) == before
+        assert shown.cursor_is_visible
 
 
 def test_one_signal_ends_nothing_that_is_being_stored() -> None:

@@ -224,6 +224,9 @@ class Chat:
             if hidden:
                 self._hide()
 
+    def restore(self) -> None:
+        self.screen.restore()
+
     def about_to_show(self, event: ConversationEvent) -> None:
         """Leave an empty line above a message that begins a run."""
         if _typed(event):

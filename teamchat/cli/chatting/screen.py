@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import sys
+import termios
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Thread
@@ -28,6 +30,7 @@ from teamchat.cli.chatting.typist import Typist
 
 STOP_S = 0.5  # at most from Ctrl-Z to the stop; without a shell nothing stops
 FLUSH_S = 0.03  # between two writings above the prompt
+AS_IT_WAS = b"\x1b[?2004l\x1b[?25h\x1b[m\r\n\x1b[J"  # no marked pastes, a cursor, no colours, a line of its own
 NARROWEST, WIDEST = 20, 300
 SIZE = Size(24, 80)  # of a terminal that does not say
 
@@ -56,6 +59,7 @@ class Screen:
             multiline=True,
         )
         reads, writes = open(0, closefd=False), open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 (stay open)
+        self._modes = termios.tcgetattr(0)
         self._input = create_input(reads)
         self._output = Vt100_Output(writes, self._terminal_size, os.environ.get("TERM"), enable_cpr=False)
         self._thread = Thread(target=self._run, name="prompt", daemon=True)
@@ -103,6 +107,14 @@ class Screen:
     def continued(self) -> None:
         """A shell has continued the process after Ctrl-Z."""
         self._continued.set()
+
+    def restore(self) -> None:
+        """Leave the terminal as it was, without waiting for the screen's thread or the terminal."""
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(0, termios.TCSANOW, self._modes)
+        with contextlib.suppress(OSError):
+            if select.select((), (1,), (), 0)[1]:
+                os.write(1, AS_IT_WAS)
 
     @property
     def visible(self) -> bool:

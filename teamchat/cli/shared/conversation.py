@@ -97,6 +97,7 @@ def converse(
     if keyboard:
         console = Console(keyboard.output(team), listen, hint, at_end)
         console.ends = tuple(TERMINATED_BY)  # Ctrl-C is a key there
+        console.before_exit = keyboard.restore
     else:
         console = Console(choose_output(team, session.name, show), listen, hint, at_end)
     works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
@@ -179,6 +180,7 @@ class Console:
         self.output, self.listen, self.place, self.at_end = output, listen, place, at_end
         self.ended: Conclusion | None = None
         self.ends: tuple[signal.Signals, ...] = ENDS
+        self.before_exit: Callable[[], None] | None = None
         self.stopper = Stopper()
         self.stopped_by: signal.Signals | None = None
         self.deaf = False
@@ -242,7 +244,8 @@ class Console:
         for number in heard:
             signal.signal(number, self._stop)  # not the event loop's, which waits for a write that nobody reads
         try:
-            with ends_at_second({number: TERMINATED_BY.get(number, ExitCode.INTERRUPTED) for number in heard}):
+            codes: dict[int, int] = {number: TERMINATED_BY.get(number, ExitCode.INTERRUPTED) for number in heard}
+            with ends_at_second(codes, self.before_exit):
                 yield
         finally:
             for number in heard:

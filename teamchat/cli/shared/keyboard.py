@@ -31,5 +31,9 @@ class Keyboard(Protocol):
         """Show the prompt, and let Ctrl-C reach the stopper."""
         ...
 
+    def restore(self) -> None:
+        """Leave the terminal as it was, before an exit that does nothing else. Any thread may call it."""
+        ...
+
 
 KEYBOARD: ContextVar[Keyboard | None] = ContextVar("KEYBOARD", default=None)

@@ -13,7 +13,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from io import RawIOBase
 from threading import Event, Thread
 
@@ -24,18 +24,18 @@ BUSY = "still busy; Ctrl-C now ends teamchat at once"
 
 
 @contextlib.contextmanager
-def ends_at_second(codes: Mapping[int, int]) -> Iterator[None]:
+def ends_at_second(codes: Mapping[int, int], before_exit: Callable[[], None] | None = None) -> Iterator[None]:
     """After a second signal, exit with the first one's code of `codes` if the running loop does not answer.
 
     If the loop is still busy after the first signal, a line on stderr says so. A loop that answers ends by itself:
     it waits for an agent that is being killed. The exit is a hard one: the store keeps what was committed, and
-    recovery treats the rest as after `kill -9`. For the main thread only.
+    recovery treats the rest as after `kill -9`. A thread calls `before_exit`. For the main thread only.
     """
     read, write = os.pipe()
     os.set_blocking(write, False)
     ended = Event()
     before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    watch = Thread(target=_watch, args=(read, asyncio.get_running_loop(), codes, ended), daemon=True)
+    watch = Thread(target=_watch, args=(read, asyncio.get_running_loop(), codes, ended, before_exit), daemon=True)
     with contextlib.suppress(RuntimeError):  # no thread can start, so no agent can either
         watch.start()
     try:
@@ -48,7 +48,13 @@ def ends_at_second(codes: Mapping[int, int]) -> Iterator[None]:
             os.close(read)
 
 
-def _watch(read: int, loop: asyncio.AbstractEventLoop, codes: Mapping[int, int], ended: Event) -> None:
+def _watch(
+    read: int,
+    loop: asyncio.AbstractEventLoop,
+    codes: Mapping[int, int],
+    ended: Event,
+    before_exit: Callable[[], None] | None,
+) -> None:
     with os.fdopen(read, "rb", buffering=0) as pipe:  # open until the end: the interpreter warns about a broken pipe
         first = _next(pipe, codes)
         asked, told, again = _Asked(loop), False, False
@@ -57,6 +63,8 @@ def _watch(read: int, loop: asyncio.AbstractEventLoop, codes: Mapping[int, int],
             if asked.answered.is_set():
                 asked = _Asked(loop)
             elif again and time.monotonic() - asked.at > PATIENCE_S:
+                if before_exit:
+                    before_exit()
                 os._exit(codes[first])
             elif not told and time.process_time() - asked.worked > NOTICE_S:
                 told = True
