@@ -35,8 +35,9 @@ def test_a_question_is_answered_where_it_is_asked() -> None:
     with screen("send", "--to", "max", "Write it") as shown:
         asked(shown)
         shown.child.sendline("The second")
-        shown.to_the_end()
+        rows = shown.to_the_end()
         assert shown.child.exitstatus == 0
+    assert [row for row in rows if "The second" in row] == ["you → max   The second"]
     assert said() == ["kailai: Write it", f"max: {ASKS}", "kailai: The second", "max: Good."]
 
 

@@ -8,6 +8,7 @@ import sys
 import termios
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from teamchat.cli.output.lines import note
@@ -90,12 +91,14 @@ class Answering:
         if question is None:  # answered elsewhere meanwhile
             return None
         note(KEYS)
-        while text := _typed(f"you → {visible(question.by)}   "):
+        prompt = f"you → {visible(question.by)}   "
+        while text := _typed(prompt):
             try:
                 check_entry(self.team, self.db, self.session, text, speaker=you, to=None, typed=len(text))
             except TeamchatError as error:
                 print(f"teamchat: {printable(str(error))}", file=sys.stderr)
                 continue
+            _erase(prompt + text)
             return text
         return None
 
@@ -126,3 +129,12 @@ def _typed(prompt: str) -> str:
     except EOFError:
         print()
         return ""
+
+
+def _erase(line: str) -> None:
+    """Erase what was typed, which the run shows as a message. A line that may have been wrapped stays."""
+    from teamchat.cli.output.terminal.look import look_of
+    from teamchat.cli.output.terminal.wrap import cells
+
+    if look_of(os.environ).styles and "\n" not in line and cells(line) < get_terminal_size().columns:
+        print("\x1b[A\r\x1b[J", end="", flush=True)
