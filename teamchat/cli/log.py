@@ -66,7 +66,13 @@ def log(
 
 
 def print_message(
-    message: ConversationMessage, turn: int | None, *, undone: bool, as_json: bool, team: str | None = None
+    message: ConversationMessage,
+    turn: int | None,
+    *,
+    undone: bool,
+    as_json: bool,
+    team: str | None = None,
+    among_notes: bool = False,
 ) -> None:
     """Print a message under its id, its speaker and those whom it calls; at a terminal rendered, in their colours."""
     import os
@@ -90,7 +96,7 @@ def print_message(
         from teamchat.cli.shared.showing import terminal_width
 
         lines = message_lines(message, notes, whole, team_names(team), terminal_width(), look)
-        print("".join(f"{line}\n" for line in lines), flush=True)
+        print("\n".join(["", *lines] if among_notes else [*lines, ""]), flush=True)
         return
     to = f" -> {', '.join(message.routing.resolved_addressees)}" if message.routing.resolved_addressees else ""
     head = f"{message.id} {name_of(message)}{to}" + (f" (turn {turn})" if turn else "")
@@ -123,7 +129,7 @@ def follow_log(
 
     def show(event: MessageStored | Replied) -> None:
         turn = event.turn.number if isinstance(event, Replied) else None
-        print_message(event.message, turn, undone=False, as_json=as_json, team=team)
+        print_message(event.message, turn, undone=False, as_json=as_json, team=team, among_notes=True)
 
     def output_of() -> Output:
         return EachMessage(show, Silent() if as_json else PlainOutput())

@@ -121,6 +121,21 @@ def test_log_follows_in_its_own_form() -> None:
         assert objects(interrupted(as_json)) == objects(run_here("log", "-n", "3", "--json"))
 
 
+@pytest.mark.usefixtures("talk")
+def test_at_a_terminal_an_empty_line_stands_above_each_message_of_log() -> None:
+    with screen("log", "-f", "-n", "1") as shown:
+        shown.until(lambda text: IDLE in text)
+        assert run_here("send", "--to", "sarah", "And now?").code == 0
+        shown.until(lambda text: text.count(IDLE) == 2)
+        rows = shown.rows
+        shown.child.sendintr()
+        shown.to_the_end()
+    heads = [at for at, row in enumerate(rows) if "   msg-" in row]
+    assert len(heads) == 3
+    assert [rows[at - 1] for at in heads[1:]] == ["", ""]
+    assert all(rows[at] or rows[at + 1] for at in range(len(rows) - 1))
+
+
 def test_who_comes_in_the_middle_of_a_turn_has_its_text_from_the_beginning(pids: Pids) -> None:
     actors({"max": claude("claude-delta Ha", "claude-delta lf", "claude-tool Bash", "hang")}, like="claude")
     with start("send", "Go") as run:
