@@ -597,6 +597,20 @@ def test_the_text_is_edited_in_an_editor(world: Path) -> None:
 
 
 @pytest.mark.usefixtures("trio")
+def test_a_ctrl_d_typed_while_the_prompt_is_hidden_leaves(world: Path) -> None:
+    editor = world / "editor"
+    editor.write_text(f"#!/bin/sh\ntouch {world}/edits; until [ -e {world}/go ]; do sleep 0.05; done\n")
+    editor.chmod(0o755)
+    with chat(EDITOR=str(editor), VISUAL="") as shown:
+        types(shown, "\x18\x05")
+        shown.until(lambda _: (world / "edits").exists())
+        types(shown, CTRL_D)
+        (world / "go").touch()
+        shown.to_the_end()
+        assert shown.child.exitstatus == 0
+
+
+@pytest.mark.usefixtures("trio")
 def test_what_was_typed_is_remembered_for_the_next_chat_and_private() -> None:
     with chat() as shown:
         line(shown, "@max Write it")

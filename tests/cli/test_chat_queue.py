@@ -24,6 +24,7 @@ from tests.scripted_team import Crew, crew
 MESSAGES = int(os.environ.get("TYPED_MESSAGES", "20"))
 SEED = int(os.environ.get("SEED", "16"))
 HELD = 5  # every such turn waits until the test lets it go on
+LET_GO = 0.3  # the chance of that after each message
 QUIET_S = 0.01  # a frame is what stands on the screen after this time without output
 SENT = re.compile(r"^you → max   message (\d+)$")
 QUEUED = re.compile(r'^queued: "message (\d+)"')
@@ -143,8 +144,8 @@ def test_each_message_is_shown_as_queued_until_it_is_sent_once(world: Path) -> N
             until = time.monotonic() + chance.uniform(0, 0.05)
             while time.monotonic() < until:
                 follower.frame(number + 1)
-            if chance.random() < 1 / HELD:
-                (world / f"go-{next(let_go, 'none')}").touch()
+            if held(world) and chance.random() < LET_GO:
+                (world / f"go-{next(let_go)}").touch()
         for turn in let_go:
             (world / f"go-{turn}").touch()
         follower.until_sent(MESSAGES)

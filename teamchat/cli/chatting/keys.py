@@ -7,10 +7,10 @@ import os
 import shlex
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.buffer import Buffer, CompletionState
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
@@ -19,11 +19,13 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
 
+from teamchat.cli.chatting.hiding import without_prompt
 from teamchat.cli.chatting.layout import Shown
 from teamchat.cli.chatting.typist import Typist
 from teamchat.core.messages import well_formed
 
 LEAVES = "Ctrl-D leaves"
+BACK_S = 0.2  # in which the prompt reads what was typed before it came back
 EDITORS = ("VISUAL", "EDITOR")
 
 
@@ -78,6 +80,11 @@ def bindings(  # noqa: C901 (a function a key)
     def _(_event: KeyPressEvent) -> None:
         typist.left()
 
+    @keys.add("c-@", filter=empty & Condition(lambda: time.monotonic() - shown.back_at < BACK_S))
+    def _(_event: KeyPressEvent) -> None:
+        """A Ctrl-D that was typed without the prompt: the terminal keeps it as a zero byte."""
+        typist.left()
+
     @keys.add("up", filter=has_queued)
     def _(_event: KeyPressEvent) -> None:
         text = typist.unqueued()
@@ -91,7 +98,7 @@ def bindings(  # noqa: C901 (a function a key)
 
     @keys.add("c-z")
     def _(event: KeyPressEvent) -> None:
-        event.app.create_background_task(_without_prompt(suspend))
+        event.app.create_background_task(_suspended(suspend, shown))
 
     @keys.add(Keys.SIGINT)
     def _(_event: KeyPressEvent) -> None:
@@ -100,8 +107,8 @@ def bindings(  # noqa: C901 (a function a key)
     return keys
 
 
-async def _without_prompt(do: Callable[[], None]) -> None:
-    async with in_terminal():
+async def _suspended(do: Callable[[], None], shown: Shown) -> None:
+    async with without_prompt(shown):
         do()
 
 
@@ -109,7 +116,7 @@ async def _edit(buffer: Buffer, shown: Shown) -> None:
     """Let the person edit the text in their editor."""
     text = buffer.text
     try:
-        async with in_terminal():
+        async with without_prompt(shown):
             edited = await asyncio.get_running_loop().run_in_executor(None, lambda: _edited(text))
     except (OSError, ValueError) as error:
         shown.notice = f"the editor cannot be run: {error}"

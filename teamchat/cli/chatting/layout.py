@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -52,13 +53,17 @@ class Footer:
 
 @dataclass(slots=True)
 class Shown:
-    """What the lines say. `asked` is the member that asks. `notice` replaces the footer until the next key."""
+    """What the lines say. `asked` is the member that asks. `notice` replaces the footer until the next key.
+
+    `back_at` is when the prompt came back, in seconds of the monotonic clock.
+    """
 
     asked: str | None = None
     footer: Footer = Footer()
     notice: str = ""
     live: tuple[str, ...] = ()
     waiting: Sequence[Unsent] = field(default_factory=list)
+    back_at: float = -math.inf
 
     @property
     def label(self) -> str:

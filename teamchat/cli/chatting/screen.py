@@ -15,7 +15,6 @@ from threading import Event, Thread
 from typing import Any
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.data_structures import Size
@@ -24,6 +23,7 @@ from prompt_toolkit.history import History
 from prompt_toolkit.input.defaults import create_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from teamchat.cli.chatting.hiding import without_prompt
 from teamchat.cli.chatting.keys import bindings
 from teamchat.cli.chatting.layout import CHROME, Shown, layout_of
 from teamchat.cli.chatting.typist import Typist
@@ -145,7 +145,7 @@ class Screen:
         done = self._done
 
         async def run() -> None:
-            async with in_terminal():
+            async with without_prompt(self.shown):
                 self._up.clear()
                 self._write_above()
                 hidden.set()
@@ -170,7 +170,7 @@ class Screen:
         """Let the screen's thread do something that uses the terminal."""
 
         async def run() -> None:
-            async with in_terminal():
+            async with without_prompt(self.shown):
                 self._up.clear()
                 self._write_above()
                 do()
