@@ -137,6 +137,8 @@ def test_each_message_is_shown_as_queued_until_it_is_sent_once(world: Path) -> N
             was_held = held(world)
             line(shown, f"message {number}")
             follower.until_seen(number + 1)
+            if number == 0:
+                shown.until(lambda _: held(world))
             if was_held:
                 assert number in follower.seen_queued
                 assert follower.queued == len(kept())
@@ -144,7 +146,7 @@ def test_each_message_is_shown_as_queued_until_it_is_sent_once(world: Path) -> N
             until = time.monotonic() + chance.uniform(0, 0.05)
             while time.monotonic() < until:
                 follower.frame(number + 1)
-            if held(world) and chance.random() < LET_GO:
+            if was_held and chance.random() < LET_GO:
                 (world / f"go-{next(let_go)}").touch()
         for turn in let_go:
             (world / f"go-{turn}").touch()
