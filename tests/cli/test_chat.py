@@ -658,6 +658,23 @@ def test_chat_waits_for_another_process_that_runs_the_session(world: Path, trio:
         other.wait()
 
 
+def test_a_signal_ends_chat_and_keeps_what_is_queued_for_a_session_that_is_busy(world: Path, trio: Crew) -> None:
+    run_here("send", "--to", "carol", "Hi")
+    slow(world, trio, "max", "I did it.")
+    with start("send", "--to", "max", "Write it") as other:
+        assert eventually((world / "began").exists)
+        with chat() as shown:
+            for number in range(20):
+                line(shown, f"@sarah Message {number}")
+            shown.until(lambda text: "what you type is sent when it ends" in text and "Message 19" in text)
+            os.kill(shown.child.pid, signal.SIGTERM)
+            shown.to_the_end()
+        (world / "go").touch()
+        other.wait()
+    assert shown.child.exitstatus == 143
+    assert "20 messages still queued" in shown.text
+
+
 @pytest.mark.usefixtures("trio")
 def test_a_signal_that_ends_programs_ends_chat_and_leaves_the_terminal_as_it_was() -> None:
     with screen("chat") as shown:

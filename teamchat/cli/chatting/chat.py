@@ -56,6 +56,7 @@ class Chat:
     hidden: bool = False  # a command has the terminal
     run_begins: bool = False  # nothing of the run is shown yet
     interruptible: bool = False  # and Ctrl-C ends it
+    terminated: bool = False  # by a signal: what is still in `inbox` is not done any more
     code: int = ExitCode.DONE  # of the last run
 
     def __post_init__(self) -> None:
@@ -107,9 +108,10 @@ class Chat:
 
     def _next(self) -> Item:
         try:
-            return self.inbox.get(timeout=BUSY_S if self.locked_out else None)
+            item = self.inbox.get(timeout=BUSY_S if self.locked_out else None)
         except Empty:
-            return Send()
+            item = Send()
+        return Leave(ExitCode.TERMINATED) if self.terminated else item
 
     def _waiting(self) -> bool:
         session = self.place.session
@@ -268,7 +270,7 @@ class Chat:
         token = KEYBOARD.set(self)
         for number in ENDS:
             if before[number] is not signal.SIG_IGN:
-                signal.signal(number, lambda *_: self.inbox.put(Leave(ExitCode.TERMINATED)))
+                signal.signal(number, self._terminated)
         signal.signal(signal.SIGINT, self._interrupted)
         signal.signal(signal.SIGWINCH, lambda *_: self.screen.resized())
         signal.signal(signal.SIGCONT, lambda *_: self.screen.continued())
@@ -278,6 +280,10 @@ class Chat:
             KEYBOARD.reset(token)
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _terminated(self, _number: int, _frame: object) -> None:
+        self.terminated = True
+        self.inbox.put(Leave(ExitCode.TERMINATED))  # in case nothing else is in it
 
     def _interrupted(self, _number: int, _frame: object) -> None:
         if self.interruptible and self.hidden:
