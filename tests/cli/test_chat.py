@@ -639,6 +639,18 @@ def test_teamchat_alone_prints_its_help_in_a_folder_without_a_team() -> None:
 
 
 @pytest.mark.usefixtures("trio")
+def test_lines_pasted_before_the_prompt_is_there_are_one_text_and_not_sent() -> None:
+    with screen("chat", env={"PYTHONNODEBUGRANGES": "1"}) as shown:  # a new interpreter, which begins after the text
+        shown.child.delaybeforesend = None
+        types(shown, "@max First line\nand a second one\n")
+        shown.until(lambda text: "Enter sends it" in text)
+        types(shown, ENTER)
+        shown.until(lambda text: "you → max" in text)
+        leave(shown)
+    assert select("SELECT content FROM messages WHERE number = 1") == [("First line\nand a second one",)]
+
+
+@pytest.mark.usefixtures("trio")
 def test_chat_needs_a_terminal() -> None:
     assert cli("chat").code == 2
 

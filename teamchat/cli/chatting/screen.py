@@ -18,16 +18,19 @@ from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import to_filter
 from prompt_toolkit.history import History
 from prompt_toolkit.input.defaults import create_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from teamchat.cli.chatting.early import typed_early
 from teamchat.cli.chatting.hiding import without_prompt
 from teamchat.cli.chatting.keys import bindings
 from teamchat.cli.chatting.layout import CHROME, Shown, layout_of
 from teamchat.cli.chatting.typist import Typist
 
+EARLY = "typed before the prompt was there; Enter sends it"
 STOP_S = 0.5  # at most from Ctrl-Z to the stop; without a shell nothing stops
 FLUSH_S = 0.03  # between two writings above the prompt
 AS_IT_WAS = b"\x1b[?2004l\x1b[?25h\x1b[m\r\n\x1b[J"  # no marked pastes, a cursor, no colours, a line of its own
@@ -67,7 +70,10 @@ class Screen:
     # --- for any thread
 
     def start(self) -> None:
-        """Show the prompt. Returns when it takes keys."""
+        """Show the prompt. Returns when it takes keys. What was typed before stands in it."""
+        if early := typed_early():
+            self.buffer.document = Document(early, len(early))
+            self.shown.notice = EARLY
         self._thread.start()
         self._up.wait()
 
