@@ -23,13 +23,10 @@ from teamchat.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from teamchat.cli.shared.answering import Asked
     from teamchat.cli.shared.conversation import Work
     from teamchat.cli.shared.piped import PersonMessage
-    from teamchat.cli.shared.recorder import WriteInput
     from teamchat.core.cassette.writer import CassetteWriter, Cooling
     from teamchat.core.conversation.coordinator import ConversationCoordinator
-    from teamchat.core.errors import ExitCode
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
     from teamchat.core.team.team import Team
@@ -95,7 +92,6 @@ def send(
     """
     from contextlib import nullcontext
     from dataclasses import replace
-    from functools import partial
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.piped import read_message
@@ -110,7 +106,7 @@ def send(
     found = find_team(team, timeout)
     if not dry_run:
         if record:
-            from teamchat.cli.shared.recorder import check_recording, recorded
+            from teamchat.cli.shared.recorder import check_recording
 
             check_recording(record)
         need_trust(found, give=trust)
@@ -118,8 +114,7 @@ def send(
     typed = 0 if anyway else message.typed
     sent = replace(message, typed=len(message.text)) if expand else message
     ahead = None if dry_run else begun_for(found)
-    from teamchat.cli.shared.answering import Answering, Asked, you_at_terminal  # these imports take as long as git
-    from teamchat.cli.shared.conversation import converse
+    from teamchat.cli.shared.answering import Answering  # these imports take as long as git
     from teamchat.core.conversation.entry import check_entry
 
     with open_store(found.root) as db, saying_what_to_type(message):
@@ -134,23 +129,24 @@ def send(
         chosen, begins = choose_session(db, found, session, new=new, title=title)
         if not quiet:
             note(f"session {chosen.name} " + ("begins" if begins else "continues (--new starts another)"))
-        asked = Asked(you_at_terminal(found, as_, show, no_input=no_input))
-        aheads = iter((ahead,))
-
-        def once(work: Work, write_input: WriteInput, asked: Asked) -> ExitCode:
-            recording = partial(recorded, record, write_input) if record else None
-            first = next(aheads, None)
-            return converse(
-                found, db, chosen, show, work,
-                wait=not no_wait, record=recording, bounds=bounds, ahead=first, at_end=asked,
-            )  # fmt: skip
 
         def write_input(writer: CassetteWriter, cooling: Cooling) -> None:
             writer.human(sent.text, as_, to, cooling, sent.images, sent.typed, bounds)
 
         work = sending(found, db, chosen, sent, speaker=as_, to=to)
+        answering = Answering(
+            team=found,
+            db=db,
+            session=chosen,
+            show=show,
+            bounds=bounds,
+            wait=not no_wait,
+            record=record,
+            speaker=as_,
+            no_input=no_input,
+        )
         with begun(db, chosen) if begins else nullcontext():
-            return Answering(found, db, chosen, asked, bounds).run(once, work, write_input)
+            return answering.run(work, write_input, ahead)
 
 
 def sending(

@@ -6,12 +6,15 @@ import contextlib
 import os
 import sys
 import termios
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from teamchat.cli.output.lines import note
+from teamchat.cli.shared.conversation import Work, converse
 from teamchat.cli.shared.keyboard import KEYBOARD
 from teamchat.cli.shared.showing import OutputOptions
 from teamchat.core.conversation.addressing import person
@@ -25,11 +28,11 @@ from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
+from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.run import rules_of
 
 if TYPE_CHECKING:
-    from teamchat.cli.shared.conversation import Work
     from teamchat.cli.shared.recorder import WriteInput
 
 KEYS = "Enter sends your answer; an empty line leaves the question open"
@@ -50,10 +53,6 @@ class Asked:
         return replace(conclusion, hint=None)
 
 
-Once = Callable[["Work", "WriteInput", Asked], ExitCode]
-"""Runs the conversation once, records what a person did if that was requested, and passes on how it ended."""
-
-
 def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions, *, no_input: bool) -> str | None:
     """The person who can be asked here; None in a script, in a pipe and in chat, which asks at its own prompt."""
     if no_input or not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -61,28 +60,56 @@ def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions, *, no_
     return person(team, speaker).name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """The person at the terminal of a command answers the questions of its runs. `bounds` are those of each run."""
+    """Runs a conversation whose questions the person at the terminal answers, unless `no_input`.
+
+    `record` is the cassette that each run is added to, `bounds` and `wait` are as for `converse`. `speaker` is the name
+    that the person gave.
+    """
 
     team: Team
     db: Database
     session: Session
-    asked: Asked
+    show: OutputOptions
     bounds: Bounds
+    wait: bool
+    record: Path | None
+    speaker: str | None = None
+    no_input: bool = False
 
-    def run(self, once: Once, work: Work, write_input: WriteInput) -> ExitCode:
+    def run(self, work: Work, write_input: WriteInput, ahead: Ahead | None = None) -> ExitCode:
         """Let `work` run the conversation, and then the answer to each question. Returns the last exit code."""
-        code = once(work, write_input, self.asked)
-        while self.asked.hint is not None:
-            hint, you = self.asked.hint, person(self.team, self.asked.you).name
+        asked = Asked(you_at_terminal(self.team, self.speaker, self.show, no_input=self.no_input))
+        code = self._once(work, write_input, asked, ahead)
+        while asked.hint is not None:
+            hint, you = asked.hint, person(self.team, asked.you).name
             text = self._answer(you)
             if text is None:
                 note(f"the question is open; {hint} answers it")
                 break
             speaker = you if len(self.team.humans) > 1 else None
-            code = once(_sending(text, speaker), _said(text, speaker, self.bounds), self.asked)
+            code = self._once(_sending(text, speaker), _said(text, speaker, self.bounds), asked)
         return code
+
+    def _once(self, work: Work, write_input: WriteInput, asked: Asked, ahead: Ahead | None = None) -> ExitCode:
+        recording = None
+        if self.record is not None:
+            from teamchat.cli.shared.recorder import recorded
+
+            recording = partial(recorded, self.record, write_input)
+        return converse(
+            self.team,
+            self.db,
+            self.session,
+            self.show,
+            work,
+            wait=self.wait,
+            record=recording,
+            bounds=self.bounds,
+            ahead=ahead,
+            at_end=asked,
+        )
 
     def _answer(self, you: str) -> str | None:
         """What the person types; None if they leave the question open."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import closing_lines, note
-from teamchat.cli.shared.keyboard import KEYBOARD
+from teamchat.cli.shared.keyboard import KEYBOARD, Keyboard
 from teamchat.cli.shared.notifying import tell
 from teamchat.cli.shared.report import output_lost, silence
 from teamchat.cli.shared.second_signal import ends_at_second
@@ -87,19 +87,10 @@ def converse(
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
 
     keyboard = KEYBOARD.get() if show.talks else None
-
-    def hint(commands: str) -> str:
-        """The commands for the prompt of chat, or for the shell if chat ends with the run."""
-        if keyboard is None or keyboard.leaving or console.stopped_by:
-            return place(commands)
-        return keyboard.hint(commands)
-
     if keyboard:
-        console = Console(keyboard.output(team), listen, hint, at_end)
-        console.ends = tuple(TERMINATED_BY)  # Ctrl-C is a key there
-        console.before_exit = keyboard.restore
+        console = _in_chat(keyboard, team, place, listen, at_end)
     else:
-        console = Console(choose_output(team, session.name, show), listen, hint, at_end)
+        console = Console(choose_output(team, session.name, show), listen, place, at_end)
     works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
     with held(team.root, db, session, wait=wait), works:
         check_no_unfinished_undo(db, session.id)
@@ -122,6 +113,22 @@ def converse(
     if console.ended:
         tell(console.ended, session.name, time.monotonic() - began, show.notify)
     return code
+
+
+def _in_chat(
+    keyboard: Keyboard, team: Team, place: Callable[[str], str], listen: Listen | None, at_end: AtEnd | None
+) -> Console:
+    """The console of a run in chat, where Ctrl-C is a key."""
+    console = Console(keyboard.output(team), listen, at_end=at_end)
+
+    def hint(commands: str) -> str:
+        """The commands for the prompt of chat, or for the shell if chat ends with the run."""
+        return place(commands) if keyboard.leaving or console.stopped_by else keyboard.hint(commands)
+
+    console.place = hint
+    console.ends = tuple(TERMINATED_BY)
+    console.before_exit = keyboard.restore
+    return console
 
 
 @contextlib.contextmanager

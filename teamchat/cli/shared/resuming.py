@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teamchat.cli.output.lines import note
-from teamchat.cli.shared.answering import Answering, Asked, you_at_terminal
-from teamchat.cli.shared.conversation import Work, converse
+from teamchat.cli.shared.answering import Answering
 from teamchat.cli.shared.showing import OutputOptions
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.events import ResumeMode
@@ -22,7 +20,6 @@ from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.events import Conclusion
 
 if TYPE_CHECKING:
-    from teamchat.cli.shared.recorder import WriteInput
     from teamchat.core.cassette.writer import CassetteWriter, Cooling
 
 
@@ -50,21 +47,10 @@ def resume_session(
     def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
         return coordinator.resume(mode, only)
 
-    aheads = iter((ahead,))
-
-    def once(work: Work, write_input: WriteInput, asked: Asked) -> ExitCode:
-        recording = None
-        if record is not None:
-            from teamchat.cli.shared.recorder import recorded
-
-            recording = partial(recorded, record, write_input)
-        first = next(aheads, None)
-        return converse(
-            team, db, session, show, work, wait=wait, record=recording, bounds=bounds, ahead=first, at_end=asked
-        )
-
     def write_input(writer: CassetteWriter, cooling: Cooling) -> None:
         writer.resume(mode, cooling, bounds)
 
-    asked = Asked(you_at_terminal(team, None, show, no_input=no_input))
-    return Answering(team, db, session, asked, bounds).run(once, work, write_input)
+    answering = Answering(
+        team=team, db=db, session=session, show=show, bounds=bounds, wait=wait, record=record, no_input=no_input
+    )
+    return answering.run(work, write_input, ahead)
