@@ -214,7 +214,7 @@ def test_keys_are_echoed_while_a_reply_streams(world: Path, trio: Crew) -> None:
         shown.until(lambda text: f"{PROMPT} half a thought" in text)
         (world / "go").touch()
         shown.until(lambda text: "I did it." in text and f"{PROMPT} half a thought" in text)
-        leave_after_clearing(shown)
+        assert leave_after_clearing(shown) == 0
 
 
 # --- Ctrl-C
@@ -274,7 +274,7 @@ def test_a_second_ctrl_c_stops_the_queue_and_keeps_what_was_typed(world: Path, t
         shown.until(lambda _: (world / "second").exists() and queue()[-1] == ("carol", "waiting"))
         types(shown, CTRL_C)
         shown.until(lambda _: "running" not in str(queue()) and "waiting" not in str(queue()))
-        leave(shown)
+        assert leave(shown) == 0
 
 
 def test_each_run_counts_ctrl_c_anew_and_its_end_removes_what_was_said_of_it(world: Path, trio: Crew) -> None:
@@ -289,7 +289,7 @@ def test_each_run_counts_ctrl_c_anew_and_its_end_removes_what_was_said_of_it(wor
         shown.until(lambda _: (world / "second").exists())
         types(shown, CTRL_C)
         shown.until(lambda text: "Looks right." in text)
-        leave(shown)
+        assert leave(shown) == 0
 
 
 # --- the screen
@@ -324,7 +324,7 @@ def test_a_resize_draws_the_prompt_again() -> None:
         shown.until(lambda text: "half a thought" in text)
         shown.resize(60, 20)
         shown.until(lambda text: f"{'─' * 59}\n{PROMPT} half a thought\n" in text)
-        leave_after_clearing(shown)
+        assert leave_after_clearing(shown) == 0
 
 
 @pytest.mark.usefixtures("trio")
@@ -342,7 +342,7 @@ def test_tab_completes_members_and_commands(typed: str, completed: str) -> None:
     with chat() as shown:
         types(shown, typed + TAB)
         shown.until(lambda text: f"{PROMPT} {completed}" in text)
-        leave_after_clearing(shown)
+        assert leave_after_clearing(shown) == 0
 
 
 # --- leaving and coming back
@@ -523,7 +523,7 @@ def test_a_command_runs_while_members_work(world: Path, trio: Crew) -> None:
         shown.until(lambda text: "members are working" in text)
         (world / "go").touch()
         shown.until(lambda text: "I did it." in text)
-        leave(shown)
+        assert leave(shown) == 0
 
 
 def test_resume_shows_its_run_above_the_prompt_and_sends_what_is_typed(world: Path, trio: Crew) -> None:
@@ -542,7 +542,7 @@ def test_resume_shows_its_run_above_the_prompt_and_sends_what_is_typed(world: Pa
         shown.until(lambda text: "queued:" in text)
         (world / "go").touch()
         shown.until(lambda text: "More." in text and "queued:" not in text)
-        leave(shown)
+        assert leave(shown) == 0
 
 
 @pytest.mark.usefixtures("trio")
@@ -593,7 +593,7 @@ def test_the_text_is_edited_in_an_editor(world: Path) -> None:
         types(shown, "typed, ")
         types(shown, "\x18\x05")
         shown.until(lambda text: f"{PROMPT} typed, from the editor" in text)
-        leave_after_clearing(shown)
+        assert leave_after_clearing(shown) == 0
 
 
 @pytest.mark.usefixtures("trio")

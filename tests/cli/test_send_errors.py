@@ -1,4 +1,4 @@
-"""`teamchat send` when it cannot do what was asked: one clear line, the right exit code, and nothing half done."""
+"""Errors of `teamchat send`: one line, the exit code of the table, and nothing stored that was not complete."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def assert_fails(ran: Result, code: int, reason: str, *, half: bool) -> None:
 
 
 @pytest.mark.parametrize("file", [".", "teamchat.toml", "/dev/full"])
-def test_a_conversation_that_can_not_be_recorded_does_not_begin(world: Path, file: str) -> None:
+def test_a_conversation_that_cannot_be_recorded_does_not_begin(world: Path, file: str) -> None:
     """The next message continues the earlier conversation, and not an empty one."""
     crew(world, {"max": ["Hi.", "Again."]})
     assert run_here("send", "Go").code == 0
@@ -120,7 +120,7 @@ class TestBeforeAnythingBegins:
         assert (ran.code, ran.err) == (code, f"teamchat: {expected}\n")
         assert run_here("sessions", "--json").out == ""
 
-    def test_a_session_that_goes_on_is_left_as_it_was(self, world: Path) -> None:
+    def test_an_error_changes_nothing_in_an_existing_session(self, world: Path) -> None:
         crew(world, {"max": ["Here."]})
         assert run_here("send", "Hi").code == 0
         before = rows()
@@ -150,12 +150,12 @@ class TestTheTeamFile:
     @pytest.mark.parametrize(
         "command", [("send", "Hi"), ("send", "--dry-run", "Hi"), ("team",), ("trust",), ("resume",)]
     )
-    def test_a_broken_one_is_one_line(self, world: Path, command: tuple[str, ...], text: str, error: str) -> None:
+    def test_an_invalid_file_is_one_line(self, world: Path, command: tuple[str, ...], text: str, error: str) -> None:
         FILE.write_text(text)
         ran = run_here(*command)
         assert (ran.code, refused(ran)) == (2, f"{world}/work/teamchat.toml: {error.format(work=world / 'work')}")
 
-    def test_a_broken_one_hides_nothing_that_was_said(self, world: Path) -> None:
+    def test_the_conversation_can_be_read_with_an_invalid_file(self, world: Path) -> None:
         crew(world, {"max": ["Here."]})
         assert run_here("send", "Hi").code == 0
         FILE.write_bytes(b"\xff")
@@ -180,7 +180,7 @@ class TestTheAgent:
         actors({"max": steps})
         assert_fails(run_here("send", "Hi"), 1, reason, half="half" in steps)
 
-    def test_an_invisible_answer_is_told_to_be_one(self) -> None:
+    def test_an_answer_without_visible_text_fails_with_that_reason(self) -> None:
         actors({"max": ["say", "\u200b\u2060\n"]})
         ran = run_here("send", "Hi")
         assert (ran.code, "failed: max finished without an answer" in ran.err) == (1, True)
@@ -198,7 +198,7 @@ class TestTheAgent:
             ({"stall": "0.3s"}, [], ["reply", "half", "+", "hang"], "was silent for 0.3 s (stall)"),
         ],
     )
-    def test_each_clock_says_which_it_is(
+    def test_a_timeout_names_the_limit_that_ran_out(
         self, pids: Pids, keys: dict[str, object], options: list[str], steps: list[str], reason: str
     ) -> None:
         actors({"max": steps}, members={"max": keys})
@@ -206,14 +206,14 @@ class TestTheAgent:
         assert pids.all()
         assert pids.alive() == []
 
-    def test_what_waited_behind_it_is_held_too(self, world: Path) -> None:
+    def test_the_members_that_wait_are_held_as_well(self, world: Path) -> None:
         crew(world, {"max": [{"say": "half", "exit": 3}], "sarah": []})
         ran = run_here("send", "--quiet", "[NEXT: max, sarah] Hi")
         assert ran == Result(
             1, "", notes("failed: max ended with exit code 3; held: max, sarah", "try: teamchat resume")
         )
 
-    def test_a_refused_login_is_told_with_how_to_log_in(self) -> None:
+    def test_a_refused_login_names_the_command_that_logs_in(self) -> None:
         actors({"max": ["claude-init", "+", "claude-retry", "401", "+", "hang"]}, like="claude")
         ran = run_here("send", "--quiet", "Hi")
         assert ran.code == 11
@@ -229,7 +229,7 @@ class TestTheAgent:
             ("gemini", "npm install -g @google/gemini-cli"),
         ],
     )
-    def test_a_missing_cli_is_told_with_how_to_install_it(self, agent: str, install: str) -> None:
+    def test_a_missing_cli_names_the_command_that_installs_it(self, agent: str, install: str) -> None:
         FILE.write_text(f'[[members]]\nname = "max"\nagent = "{agent}"')
         ran = run_here("send", "--quiet", "Hi")
         assert ran == Result(
@@ -245,7 +245,7 @@ class TestTheAgent:
         why = "is not installed; install it, or change its command in the team file; held: max\n"
         assert ran.err.endswith(f"· failed: max's program {str(world / 'work' / 'agent.sh')!r} {why}")
 
-    def test_a_script_that_cannot_be_run_says_what_to_mend(self, world: Path) -> None:
+    def test_a_script_that_cannot_be_run_names_what_to_fix(self, world: Path) -> None:
         program = world / "work" / "agent.sh"
         program.write_text("echo Hi\n")
         FILE.write_text('[[members]]\nname = "max"\nagent = "own"\n[agents.own]\ncommand = ["./agent.sh"]')
@@ -260,7 +260,7 @@ class TestTheAgent:
         program.write_text("#!/bin/sh\necho Hi\n")
         assert run_here("resume", "--quiet", "--trust").out == "Hi\n"
 
-    def test_a_program_that_can_not_be_started(self, world: Path) -> None:
+    def test_a_program_that_cannot_be_started(self, world: Path) -> None:
         program = world / "work" / "agent.sh"
         program.write_bytes(Path(sys.executable).read_bytes()[:32])
         program.chmod(0o755)
@@ -281,7 +281,7 @@ class TestTheAgent:
         told = notes(f"failed: max's program {why}; held: max")
         assert run_here("send", "--quiet", "--trust", "Hi") == Result(11, "", told)
 
-    def test_without_a_team_and_without_a_cli_it_says_what_to_install(self) -> None:
+    def test_without_a_team_and_a_cli_it_names_what_to_install(self) -> None:
         assert run_here("send", "Hi") == Result(
             11,
             "",
@@ -303,7 +303,7 @@ class TestTheAgent:
 
 
 class TestTooLarge:
-    def test_what_no_cut_can_make_fit_is_told_before_anything_is_run(self, world: Path) -> None:
+    def test_a_message_that_is_too_large_even_when_cut_is_refused_first(self, world: Path) -> None:
         made = crew(world, {"max": []}, team={"max_bytes": 2000, "task": "x" * 3000})
         ran = run_here("send", "--quiet", "Hi")
         assert ran.code == 12
@@ -311,7 +311,7 @@ class TestTooLarge:
         assert made.prompts("max") == []
         assert run_here("sessions", "--json").out == ""
 
-    def test_a_cli_is_not_started_with_more_than_it_takes(self, world: Path) -> None:
+    def test_a_cli_is_not_started_with_more_than_its_limit(self, world: Path) -> None:
         large = {"max_bytes": 20_000_000, "max_prompt_tokens": 5_000_000}
         made = crew(world, {"max": []}, like={"max": "codex"}, team=large)
         ran = run_here("send", "--quiet", "-", stdin="x" * 1_100_000)
@@ -331,7 +331,7 @@ class TestTheStore:
     COMMANDS = (("send", "Hi"), ("send", "--dry-run", "Hi"), ("resume",), ("log",), ("show",), ("sessions",), ("task",))
 
     @pytest.mark.parametrize("command", COMMANDS)
-    def test_one_that_is_damaged(self, store: Path, command: tuple[str, ...]) -> None:
+    def test_a_damaged_store(self, store: Path, command: tuple[str, ...]) -> None:
         for file in store.parent.glob("teamchat.db-*"):
             file.unlink()
         store.write_bytes(b"no database at all" * 1000)
@@ -340,7 +340,7 @@ class TestTheStore:
         assert ran.err.endswith("  try: teamchat doctor --store\n")
 
     @pytest.mark.parametrize("command", COMMANDS)
-    def test_one_of_a_newer_version(self, store: Path, command: tuple[str, ...]) -> None:
+    def test_a_store_of_a_newer_version(self, store: Path, command: tuple[str, ...]) -> None:
         with sqlite3.connect(store) as db:
             db.execute("PRAGMA user_version = 999")
         db.close()
@@ -348,7 +348,7 @@ class TestTheStore:
         assert ran == Result(13, "", f"teamchat: the store {store} was written by a newer teamchat; upgrade teamchat\n")
 
     @pytest.mark.parametrize("command", COMMANDS)
-    def test_a_folder_that_can_not_be_made(
+    def test_a_folder_that_cannot_be_made(
         self, world: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
     ) -> None:
         FILE.write_text('[[members]]\nname = "max"\nagent = "claude"')
@@ -360,7 +360,7 @@ class TestTheStore:
             f"the folder {world}/file cannot be made: File exists; set TEAMCHAT_HOME to a folder that can be written",
         )
 
-    def test_trust_that_is_damaged(self, store: Path, world: Path) -> None:
+    def test_a_damaged_trust_file(self, store: Path, world: Path) -> None:
         (world / "state" / "trust.json").write_text("{")
         ran = run_here("send", "Hi")
         assert store.exists()
@@ -372,7 +372,7 @@ class TestTheStore:
         )
 
 
-def test_a_second_process_on_the_session_is_refused_and_told_of_the_first(pids: Pids) -> None:
+def test_a_second_process_is_refused_and_the_first_one_named(pids: Pids) -> None:
     actors({"max": ["reply", "half", "+", "hang"]})
     assert run_here("send", "--to", "nobody", "Hi").code == 4
     first = start("send", "--to", "max", "Hi\nthere")
@@ -406,7 +406,7 @@ REPLACED = 'cd "$(dirname "$(find "$TEAMCHAT_HOME" -name teamchat.db)")"; cp tea
 
 @pytest.mark.parametrize("how", [REMOVED, REPLACED], ids=["removed", "replaced"])
 @pytest.mark.parametrize("option", [[], ["--json"], ["--quiet"]], ids=["text", "json", "quiet"])
-def test_a_reply_to_a_store_that_is_gone_is_printed_and_no_success(world: Path, how: str, option: list[str]) -> None:
+def test_a_reply_that_cannot_be_stored_is_printed_and_fails(world: Path, how: str, option: list[str]) -> None:
     script = world / "agent.sh"
     script.write_text(f"cat > /dev/null\n({how})\necho All of it.\n")
     Path("teamchat.toml").write_text(
