@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from teamchat.cli.shared.options import (
     TrustOption,
     YesOption,
 )
+
+if TYPE_CHECKING:
+    from teamchat.core.team.team import Team
 
 
 def retry(
@@ -49,17 +52,14 @@ def retry(
     from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_retry
     from teamchat.core.conversation.undoing import give_call
     from teamchat.core.engine.events import ResumeMode
-    from teamchat.core.errors import ExitCode, UsageError
+    from teamchat.core.errors import ExitCode
     from teamchat.core.store.sessions import need_session, touch_session
 
     show = OutputOptions(as_json, stream, quiet)
     found = team_with_session(team, session, timeout)
     need_trust(found, give=trust)
     if with_ is not None:
-        member = found.member(with_)
-        with_ = member.name
-        if member.type == "human":
-            raise UsageError(f"{with_} is a person; a turn is run by an agent", "teamchat team")
+        with_ = _agent_named(found, with_)
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         with held_run(found, db, chosen) as run:
@@ -81,3 +81,13 @@ def retry(
                 give_call(run, again[0], with_)
         touch_session(db, chosen.id)
         return resume_session(found, db, chosen, ResumeMode.RETRY, show, wait=not no_wait, only=again)
+
+
+def _agent_named(team: Team, name: str) -> str:
+    """The member's name as the team file has it. Raises `UnknownName`, and `UsageError` for a person."""
+    from teamchat.core.errors import UsageError
+
+    member = team.member(name)
+    if member.type == "human":
+        raise UsageError(f"{member.name} is a person; a turn is run by an agent", "teamchat team")
+    return member.name

@@ -53,16 +53,13 @@ def search(
 
     A message must have all the words. Upper case and accents make no difference: teamchat search "version option"
     """
-    import sys
     import time
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.store import search as stored
     from teamchat.core.store.listing import title_of
     from teamchat.core.store.sessions import all_sessions, need_session
-    from teamchat.core.text.commands import command_of
     from teamchat.core.text.searching import search_parts
 
     parts = search_parts(" ".join(words))
@@ -77,15 +74,7 @@ def search(
         known = {one.id: one for one in all_sessions(db)}
         titles = {number: title_of(db, known[number]) for number in {hit.session for hit in hits}}
     for hit in hits:
-        found = known[hit.session]
-        shows = ["teamchat", "log", *(["--all"] if hit.undone else []), "--full", hit.message, "--session", found.name]
-        command = placed_here(command_of(*shows))
-        if as_json:
-            from teamchat.cli.output.jsonl import write_line
-
-            write_line("hit", **_fields(hit, found, titles[hit.session]), show=command)
-        else:
-            _write(hit, found, titles[hit.session], command, at_terminal=sys.stdout.isatty())
+        _show(hit, known[hit.session], titles[hit.session], as_json=as_json)
     if not (hits or as_json):
         note("no message has all these words")
     if more:
@@ -113,6 +102,23 @@ def moment_of(text: str, now: float) -> float:
             f"--from {text!r}: expected a date (2026-03-01), a date with a time (2026-03-01T14:30), today, yesterday,"
             " or how long ago (90m, 3d)"
         ) from None
+
+
+def _show(hit: Hit, session: Session, title: str, *, as_json: bool) -> None:
+    """Print a hit with the command that prints the whole message."""
+    import sys
+
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.core.text.commands import command_of
+
+    undone = ["--all"] if hit.undone else []
+    command = placed_here(command_of("teamchat", "log", *undone, "--full", hit.message, "--session", session.name))
+    if as_json:
+        from teamchat.cli.output.jsonl import write_line
+
+        write_line("hit", **_fields(hit, session, title), show=command)
+    else:
+        _write(hit, session, title, command, at_terminal=sys.stdout.isatty())
 
 
 def _fields(hit: Hit, session: Session, title: str) -> dict[str, object]:

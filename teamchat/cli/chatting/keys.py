@@ -29,27 +29,22 @@ BACK_S = 0.2  # in which the prompt reads what was typed before it came back
 EDITORS = ("VISUAL", "EDITOR")
 
 
-def bindings(  # noqa: C901 (a function a key)
+def bindings(
     typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None], suspend: Callable[[], None]
 ) -> KeyBindings:
     keys = KeyBindings()
-    empty = Condition(lambda: not buffer.text)
-    has_queued = Condition(lambda: not buffer.text and bool(shown.waiting))
+    _editing_keys(keys, buffer, shown)
+    _sending_keys(keys, typist, shown, buffer, refresh)
+    _leaving_keys(keys, typist, shown, buffer, refresh)
 
-    @keys.add("enter")
-    def _(_event: KeyPressEvent) -> None:
-        text = well_formed(buffer.text)
-        if text != buffer.text:  # bytes that are no UTF-8
-            buffer.document = Document(text, len(text))
-        returned = typist.entered(text)
-        if returned is None:
-            if text.strip():
-                buffer.append_to_history()
-            buffer.reset()
-        elif returned != text:
-            buffer.document = Document(returned, len(returned))
-        refresh()
+    @keys.add("c-z")
+    def _(event: KeyPressEvent) -> None:
+        event.app.create_background_task(_suspended(suspend, shown))
 
+    return keys
+
+
+def _editing_keys(keys: KeyBindings, buffer: Buffer, shown: Shown) -> None:
     @keys.add("escape", "enter")
     def _(_event: KeyPressEvent) -> None:
         buffer.newline(copy_margin=False)
@@ -66,6 +61,37 @@ def bindings(  # noqa: C901 (a function a key)
             buffer.complete_state = CompletionState(buffer.document, found)
             buffer.complete_next()
 
+    @keys.add("c-x", "c-e")
+    def _(event: KeyPressEvent) -> None:
+        event.app.create_background_task(_edit(buffer, shown))
+
+
+def _sending_keys(keys: KeyBindings, typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None]) -> None:
+    @keys.add("enter")
+    def _(_event: KeyPressEvent) -> None:
+        text = well_formed(buffer.text)
+        if text != buffer.text:  # bytes that are no UTF-8
+            buffer.document = Document(text, len(text))
+        returned = typist.entered(text)
+        if returned is None:
+            if text.strip():
+                buffer.append_to_history()
+            buffer.reset()
+        elif returned != text:
+            buffer.document = Document(returned, len(returned))
+        refresh()
+
+    @keys.add("up", filter=Condition(lambda: not buffer.text and bool(shown.waiting)))
+    def _(_event: KeyPressEvent) -> None:
+        text = typist.unqueued()
+        if text is not None:
+            buffer.document = Document(text, len(text))
+        refresh()
+
+
+def _leaving_keys(keys: KeyBindings, typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None]) -> None:
+    empty = Condition(lambda: not buffer.text)
+
     @keys.add("c-c")
     def _(_event: KeyPressEvent) -> None:
         if typist.interrupted():
@@ -76,6 +102,10 @@ def bindings(  # noqa: C901 (a function a key)
             shown.notice = LEAVES
         refresh()
 
+    @keys.add(Keys.SIGINT)
+    def _(_event: KeyPressEvent) -> None:
+        typist.interrupted()
+
     @keys.add("c-d", filter=empty)
     def _(_event: KeyPressEvent) -> None:
         typist.left()
@@ -84,27 +114,6 @@ def bindings(  # noqa: C901 (a function a key)
     def _(_event: KeyPressEvent) -> None:
         """A Ctrl-D that was typed without the prompt: the terminal keeps it as a zero byte."""
         typist.left()
-
-    @keys.add("up", filter=has_queued)
-    def _(_event: KeyPressEvent) -> None:
-        text = typist.unqueued()
-        if text is not None:
-            buffer.document = Document(text, len(text))
-        refresh()
-
-    @keys.add("c-x", "c-e")
-    def _(event: KeyPressEvent) -> None:
-        event.app.create_background_task(_edit(buffer, shown))
-
-    @keys.add("c-z")
-    def _(event: KeyPressEvent) -> None:
-        event.app.create_background_task(_suspended(suspend, shown))
-
-    @keys.add(Keys.SIGINT)
-    def _(_event: KeyPressEvent) -> None:
-        typist.interrupted()
-
-    return keys
 
 
 async def _suspended(do: Callable[[], None], shown: Shown) -> None:
