@@ -50,11 +50,12 @@ def redact_shapes(text: str) -> tuple[str, int]:
 
 def _pieces(text: str) -> Iterator[str]:
     begin = 0
-    while begin < len(text):
+    while len(text) - begin > 2 * _PIECE:
         found = _BREAK.search(text, begin + _PIECE, begin + 2 * _PIECE)
         end = found.end() if found else _behind_key(text, begin + 2 * _PIECE)
         yield text[begin:end]
         begin = end
+    yield text[begin:]
 
 
 def _behind_key(text: str, at: int) -> int:
@@ -66,9 +67,14 @@ def _behind_key(text: str, at: int) -> int:
 
 def _redacted(piece: str) -> tuple[str, int]:
     count = 0
-    runs = "\n".join(_RUN.findall(piece))  # prose has few: to look for a hundred beginnings in them costs little
-    for shape, within in (*((shape, runs) for shape in SHAPES), (ADDRESSES, piece if "@" in piece else "")):
-        piece, found = _without(shape, piece, within)
+    # prose has few: a hundred beginnings are looked for in little text, and splitting costs less than searching
+    words = "\n".join([word for word in piece.split() if len(word) >= SHORTEST_RUN])
+    runs = "\n".join(_RUN.findall(words))
+    if not runs and "@" not in piece:  # as most messages
+        return piece, 0
+    begun = [shape for shape in SHAPES if shape[0] in runs]
+    for shape in (*begun, ADDRESSES) if "@" in piece else begun:
+        piece, found = _without(shape, piece, piece)
         count += found
     for held, whole in INSIDE:
         if _compiled(held).search(runs):
