@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := asciinema hypothesis import-linter mypy pyte pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench record-demo record-chat pages picture docs clean
+.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench bench-quick bench-keep record-demo record-chat pages picture docs clean
 
 default: test lint
 
@@ -75,20 +75,19 @@ fuzz: $(VENV)/ready
 		tests/core/context/test_vendor_session.py tests/core/transcripts tests/cli/test_export.py \
 		tests/cli/test_export_html.py -n auto --hypothesis-profile=fuzz --timeout=0
 
-# Measures times, memory and ratios, which no test asserts. It takes minutes, and fails if the savings of `memory`, or the
-# cost of large replies or hostile text, are out of bounds.
+# Measures times, memory and ratios, each beside its floor, in tens of minutes; WHAT="startup group/fifty*" only these. It
+# fails if a figure is over its bound.
+WHAT ?=
 bench: $(VENV)/ready
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/group.py
-	$(BIN)/python benchmarks/watching.py
-	$(BIN)/python -m benchmarks.chain
-	$(BIN)/python benchmarks/memory.py
-	$(BIN)/python -m benchmarks.replies
-	$(BIN)/python benchmarks/prompt.py
-	$(BIN)/python benchmarks/checkpoint.py
-	$(BIN)/python -m benchmarks.hostile
-	$(BIN)/python -m benchmarks.search
-	$(BIN)/python -m benchmarks.typing
+	$(BIN)/python -m benchmarks $(WHAT)
+
+# A subset of two minutes. It fails if a figure is over 1.3 times the one in benchmarks/figures.json.
+bench-quick: $(VENV)/ready
+	$(BIN)/python -m benchmarks --quick $(WHAT)
+
+# Keeps the figures of this machine in benchmarks/figures.json. Run it on a quiet machine.
+bench-keep: $(VENV)/ready
+	$(BIN)/python -m benchmarks --quick --keep
 
 # Records the session that `teamchat demo` plays, with the real CLIs and a scripted model.
 record-demo: $(VENV)/ready

@@ -1,69 +1,55 @@
-"""What a group costs beside its slowest member, and twenty small agents beside one: `make bench`."""
+"""What a group takes beside its slowest member: three that work, twenty that answer at once, fifty of a second each.
+
+Of fifty, the processor time of each turn is that of all processes of the command, less that of an agent by itself.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
+from collections.abc import Iterator
+from functools import partial
 
-HEAD = '[team.limits]\nturns = 30\n[[members]]\nname = "kai"\ntype = "human"\n'
+from benchmarks.figure import Figure, Measures
+from benchmarks.timing import REPEATS, Took, compared, interleaved
+from benchmarks.world import PERSON, World, member, world
 
-
-def team(folder: Path, name: str, commands: list[str]) -> Path:
-    """A team file with a member `m0`, `m1`, ... for each shell command."""
-    tables = []
-    for number, line in enumerate(commands):
-        command = json.dumps(["sh", "-c", line])
-        tables.append(
-            f'[[members]]\nname = "m{number}"\nagent = "a{number}"\n[agents.a{number}]\ncommand = {command}\n'
-        )
-    file = folder / f"{name}.toml"
-    file.write_text(HEAD + "\n".join(tables))
-    return file
+GROUPS = (
+    ("three at once", [f"cat > /dev/null; sleep {pause}; echo Hi" for pause in (0.6, 0.8, 1.0)], 1.4),
+    ("twenty that answer at once", ["cat > /dev/null; echo Hi"] * 20, 3.0),
+)
+FIFTY = ["cat > /dev/null; sleep 1; echo Hi"] * 50
 
 
-def seconds(folder: Path, file: Path, to: str, env: dict[str, str]) -> float:
-    argv = [
-        sys.executable,
-        "-m",
-        "teamchat",
-        "send",
-        "--quiet",
-        "--new",
-        "--trust",
-        "--team",
-        str(file),
-        "--to",
-        to,
-        "Hi",
-    ]
-    times = []
-    for _ in range(5):
-        began = time.perf_counter()
-        subprocess.run(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=True)
-        times.append(time.perf_counter() - began)
-    return sorted(times)[2]
+def measures(quick: bool) -> Measures:
+    for name, commands, bound in () if quick else GROUPS:
+        with world(team(commands)) as at:
+            slowest = partial(send, at, f"m{len(commands) - 1}")
+            yield name, partial(compared, name, partial(send, at, everyone(commands)), slowest, "one alone", bound)
+    with world(team(FIFTY)) as at:
+        yield "fifty of 1 s", partial(fifty, at, 4 if quick else REPEATS)
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        env = {**os.environ, "TEAMCHAT_HOME": str(folder / "state"), "HOME": name}
-        slow = team(folder, "slow", [f"cat > /dev/null; sleep {pause}; echo Hi" for pause in (0.6, 0.8, 1.0)])
-        small = team(folder, "small", ["cat > /dev/null; echo Hi"] * 20)
-        rows = (
-            ("a group of three beside its slowest member", slow, "m0+m1+m2", "m2", 1.4),
-            ("twenty small agents beside one", small, "+".join(f"m{number}" for number in range(20)), "m0", 3.0),
-        )
-        for text, file, group, one, target in rows:
-            floor = seconds(folder, file, one, env)
-            took = seconds(folder, file, group, env)
-            print(f"{text:<45} {took:6.2f} s  {took / floor:4.2f} x {floor:.2f} s  (at most {target:g})")
+def team(commands: list[str]) -> str:
+    """A person, and a member `m0`, `m1`, ... for each shell command."""
+    members = "".join(member(f"m{number}", ("sh", "-c", line)) for number, line in enumerate(commands))
+    return f"[team.limits]\nturns = 100\n{PERSON}{members}"
 
 
-if __name__ == "__main__":
-    main()
+def everyone(commands: list[str]) -> str:
+    return "+".join(f"m{number}" for number in range(len(commands)))
+
+
+def send(at: World, to: str) -> Took:
+    return at.teamchat("send", "--quiet", "--new", "--to", to, "Hi")
+
+
+def fifty(at: World, repeats: int) -> Iterator[Figure]:
+    agent = partial(at.run, ("sh", "-c", FIFTY[0]), b"Hi")
+    ours, alone = interleaved(partial(send, at, everyone(FIFTY)), agent, repeats=repeats)
+    yield Figure(
+        name="fifty of 1 s", unit="ms", value=ours.wall_ms, floor=alone.wall_ms, floor_is="an agent by itself",
+        bound=2000, by="value",
+    )  # fmt: skip
+    yield Figure(
+        name="fifty of 1 s, CPU of a turn", unit="ms", value=ours.cpu_ms / len(FIFTY), floor=alone.cpu_ms,
+        floor_is="an agent by itself", bound=20, by="difference",
+    )  # fmt: skip

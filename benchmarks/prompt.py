@@ -1,19 +1,22 @@
-"""What building one prompt of a long conversation takes, by the length of it: `make bench`.
+"""What building one prompt of a long conversation takes, by the length of it.
 
 The whole way is measured: messages from a store on disk, every layer asked of its source, the budget, the fence and
-keys taken out. The floor is one `"".join` of the prompt's own lines in the same run. Time in proportion to the history
-shows as the same figure for each message, memory as the same multiple of the prompt.
+keys taken out. The floor is one `"".join` of the prompt's own lines. `growth` is the slope of time over length, both as
+logarithms: 1 is linear.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 import tempfile
-import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from benchmarks.figure import Figure, Measures
+from benchmarks.timing import best_ms
 from teamchat.core.context.build import BuiltPrompt, build_prompt, exists
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.layers.sources import collector_of
@@ -76,41 +79,41 @@ def build(team: Team, db: Database, session: int) -> BuiltPrompt:
     return build_prompt(team, team.member("max"), route, manager, exists, collector=collector_of(team, db, session))
 
 
-def best_ms(work: Callable[[], object]) -> float:
-    times = []
-    for _ in range(RUNS):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return 1000 * min(times)
+def measures(quick: bool) -> Measures:
+    yield "10,000 messages", lambda: figures(COUNTS, RUNS if quick else 2 * RUNS)
 
 
-def main() -> None:
-    parts: list[str] = []
-    print("messages   prompt       build   each message   x one join   peak memory")
-    for count in COUNTS:
+def figures(counts: Sequence[int], runs: int) -> Iterator[Figure]:
+    """Those of the longest conversation, and the growth up to it."""
+    took = []
+    for count in counts:
         with tempfile.TemporaryDirectory() as folder:
             team, db, session = store_at(Path(folder), count)
             try:
                 prompt = build(team, db, session)  # and the files are indexed from here on
-                took = best_ms(partial(build, team, db, session))
+                took.append(best_ms(partial(build, team, db, session), runs))
                 tracemalloc.start()
                 build(team, db, session)
                 peak = tracemalloc.get_traced_memory()[1]
                 tracemalloc.stop()
             finally:
                 db.close()
-        text = prompt.assembled.prompt
-        size = len(text.encode())
-        join = best_ms(partial("".join, text.splitlines(keepends=True)))
-        print(
-            f"{count:8,} {size >> 10:6} KiB {took:8.0f} ms {1000 * took / count:9.0f} us"
-            f" {took / join:12.0f} {peak / size:8.1f} x prompt"
-        )
-        assert not prompt.assembled.trimmed, prompt.assembled.trimmed
-        parts = [block.name for block in prompt.assembled.blocks]
-    print(f"with {', '.join(parts)}")
-
-
-if __name__ == "__main__":
-    main()
+        if prompt.assembled.trimmed:
+            raise RuntimeError(f"the prompt of {count} messages is trimmed")
+    text = prompt.assembled.prompt
+    join = best_ms(partial("".join, text.splitlines(keepends=True)), runs)
+    size = len(text.encode())
+    name = f"{count:,} messages"
+    yield Figure(
+        name=name, unit="ms", value=took[-1], floor=join, floor_is=f"one join of its {size >> 10} KiB", bound=100,
+        by="value",
+    )  # fmt: skip
+    yield Figure(
+        name=f"{name}, growth",
+        unit="",
+        value=statistics.linear_regression(
+            [math.log(count) for count in counts], [math.log(one) for one in took]
+        ).slope,
+        bound=1.1,
+    )
+    yield Figure(name=f"{name}, peak memory", unit="MB", value=peak / 1e6, floor=size / 1e6, floor_is="the prompt")

@@ -1,67 +1,42 @@
-"""What a script pays for each call, as ratios against floors measured in the same run: `make bench`.
+"""What a script pays for each call of teamchat, over a bare Typer program of two commands.
 
-The floor of a start is the bare Python with the standard library's heavy modules that every such program needs; the
-floor of a turn is the agent program run directly.
+The floor of `send` and `resume` is a command of that program that runs the same agent and stores nothing.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-RUNS = 15
-AGENT = ["sh", "-c", "cat > /dev/null; echo Hello"]
-TEAM = f"""
-[[members]]
-name = "max"
-agent = "hello"
+from benchmarks.figure import Measures
+from benchmarks.timing import compared
+from benchmarks.world import PERSON, World, member, world
 
-[agents.hello]
-command = {json.dumps(AGENT)}
-"""
-
-
-def median_ms(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> float:
-    """The median wall time of the command over several runs, after one to warm up."""
-    times = []
-    for _ in range(RUNS + 1):
-        began = time.perf_counter()
-        subprocess.run(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=True)
-        times.append(1000 * (time.perf_counter() - began))
-    return statistics.median(times[1:])
+AGENT = ("sh", "-c", "cat > /dev/null; echo Hello")
+CALLING = "cat > /dev/null; echo Hello $$; echo '[NEXT: {}]'"  # so that the other one waits where `--turns` is 1
+TEAM = (
+    f"[team.limits]\nturns = 1000\n{PERSON}{member('max', AGENT)}"
+    f"{member('sarah', ('sh', '-c', CALLING.format('carol')))}{member('carol', ('sh', '-c', CALLING.format('sarah')))}"
+)
+BARE = (sys.executable, str(Path(__file__).parent / "floors" / "typer_app.py"))
+COMPLETING = {"_TEAMCHAT_COMPLETE": "complete_bash", "COMP_WORDS": "teamchat send --to m", "COMP_CWORD": "3"}
+READING = {"--version": 1.2, "--help": None, "log": 2.0, "show": 2.0, "sessions": 2.0}
+ON_HOLD = 7  # the exit code of a run after which somebody waits
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        cwd = Path(folder)
-        (cwd / "teamchat.toml").write_text(TEAM)
-        env = {**os.environ, "TEAMCHAT_HOME": str(cwd / "state"), "HOME": folder}
-        teamchat = [sys.executable, "-m", "teamchat"]
-        subprocess.run([*teamchat, "trust"], cwd=cwd, env=env, check=True, capture_output=True)
-        bare = median_ms([sys.executable, "-c", "pass"], cwd, env)
-        stdlib = median_ms([sys.executable, "-c", "import asyncio, json, sqlite3, subprocess"], cwd, env)
-        agent = median_ms(AGENT, cwd, env)
-        rows = [
-            ("python -c pass", bare, bare),
-            ("python with asyncio, json, sqlite3, subprocess", stdlib, bare),
-            ("teamchat --version", median_ms([*teamchat, "--version"], cwd, env), bare),
-            ("teamchat --help", median_ms([*teamchat, "--help"], cwd, env), bare),
-            (
-                "teamchat send, one turn of a shell agent",
-                median_ms([*teamchat, "send", "-q", "Hi"], cwd, env),
-                stdlib + agent,
-            ),
-        ]
-    for name, milliseconds, floor in rows:
-        print(f"{name:<50} {milliseconds:7.0f} ms  {milliseconds / floor:5.1f} x its floor of {floor:.0f} ms")
-
-
-if __name__ == "__main__":
-    main()
+def measures(_quick: bool) -> Measures:
+    with world(TEAM) as at:
+        start = partial(at.run, (*BARE, "--version"))
+        script = partial(at.run, (*BARE, "send", "--", *AGENT), b"Hi")
+        at.teamchat("send", "--quiet", "Hi")
+        for command, bound in READING.items():
+            yield command, partial(compared, command, partial(at.teamchat, command), start, "bare Typer app", bound)
+        name = "completion of a name"
+        complete = World(at.folder, {**at.env, **COMPLETING}).teamchat
+        yield name, partial(compared, name, complete, start, "bare Typer app", 2.0)
+        send = partial(at.teamchat, "send", "--quiet", stdin=b"Hi")
+        yield "send", partial(compared, "send", send, script, "bare script, same agent", 1.8)
+        at.teamchat("send", "--new", "--to", "sarah", "--turns", "1", "Hi", codes=[ON_HOLD])
+        resume = partial(at.teamchat, "resume", "--quiet", "--turns", "1", codes=[ON_HOLD])
+        yield "resume", partial(compared, "resume", resume, script, "bare script, same agent", 2.0)

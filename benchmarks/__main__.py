@@ -1,0 +1,60 @@
+"""All benchmarks, or those that are named: `python -m benchmarks [NAME ...]`, `make bench`.
+
+A name is that of a benchmark (`startup`) or of a measurement of it (`startup/send`); `*` stands for anything. The exit
+code is 1 if a figure is over its bound.
+
+`--quick` (`make bench-quick`) takes a subset, in about two minutes. It fails if a figure is over 1.3 times the one that
+the repository keeps (`figures.json`), both as multiples of their floors. A figure over that limit is measured once more
+first: another program may have been the cause. `--keep` keeps the figures of the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks import kept, table
+from benchmarks.figure import Measures
+from benchmarks.running import Run, in_bounds, near_kept
+
+QUICK = ("startup", "prompt", "group", "guardian")
+BENCHMARKS = (*QUICK, "long", "search")
+
+
+def main(argv: Sequence[str] | None = None, benchmarks: Mapping[str, Callable[[bool], Measures]] | None = None) -> int:
+    """The exit code. `benchmarks` takes the place of those in this folder."""
+    options = arguments(argv)
+    names = benchmarks or (QUICK if options.quick else BENCHMARKS)
+    judge = near_kept(kept.read(options.figures)) if options.quick else in_bounds
+    run = Run(options.names or ["*"], (lambda *_: "") if options.keep else judge, again=options.quick)
+    print(table.HEAD)
+    for name in filter(run.chooses, names):
+        measures = (benchmarks or {}).get(name) or import_module(f"benchmarks.{name}").measures
+        run.take(name, measures(options.quick))
+    if options.json:
+        options.json.write_bytes(run.in_json())
+    if options.keep:
+        kept.write(run.figures, options.figures)
+    for name, why in run.over.items():
+        print(f"{name}: {why}", file=sys.stderr)
+    return 1 if run.over or not run.figures else 0
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark, or benchmark/measurement (default: all)")
+    parser.add_argument("--quick", action="store_true", help="the subset that is compared with the kept figures")
+    parser.add_argument("--keep", action="store_true", help="keep the figures of this run; with --quick")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures and the machine to FILE")
+    parser.add_argument("--figures", type=Path, default=kept.FILE, metavar="FILE", help="where figures are kept")
+    options = parser.parse_args(argv)
+    if options.keep and not options.quick:
+        parser.error("--keep keeps the figures of --quick only")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""What commands take in a conversation of a million messages, over the same in one of ten."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from benchmarks.figure import Measures
+from benchmarks.filled_store import fill
+from benchmarks.million import million
+from benchmarks.startup import ON_HOLD, TEAM
+from benchmarks.timing import compared
+from benchmarks.world import world
+
+TEN = 10
+BOUND = 1.1
+COMMANDS = (
+    ("log -n 20", ["log", "-n", "20"], 0),
+    ("show", ["show"], 0),
+    ("sessions", ["sessions"], 0),
+    ("usage", ["usage"], 0),
+    ("send", ["send", "--quiet", "--to", "max", "Hi"], 0),
+    ("resume", ["resume", "--quiet", "--turns", "1"], ON_HOLD),
+)
+
+
+def measures(_quick: bool) -> Measures:
+    many = million()
+    with world(TEAM) as few:
+        fill(few.store, TEN)
+        for name, command, code in COMMANDS:
+            if name == "resume":
+                for at in (few, many):
+                    at.teamchat("send", "--to", "sarah", "--turns", "1", "Hi", codes=[ON_HOLD])
+            ours, floor = (partial(at.teamchat, *command, codes=[code]) for at in (many, few))
+            yield name, partial(compared, name, ours, floor, "ten messages", BOUND)

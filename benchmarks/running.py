@@ -1,0 +1,74 @@
+"""One run: the chosen measurements taken, printed and judged."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from benchmarks import kept, table
+from benchmarks.figure import Figure, Measures, Unavailable
+from benchmarks.machine import describe
+
+
+@dataclass
+class Run:
+    """`judge` says in words what a figure is over. With `again`, what is over something is measured once more."""
+
+    chosen: Sequence[str]
+    judge: Callable[[str, Figure], str]
+    again: bool
+    figures: dict[str, Figure] = field(default_factory=dict)
+    over: dict[str, str] = field(default_factory=dict)
+
+    def chooses(self, benchmark: str) -> bool:
+        return any(fnmatchcase(benchmark, one.partition("/")[0]) for one in self.chosen)
+
+    def take(self, benchmark: str, measures: Measures) -> None:
+        """Take the chosen measurements of a benchmark, and print them as they come."""
+        print(benchmark)
+        try:
+            for figure in self._taken(benchmark, measures):
+                name = f"{benchmark}/{figure.name}"
+                self.figures[name] = figure
+                if why := self.judge(name, figure):
+                    self.over[name] = why
+        except Unavailable as reason:
+            print(f"  left out: {reason}")
+        except Exception as error:  # noqa: BLE001 (the other benchmarks are measured all the same)
+            traceback.print_exc()
+            self.over[benchmark] = f"failed: {error}"
+
+    def _taken(self, benchmark: str, measures: Measures) -> Iterator[Figure]:
+        for name, take in measures:
+            if not any(fnmatchcase(f"{benchmark}/{name}", one if "/" in one else f"{one}/*") for one in self.chosen):
+                continue
+            found = list(take())
+            if self.again and any(self.judge(f"{benchmark}/{figure.name}", figure) for figure in found):
+                found = [min(pair, key=lambda figure: figure.measured) for pair in zip(found, take(), strict=True)]
+            for figure in found:
+                print(table.row(figure), flush=True)
+                yield figure
+
+    def in_json(self) -> bytes:
+        """The machine and every figure, with what its bound is compared with."""
+        rows = [
+            {"benchmark": name.partition("/")[0], **msgspec.to_builtins(one), "measured": one.measured, "ok": one.ok}
+            for name, one in self.figures.items()
+        ]
+        return msgspec.json.format(msgspec.json.encode({"machine": describe(), "figures": rows}), indent=2) + b"\n"
+
+
+def in_bounds(_name: str, figure: Figure) -> str:
+    """Judge by the figure's own bound."""
+    if figure.ok or figure.bound is None:
+        return ""
+    return f"{table.measured(figure, figure.measured)}, at most {table.measured(figure, figure.bound)}"
+
+
+def near_kept(ratios: Mapping[str, float]) -> Callable[[str, Figure], str]:
+    """Judge by the kept figures."""
+    return lambda name, figure: kept.regression(figure, ratios.get(name))

@@ -1,0 +1,64 @@
+"""A folder with a team, a home and a store of its own, in which teamchat runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.timing import Took, run
+from teamchat.cli.shared.workspace import store_file
+
+ROOT = Path(__file__).parent.parent
+TEAMCHAT = (sys.executable, "-m", "teamchat")
+PERSON = '[[members]]\nname = "kai"\ntype = "human"\n'
+
+
+class World(msgspec.Struct, frozen=True):
+    folder: Path
+    env: Mapping[str, str]
+
+    @property
+    def store(self) -> Path:
+        """The file of the store, which the first command that needs it makes."""
+        os.environ["TEAMCHAT_HOME"] = self.env["TEAMCHAT_HOME"]  # of this process, too
+        return store_file(self.folder)
+
+    def team(self, text: str) -> None:
+        """Write the team file, and trust it."""
+        (self.folder / "teamchat.toml").write_text(text)
+        self.teamchat("trust")
+
+    def teamchat(self, *args: str, stdin: bytes = b"", codes: Sequence[int] = (0,)) -> Took:
+        return self.run((*TEAMCHAT, *args), stdin, codes)
+
+    def run(self, argv: Sequence[str], stdin: bytes = b"", codes: Sequence[int] = (0,)) -> Took:
+        return run(argv, self.folder, self.env, stdin, codes)
+
+
+@contextmanager
+def world(team: str = "") -> Iterator[World]:
+    with tempfile.TemporaryDirectory() as name:
+        folder, home = Path(name) / "work", Path(name) / "home"
+        folder.mkdir()
+        home.mkdir()
+        dropped = {name for name in os.environ if name.startswith("TEAMCHAT_")}
+        env = {name: value for name, value in os.environ.items() if name not in dropped}
+        env |= {"HOME": str(home), "TEAMCHAT_HOME": f"{home}/state", "PYTHONPATH": str(ROOT)}
+        made = World(folder, env | {"TERM": "xterm-256color"})
+        if team:
+            made.team(team)
+        yield made
+
+
+def member(name: str, command: Sequence[str], like: str = "") -> str:
+    """The lines of a team file for a member whose agent is this command."""
+    speaks = f'like = "{like}"\n' if like else ""
+    head = f'[[members]]\nname = "{name}"\nagent = "{name}-agent"\n'
+    return f"{head}[agents.{name}-agent]\ncommand = {json.dumps(list(command))}\n{speaks}"
