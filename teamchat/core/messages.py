@@ -72,6 +72,14 @@ class ConversationMessage(NewMessage):
     id: str = field(kw_only=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message, and its text without markers."""
+
+    message: ConversationMessage
+    text: str
+
+
 PIECE = 1 << 20  # characters that are searched at once: other threads wait for it
 _SURROGATE = re.compile("[\ud800-\udfff]")  # to encode a large text only to see would take as much memory again
 

@@ -11,7 +11,7 @@ from teamchat.assemblers.parts import FRAMEWORK, SUMMARY, AssemblerOutput, Budge
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AgentType
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.context.history import Context, quoted_text
+from teamchat.core.context.history import Context
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, framework_only, texts_of
 from teamchat.core.context.layers.framework import turn_note
 from teamchat.core.context.quoting import Crossing
@@ -27,6 +27,7 @@ from teamchat.core.engine.state import Route
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import strip_markers
+from teamchat.core.routing.quoted import quoted_text
 from teamchat.core.store.image_values import Image, ImagesOf, image_files, no_images
 from teamchat.core.team.job import SCRATCH
 from teamchat.core.team.team import Member, Team

@@ -12,7 +12,6 @@ from teamchat.core.context.composer import ContextComposer
 from teamchat.core.context.history import (
     Context,
     Quote,
-    Said,
     Since,
     Summaries,
     Summarised,
@@ -23,7 +22,7 @@ from teamchat.core.context.history import (
     read_unsummarised,
     verbatim,
 )
-from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage, NewMessage, well_formed
+from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage, NewMessage, Said, well_formed
 from teamchat.core.store.database import Database
 from teamchat.core.store.message_log import MemoryLog, MessageLog
 from teamchat.core.store.messages import SqliteLog

@@ -11,23 +11,16 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 
 from teamchat.assemblers.parts import PromptContextMessage
-from teamchat.core.messages import ConversationMessage, name_of
-from teamchat.core.routing.markers import read_markers
+from teamchat.core.messages import ConversationMessage, Said, name_of
+from teamchat.core.routing.quoted import quoted_text
 from teamchat.core.store.message_log import MessageLog
 
 PAGE = 50  # messages that are read at once where no window says how many
+LARGEST_PAGE = 1000
 
 _log = logging.getLogger(__name__)
 Quote = Callable[[ConversationMessage, str], str]
 """The text that a prompt shows for a message; it gets the message and its text without markers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A message, and its text without markers."""
-
-    message: ConversationMessage
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +86,7 @@ def read_context(
     history). With `since` the history is every message after it, whatever the window and the summary.
     """
     window = max(window, 0)
-    said = _said(log, up_to, page_size=max(window, 1))
+    said = _said(log, up_to, page_size=min(max(window, 1), LARGEST_PAGE))
     newest_first = list(islice(said, 1) if since is None else _unseen(said, since))
     if not newest_first:
         return Context("", ())
@@ -156,21 +149,13 @@ def format_addressees(names: Sequence[str]) -> str:
     return ", ".join(names) or "all"
 
 
-def quoted_text(message: ConversationMessage) -> str:
-    """The text that a prompt quotes: without markers, and in an agent's message without invisible characters."""
-    return read_markers(message.content, "human" if message.speaker.type == "human" else "ai").quoted
-
-
 def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:
     """The messages that have text, newest first; no page is read before it is asked for."""
     newest = log.latest(up_to)
-    page: Sequence[ConversationMessage] = [newest] if newest else []
+    page: Sequence[Said] = [Said(newest, quoted_text(newest))] if newest else []
     while page:
-        for message in reversed(page):
-            text = quoted_text(message)
-            if text.strip():
-                yield Said(message, text)
-        page = log.window(page[0].id, page_size)
+        yield from (said for said in reversed(page) if said.text.strip())
+        page = log.said(page[0].message.id, page_size)
 
 
 def _unseen(newest_first: Iterator[Said], since: Since) -> Iterator[Said]:

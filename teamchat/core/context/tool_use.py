@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
-from teamchat.core.context.history import Said
+from teamchat.core.messages import Said
 from teamchat.core.store.database import Database
 from teamchat.core.store.pairing import ABORTED, StoredEvent, tool_calls
 from teamchat.core.store.turns import events_of, get_turn

@@ -9,13 +9,13 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import CLIS
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.context.history import quoted_text
 from teamchat.core.context.quoting import LENGTH
 from teamchat.core.conversation.addressing import Addressed, address
 from teamchat.core.engine.state import Route, State
 from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import NoRoom, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.routing.quoted import quoted_text
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.message_log import MemoryLog, next_number

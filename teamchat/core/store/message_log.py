@@ -11,7 +11,8 @@ from itertools import count
 from typing import Protocol
 
 from teamchat.core.errors import UsageError
-from teamchat.core.messages import ConversationMessage, NewMessage
+from teamchat.core.messages import ConversationMessage, NewMessage, Said
+from teamchat.core.routing.quoted import quoted_text
 
 NOT_EMPTY = "a conversation can only be restored into an empty one"
 _NUMBERED = re.compile(r"msg-([0-9]{1,18})")  # a longer number may not fit into the 64 bits of a store
@@ -32,6 +33,10 @@ class MessageLog(Protocol):
 
     def window(self, before_id: str, size: int) -> Sequence[ConversationMessage]:
         """The newest `size` messages before the one of that id, oldest first, at a cost of O(size)."""
+        ...
+
+    def said(self, before_id: str, size: int) -> Sequence[Said]:
+        """The same messages, with the texts that prompts quote."""
         ...
 
     def get(self, message_id: str) -> ConversationMessage:
@@ -75,6 +80,7 @@ class MemoryLog:
         self.team_task: str | None = None
         self._messages: list[ConversationMessage] = []
         self._places: dict[str, int] = {}
+        self._quoted: dict[str, Said] = {}  # of the messages that a prompt has quoted
         self._next = 1
 
     def append(self, draft: NewMessage) -> ConversationMessage:
@@ -93,6 +99,14 @@ class MemoryLog:
     def window(self, before_id: str, size: int) -> list[ConversationMessage]:
         end = self._places[before_id]
         return self._messages[max(end - size, 0) : end]
+
+    def said(self, before_id: str, size: int) -> list[Said]:
+        return [self._said(message) for message in self.window(before_id, size)]
+
+    def _said(self, message: ConversationMessage) -> Said:
+        if message.id not in self._quoted:
+            self._quoted[message.id] = Said(message, quoted_text(message))
+        return self._quoted[message.id]
 
     def get(self, message_id: str) -> ConversationMessage:
         return self._messages[self._places[message_id]]

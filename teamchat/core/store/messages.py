@@ -10,7 +10,8 @@ from contextlib import closing
 from typing import TypeVar
 
 from teamchat.core.errors import NoMessage, UsageError
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Said, Speaker, SpeakerType
+from teamchat.core.routing.quoted import quoted_text
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lineage import MESSAGES, place_of
@@ -22,8 +23,8 @@ from teamchat.runners.growing import joined
 NEXT = """SELECT max(COALESCE((SELECT MAX(number) FROM messages WHERE session = ?1), 0), shared) + 1 AS next
     FROM sessions WHERE id = ?1"""
 ANY = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ? LIMIT 1"  # noqa: S608 (our own words)
-EVERY = f"""SELECT messages.id, messages.message, content, speaker_id, speaker_name, speaker_title, speaker_type,
-    routing, turn, timestamp, stands_for, typed, length(rest) AS more,
+EVERY = f"""SELECT messages.id, messages.message, content, quoted, speaker_id, speaker_name, speaker_title,
+    speaker_type, routing, turn, timestamp, stands_for, typed, length(rest) AS more,
     (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent
     FROM {MESSAGES} AND messages.id <= ?2 WHERE lineage.session = ?1"""  # noqa: S608 (our own words)
 NOT_HIDDEN = "AND NOT EXISTS (SELECT 1 FROM hides WHERE hides.session = ?1 AND hides.message = messages.id)"
@@ -33,6 +34,8 @@ NEWEST_FIRST = "ORDER BY lineage.through DESC, messages.id DESC"
 OLDEST_FIRST = "ORDER BY lineage.through, messages.id"
 HEAD = 1_000_000  # characters of a message that are in its row, as many as are searched
 PIECE = 1024 * 1024  # characters, or bytes, of what follows, which are written or read at once
+LONGEST_QUOTED = 64 * 1024  # characters of a message whose quoted text is stored; of a longer one it is made each time
+AS_SAID = 0  # stored for a quoted text that is the content
 
 T = TypeVar("T")
 
@@ -71,11 +74,11 @@ class SqliteLog:
         more = sum(map(len, _rest(message.content)))
         inserted = self._db.execute(
             "INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_title,"
-            " speaker_type, routing, turn, timestamp, stands_for, typed, rest)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, zeroblob(?))",
+            " speaker_type, routing, turn, timestamp, stands_for, typed, quoted, rest)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, zeroblob(?))",
             self.session, message.id, number, message.content[:HEAD], speaker.role_id, speaker.role_name,
             speaker.role_title, speaker.type, json.dumps([routing.resolved_addressees, routing.raw_next_markers]),
-            message.turn_id, message.timestamp, message.stands_for, message.typed, more,
+            message.turn_id, message.timestamp, message.stands_for, message.typed, _stored_quote(message), more,
         )  # fmt: skip
         if more:
             self._db.fill("messages", "rest", inserted.lastrowid or 0, _rest(message.content))
@@ -88,6 +91,10 @@ class SqliteLog:
     def window(self, before_id: str, size: int) -> list[ConversationMessage]:
         before = self.place(before_id) - 1
         return self._db.values(self._a_message, f"{SHOWN} {NEWEST_FIRST} LIMIT ?3", self.session, before, size)[::-1]
+
+    def said(self, before_id: str, size: int) -> list[Said]:
+        before = self.place(before_id) - 1
+        return self._db.values(self._a_quote, f"{SHOWN} {NEWEST_FIRST} LIMIT ?3", self.session, before, size)[::-1]
 
     def get(self, message_id: str) -> ConversationMessage:
         return self._found(self._a_message, message_id)
@@ -102,6 +109,13 @@ class SqliteLog:
     def _a_message(self, row: Row) -> ConversationMessage:
         message = a_message(row)
         return dataclasses.replace(message, content=joined(self._content(row))) if row.integer("more") else message
+
+    def _a_quote(self, row: Row) -> Said:
+        message = self._a_message(row)
+        stored = a_stored_quote(row)
+        if stored is None:
+            return Said(message, quoted_text(message))
+        return Said(message, stored if isinstance(stored, str) else message.content)
 
     def _content(self, row: Row) -> Iterator[str]:
         try:
@@ -170,6 +184,20 @@ class SqliteLog:
             for message in messages:
                 number = next_number((message,)) - 1
                 self._insert(dataclasses.replace(message, turn_id=None), number or None)
+
+
+def _stored_quote(message: NewMessage) -> str | int | None:
+    """What is stored of the text that prompts quote: `AS_SAID`, a text that differs from the content, or None."""
+    if len(message.content) > LONGEST_QUOTED:
+        return None
+    text = quoted_text(message)
+    return AS_SAID if text == message.content else text
+
+
+def a_stored_quote(row: Row) -> str | int | None:
+    """The same as it was stored. A message of an older store has none."""
+    stored = row["quoted"]
+    return stored if stored is None or stored == AS_SAID else row.text("quoted")
 
 
 def _rest(content: str) -> Iterator[bytes]:

@@ -425,6 +425,14 @@ def m012_adoptions(db: sqlite3.Connection) -> None:
     )
 
 
+@migration
+def m013_quotes(db: sqlite3.Connection) -> None:
+    """Store what prompts quote of a message, so that its markers are read once."""
+    # TEXT; 0: the whole content; NULL, as of a message from before: it is made when a prompt needs it. Whoever changes
+    # how markers are read sets it to NULL in a migration, or old messages are quoted as they were
+    db.execute("ALTER TABLE messages ADD COLUMN quoted ANY")
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the store to the schema of this version, one transaction for each migration. Raises `NewerStore`."""
     done = db.execute("PRAGMA user_version").fetchone()[0]

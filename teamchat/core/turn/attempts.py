@@ -15,7 +15,6 @@ from pathlib import Path
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.build import BuiltPrompt
-from teamchat.core.context.history import quoted_text
 from teamchat.core.context.vendor_session import past_of
 from teamchat.core.engine.actions import Paused
 from teamchat.core.engine.events import TurnBegan
@@ -32,6 +31,7 @@ from teamchat.core.errors import (
     UnknownName,
 )
 from teamchat.core.messages import ConversationMessage
+from teamchat.core.routing.quoted import quoted_text
 from teamchat.core.store.images import images_of
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn

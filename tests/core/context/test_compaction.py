@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import ProtocolName
 from teamchat.core.context.context_manager import manager_of
-from teamchat.core.context.history import Said, Summarised, read_context
+from teamchat.core.context.history import Summarised, read_context
 from teamchat.core.context.layers.summary import worth_telling
 from teamchat.core.conversation.summary import reach, recent_people
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
-from teamchat.core.messages import NewMessage, Routing, Speaker
+from teamchat.core.messages import NewMessage, Routing, Said, Speaker
 from teamchat.core.store.message_log import MemoryLog
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.summaries import summary_before

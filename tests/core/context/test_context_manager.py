@@ -12,9 +12,8 @@ import pytest
 from teamchat.assemblers.parts import TODO, AssemblerInput, PromptContextMessage
 from teamchat.assemblers.truncation import TruncationPolicy
 from teamchat.core.context.context_manager import ContextManager, manager_of
-from teamchat.core.context.history import Said
 from teamchat.core.errors import UsageError
-from teamchat.core.messages import NewMessage, Routing, Speaker
+from teamchat.core.messages import NewMessage, Routing, Said, Speaker
 from teamchat.core.store.message_log import MemoryLog
 from teamchat.core.team.wording import TODAY
 from tests.core.fake_conversation import Stage, team_of

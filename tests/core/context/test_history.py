@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from teamchat.assemblers.parts import PromptContextMessage
-from teamchat.core.context.history import Context, Said, deduplicate, format_addressees, read_context
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.context.history import Context, deduplicate, format_addressees, read_context
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Said, Speaker
 from teamchat.core.store.message_log import MemoryLog
 
 KAILAI = Speaker("u1", "kailai", type="human")

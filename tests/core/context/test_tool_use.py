@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.context.history import Said
 from teamchat.core.context.tool_use import MAX_BYTES, with_tool_calls
-from teamchat.core.messages import ConversationMessage
+from teamchat.core.messages import ConversationMessage, Said
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import TimedEvent, end_turn, trace

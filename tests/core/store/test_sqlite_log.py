@@ -6,17 +6,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.errors import DamagedStore, UsageError
+from teamchat.core.messages import Said, Speaker, well_formed
+from teamchat.core.routing.quoted import quoted_text
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.message_log import MessageLog
-from teamchat.core.store.messages import HEAD, PIECE, SqliteLog
+from teamchat.core.store.messages import AS_SAID, HEAD, LONGEST_QUOTED, PIECE, SqliteLog
 from teamchat.core.store.sessions import create_session
+from tests.core.routing.marker_texts import marked_up
 from tests.core.store.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids
 from tests.core.store.test_stored_turns import some_turn
 from tests.hiding import hide
+from tests.trials import trials
 
 
 class TestSqliteLog(MessageLogContract):
@@ -125,6 +131,44 @@ def test_a_long_message_of_an_older_store_is_read(db: Database, session: int) ->
     db.execute("UPDATE messages SET content = ?", text)
     assert log.get("msg-1").content == text
     assert list(log.pieces("msg-1")) == [text]
+
+
+@settings(max_examples=trials(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(marked_up() | st.text(), st.sampled_from([KAILAI, MAX])), max_size=10))
+def test_what_is_stored_of_a_message_is_what_its_text_says(
+    db: Database, session: int, said: list[tuple[str, Speaker]]
+) -> None:
+    log = SqliteLog(db, session)
+    with db.transaction():
+        messages = [log.append(draft(well_formed(text), speaker)) for text, speaker in said]
+        last = log.append(draft("last"))
+    assert [one.text for one in log.said(last.id, len(said))] == [quoted_text(message) for message in messages]
+
+
+def test_markers_in_messages_of_an_older_store_are_read(db: Database, session: int) -> None:
+    log = SqliteLog(db, session)
+    message, last = log.append(draft("Hi [NEXT: max]")), log.append(draft("last"))
+    db.execute("UPDATE messages SET quoted = NULL")
+    assert log.said(last.id, 5) == [Said(message, "Hi")]
+    assert list(problems(db)) == []
+
+
+def test_what_prompts_quote_is_stored_once(db: Database, session: int) -> None:
+    """A text that is the content, or is long, is not stored a second time."""
+    log = SqliteLog(db, session)
+    for text in ("Hi", "Hi [NEXT: max]", "[NEXT: max]", f"{'x' * LONGEST_QUOTED} [NEXT: max]"):
+        log.append(draft(text))
+    assert [row["quoted"] for row in db.rows("SELECT quoted FROM messages")] == [AS_SAID, "Hi", "", None]
+
+
+def test_a_quoted_text_that_is_no_text_is_damage(db: Database, session: int) -> None:
+    log = SqliteLog(db, session)
+    log.append(draft("Hi [NEXT: max]"))
+    last = log.append(draft("last"))
+    db.execute("UPDATE messages SET quoted = x'ff' WHERE message = 'msg-1'")
+    with pytest.raises(DamagedStore, match="quoted is"):
+        log.said(last.id, 5)
+    assert [problem.startswith("a message cannot be read: quoted is") for problem in problems(db)] == [True]
 
 
 def test_the_rest_of_a_long_message_that_is_damaged_is_not_passed_over(db: Database, session: int) -> None:
