@@ -29,8 +29,8 @@ from teamchat.runners.process import guardian
 from teamchat.runners.process.running import Chunk, Exit, Launch, Running
 from teamchat.runners.process.start_errors import FolderReplaced, SpawnFailed, start_error
 from teamchat.runners.process.start_folder import open_folder
+from teamchat.runners.process.written import POLL_S, Written
 
-POLL_S = 0.01
 READ_BYTES = 64 * 1024  # bytes at a time, so that a flood of short lines leaves time for others
 DRAIN_S = 30.0  # for what a flood has left up to its limit; short lines can cost much more to read than to write
 SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
@@ -159,7 +159,8 @@ class Process:
 
     async def chunks(self) -> AsyncGenerator[Chunk, None]:
         loop = asyncio.get_running_loop()
-        loop.add_reader(self._control, self._take_report)
+        written = Written([reader.fileno() for reader in self._readers.values()])
+        loop.add_reader(self._control, self._take_report, written)
         try:
             while True:
                 over = self.exit  # looked up before reading: what was written until then is read below
@@ -171,9 +172,10 @@ class Process:
                         yield Chunk(stream, data, time.monotonic() - self.started)
                 if over and (quiet or self._hurried or self._drained(over)):
                     return
-                await asyncio.sleep(POLL_S if quiet else 0)
+                await (written.wait() if quiet else asyncio.sleep(0))
                 self.poll()
         finally:
+            written.close()
             loop.remove_reader(self._control)
             self._release()
             until = time.monotonic() + guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S
@@ -182,11 +184,12 @@ class Process:
                     self._replace_guardian()
                 await asyncio.sleep(POLL_S)
 
-    def _take_report(self) -> None:
+    def _take_report(self, written: Written) -> None:
         """Take the last report when it comes: looking at the files may begin before the output is read."""
         self.poll()
         if self.exit:
             asyncio.get_running_loop().remove_reader(self._control)
+            written.wake()
 
     def _drained(self, over: Exit) -> bool:
         return over.over_limit is not None and time.monotonic() - self.started > over.seconds + DRAIN_S

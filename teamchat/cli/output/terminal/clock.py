@@ -10,10 +10,10 @@ from teamchat.cli.output.terminal.doing import PER_S
 
 
 class Clock:
-    """Begins with the first `start`. Ends with `stop`, or if the function raises `OSError`."""
+    """Begins with the first `start`, in its thread with `load`. Ends with `stop`, or if the function raises `OSError`."""
 
-    def __init__(self, tick: Callable[[], None]) -> None:
-        self._tick, self._ended = tick, Event()
+    def __init__(self, tick: Callable[[], None], load: Callable[[], None]) -> None:
+        self._tick, self._load, self._ended = tick, load, Event()
         self._thread: Thread | None = None
 
     def start(self) -> None:
@@ -26,6 +26,7 @@ class Clock:
         self._ended.set()
 
     def _run(self) -> None:
+        self._load()
         with contextlib.suppress(OSError):
             while not self._ended.wait(1 / PER_S):
                 self._tick()

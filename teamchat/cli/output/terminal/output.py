@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from threading import RLock
 
 from teamchat.cli.output.lines import (
@@ -107,9 +108,10 @@ class TerminalOutput:
         self._after: list[str] = []  # lines that wait for the replies of a group
         self._streamed = -math.inf  # when a piece of text was drawn
         self._gap = self._wrote = False
+        self._began = False  # a member began to do something else, which is drawn at once
         self._closed = False
         self._lock = RLock()
-        self._clock = Clock(self.tick) if now is None else None
+        self._clock = Clock(self.tick, self._load) if now is None else None
 
     def __call__(self, event: ConversationEvent) -> None:
         with self._lock:
@@ -117,11 +119,16 @@ class TerminalOutput:
                 self._clock.start()
             self._take(event)
             streams = isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta)
-            if streams and not self._wrote and self._now() - self._streamed < PAUSE_S:
+            if streams and not (self._wrote or self._began) and self._now() - self._streamed < PAUSE_S:
                 return  # it is drawn by the clock
             if streams:
                 self._streamed = self._now()
             self._draw()
+
+    def _load(self) -> None:
+        """Import what renders Markdown, while the first agent starts: later, text that streams would wait for it."""
+        if self._look.styles:
+            import_module("teamchat.cli.output.terminal.markdown")
 
     def tick(self) -> None:
         """Let what moves move on. Raises `OSError` if the surface is gone."""
@@ -168,7 +175,9 @@ class TerminalOutput:
         if shown is None:  # who begins to watch in the middle of a turn has not seen it begin
             return
         if doing := self._doing.get(_key(number, shown.route)):
+            before = doing.what
             doing.learn(event, self._now())
+            self._began = self._began or doing.what != before
         shown.voice.hear(event)
 
     def _said(self, message: ConversationMessage) -> None:
@@ -352,7 +361,7 @@ class TerminalOutput:
         if self._closed:
             return
         now = self._now()
-        self._wrote = False
+        self._wrote = self._began = False
         width = self._surface.width - 1
         doing = list(self._doing.values()) or self._about_to_begin()
         following = self._following(doing)

@@ -1,0 +1,128 @@
+"""Waits until another process writes to a file.
+
+Linux tells by inotify, which Python's library lacks. Elsewhere, and where the user has no inotify instance left, the
+caller looks again after a short wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from typing import Any
+
+POLL_S = 0.01  # between two looks at files that nobody tells of
+LOOK_S = 0.1  # and at watched ones, for what inotify does not tell: writes through a mapping, or from another machine
+EARLY = 3  # waits before the files are watched: an agent that answers at once is not worth it
+MODIFIED = 0x2  # IN_MODIFY of <sys/inotify.h>
+NOTICES = 64 * 1024  # bytes of notices that are read at once
+NOTICE = 16  # bytes of a notice; it begins with the number of the watch
+
+
+class Written:
+    """Waits for writes to open files. Used by one event loop."""
+
+    def __init__(self, files: Sequence[int]) -> None:
+        self._files = files
+        self._woken = asyncio.Event()
+        self._waits = 0
+        self._watched: list[int] = []
+
+    def wake(self) -> None:
+        """End the wait that runs, or the next one."""
+        self._woken.set()
+
+    async def wait(self) -> None:
+        """Wait until one of the files may have been written to since the last wait."""
+        self._waits += 1
+        if self._waits == EARLY:
+            self._watched = _watches().add(self._files, self.wake)
+        later = asyncio.get_running_loop().call_later(LOOK_S if self._watched else POLL_S, self.wake)
+        try:
+            await self._woken.wait()
+        finally:
+            later.cancel()
+            self._woken.clear()
+
+    def close(self) -> None:
+        if self._watched:
+            _watches().remove(self._watched)
+            self._watched = []
+
+
+class _Watches:
+    """The watches of an event loop. They share one inotify instance, of which a user has 128, while there are any."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._wakes: dict[int, Callable[[], None]] = {}
+        self._instance = -1
+
+    def add(self, files: Sequence[int], wake: Callable[[], None]) -> list[int]:
+        """Have `wake` called when one of the files is written to. The numbers of the watches; none if that fails."""
+        if not self._wakes:
+            self._open()
+        watched = [self._watch(file) for file in files] if self._instance >= 0 else []
+        self._wakes |= dict.fromkeys(watched, wake)
+        if not watched or min(watched) < 0:
+            self.remove(set(watched))
+            return []
+        return watched
+
+    def remove(self, watched: Collection[int]) -> None:
+        for watch in watched:
+            del self._wakes[watch]
+            _libc().inotify_rm_watch(self._instance, watch)
+        if not self._wakes:
+            self._close()
+
+    def _watch(self, file: int) -> int:
+        number: int = _libc().inotify_add_watch(self._instance, b"/proc/self/fd/%d" % file, MODIFIED)
+        return number
+
+    def _open(self) -> None:
+        libc = _libc()
+        self._instance = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC) if libc else -1
+        if self._instance >= 0:
+            self.loop.add_reader(self._instance, self._noticed)
+
+    def _close(self) -> None:
+        if self._instance >= 0:
+            self.loop.remove_reader(self._instance)
+            os.close(self._instance)
+            self._instance = -1
+
+    def _noticed(self) -> None:
+        try:
+            notices = os.read(self._instance, NOTICES)
+        except BlockingIOError:
+            return
+        for at in range(0, len(notices), NOTICE):
+            watch = int.from_bytes(notices[at : at + 4], sys.byteorder, signed=True)
+            if wake := self._wakes.get(watch):  # the others are of watches that were removed
+                wake()
+
+
+_all: list[_Watches] = []
+
+
+def _watches() -> _Watches:
+    """Those of the loop that runs."""
+    loop = asyncio.get_running_loop()
+    if not _all or _all[0].loop is not loop:
+        _all[:] = [_Watches(loop)]
+    return _all[0]
+
+
+@cache
+def _libc() -> Any:
+    """The C library; None if it has no inotify."""
+    try:
+        import ctypes  # takes 2 ms
+
+        found = ctypes.CDLL(None)
+    except (ImportError, OSError):
+        return None
+    return found if hasattr(found, "inotify_init1") else None
