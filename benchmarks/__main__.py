@@ -21,7 +21,7 @@ from benchmarks.figure import Measures
 from benchmarks.running import Run, in_bounds, near_kept
 
 QUICK = ("startup", "prompt", "group", "guardian")
-BENCHMARKS = (*QUICK, "long", "search")
+BENCHMARKS = (*QUICK, "first_delta", "long", "search")
 
 
 def main(argv: Sequence[str] | None = None, benchmarks: Mapping[str, Callable[[bool], Measures]] | None = None) -> int:

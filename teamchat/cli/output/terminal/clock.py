@@ -10,7 +10,7 @@ from teamchat.cli.output.terminal.doing import PER_S
 
 
 class Clock:
-    """Begins with the first `start`, in its thread with `load`. Ends with `stop`, or if the function raises `OSError`."""
+    """The first `start` begins its thread, with `load`. It ends with `stop`, or if the function raises `OSError`."""
 
     def __init__(self, tick: Callable[[], None], load: Callable[[], None]) -> None:
         self._tick, self._load, self._ended = tick, load, Event()
