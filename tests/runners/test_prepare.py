@@ -191,6 +191,25 @@ def test_only_backslashes_are_added_and_only_before_mentions(quoted: str, own: s
     assert re.sub(r"\\+@", "@", changed) == re.sub(r"\\+@", "@", quoted)
 
 
+BEFORE_AT = r"(?<!\\)(?=(?:\\\\)*+@"
+PLACES = [  # where each CLI's escape goes, as a search for empty places says it
+    (CLAUDE, rf"""(?:(?<![\w"`(])|(?=\\)){BEFORE_AT}(?P<begin>\S))|(?<=\bultra)(?=(?:code|plan|review|think)\b)"""),
+    (GEMINI, rf"{BEFORE_AT}[^\s,;!?()\[\]{{}}])"),
+    (CODEX, r"(?<=\[[$@])(?=[\w:-]++\]\s*+\()|(?<=\$)(?=[\w:-]++)"),
+]
+SIGNS = st.sampled_from([*'@$\\ab-: \n"`()[]é,/', "ultra", "Ultra", "ULTRA", "think", "[$a](", "[@a] (", "\\\\"])
+
+
+@pytest.mark.parametrize(("runner", "places"), PLACES)
+@given(prompt=st.lists(SIGNS, max_size=30).map("".join))
+def test_every_place_is_found(runner: Runner, places: str, prompt: str) -> None:
+    def escape(place: re.Match[str]) -> str:
+        return "-" if runner is CLAUDE and place["begin"] is None else "\\"
+
+    expected = re.sub(places, escape, prompt, flags=re.ASCII | (re.IGNORECASE if runner is CLAUDE else 0))
+    assert text(runner.prepare(prompt, typed=range(0), exists=lambda _: True)) == expected
+
+
 @pytest.mark.parametrize("pattern", ["@", "@a", "@a.", "@x/", "@文", '@"', "@\\ "])
 def test_hostile_text_costs_a_bounded_number_of_checks(pattern: str) -> None:
     asked = 0

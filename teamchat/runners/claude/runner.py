@@ -60,10 +60,9 @@ LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes 131,071 for one argument
 
 # An `@` right after one of `\w"`(` was seen to stay text. "The user included the keyword ..." (2.1.197 to 2.1.330); the
 # hyphen is how it writes them itself where they are inert.
-_INERT = re.compile(
-    rf"""(?:(?<![\w"`(])|(?=\\)){mention()}|(?<=\bultra)(?=(?:code|plan|review|think)\b)""",
-    re.IGNORECASE | re.ASCII,
-)
+_MENTION = mention(text_behind=r'\w"`(')
+_KEYWORD = r"(?i:ltra)(?=(?i:code|plan|review|think)\b)"
+_INERT = re.compile(rf"{_MENTION}|u(?<=\bu){_KEYWORD}|U(?<=\bU){_KEYWORD}", re.ASCII)
 _NO_FILE = re.compile(r'agent-|"[^"\n]{1,4096} \(agent\)"|[\w.-]+:\S', re.ASCII)  # an agent, or what an MCP server has
 READS = "CLAUDE.md of its folder and of the user, all instructions of a folder that Claude trusts, the user's "
 
@@ -92,16 +91,16 @@ class ClaudeRunner:
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
         known = Existing(exists)
 
-        def escape(place: re.Match[str]) -> str:
-            if place.lastgroup is None:
-                return "-"
+        def escaped(mention: re.Match[str]) -> str:
+            if not mention[0].endswith("@"):
+                return f"{mention[0]}-"
             if not known.all:
-                text, start = place.string, place.start("begin")
+                text, start = mention.string, mention.end()
                 if not known.at(text, start) and not _NO_FILE.match(text, start):
-                    return ""
-            return "\\"
+                    return mention[0]
+            return f"\\{mention[0]}"
 
-        return inert(prompt, typed, _INERT, escape)
+        return inert(prompt, typed, _INERT, escaped)
 
     def command(self, job: Job) -> Command:
         system, files = _system_text(job)

@@ -58,7 +58,7 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     }
 )
 _SKILL = re.compile(
-    r"(?<=\[[$@])(?=[\w:-]++\]\s*+\()|(?<=\$)(?=(?P<name>[\w:-]++))",  # a link of `@` is one to a plugin
+    r"\[[$@](?=[\w:-]++\]\s*+\()|\$(?=(?P<name>[\w:-]++))",  # a link of `@` is one to a plugin
     re.ASCII,
 )
 READS = "AGENTS.md of its folder and of the user, the user's "
@@ -99,9 +99,12 @@ class CodexRunner:
         In a link `[$any](path)` the path decides.
         """
         there = Existing(exists)
-        return inert(
-            prompt, typed, _SKILL, lambda place: "\\" if place["name"] is None or there(f"${place['name']}") else ""
-        )
+
+        def escaped(mention: re.Match[str]) -> str:
+            name = mention["name"]
+            return f"{mention[0]}\\" if name is None or there(f"${name}") else mention[0]
+
+        return inert(prompt, typed, _SKILL, escaped)
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "exec", "--json", "--skip-git-repo-check", "--color", "never", "-C", str(job.cwd)]

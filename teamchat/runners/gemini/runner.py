@@ -76,7 +76,7 @@ class GeminiRunner:
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         """Every `@token` becomes inert: it may name a file, a part of a file's path, an agent or what a server has."""
-        return inert(prompt, typed, _MENTION, lambda _place: "\\")
+        return inert(prompt, typed, _MENTION, lambda mention: f"\\{mention[0]}")
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "--output-format", "stream-json", *ACCESS[job.access], *started(job)]
