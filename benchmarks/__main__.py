@@ -20,8 +20,25 @@ from benchmarks import kept, table
 from benchmarks.figure import Measures
 from benchmarks.running import Run, in_bounds, near_kept
 
-QUICK = ("startup", "prompt", "group", "guardian")
-BENCHMARKS = (*QUICK, "first_delta", "long", "search")
+QUICK = (
+    "startup",
+    "prompt",
+    "group",
+    "guardian",
+    "hostile",
+)
+BENCHMARKS = (
+    *QUICK,
+    "first_delta",
+    "echo",
+    "watching",
+    "long",
+    "search",
+    "memory",
+    "replies",
+    "checkpoint",
+    "chain",
+)
 
 
 def main(argv: Sequence[str] | None = None, benchmarks: Mapping[str, Callable[[bool], Measures]] | None = None) -> int:

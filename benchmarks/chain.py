@@ -1,4 +1,4 @@
-"""What memory saves: ten turns between a writer and a reviewer who look at the same files, `make bench`.
+"""What memory saves: ten turns between a writer and a reviewer who look at the same files.
 
 The real CLIs ask a scripted model on loopback, which has a file read whenever its text is not in what the model gets.
 So a turn that begins anew reads again, and one that goes on does not. What counts is all that the model is sent; the
@@ -15,8 +15,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from benchmarks.figure import Figure, Measures, Unavailable
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import ModelServer
@@ -131,27 +133,24 @@ def turn(vendor: Vendor, asked: str, session: str | None, work: Path, env: Mappi
     return next(event.id for event in events if isinstance(event, VendorSession))
 
 
-def main() -> None:
+def measures(_quick: bool) -> Measures:
     try:
         programs = clis.installed(clis.chosen())
     except clis.Unavailable as reason:
-        print(f"the chain of real CLIs is left out: {reason}")
-        return
-    print(f"{TURNS} turns of a writer and a reviewer, {len(FILES)} files; at most {MOST} x the plain session")
-    print(f"{'':<8} {'':<8} {'KB at the model':>15} {'x plain':>8} {'reads':>6} {'again':>6}")
-    over = []
+        raise Unavailable(str(reason)) from reason
     for vendor in VENDORS:
-        floor = plain(vendor, programs)
-        rows = [("plain", floor, 1), *((kind, chained(vendor, kind, programs), 2) for kind in ("resume", "fresh"))]
-        for kind, script, readers in rows:
-            again = len(script.reads) - readers * len(FILES)
-            ratio = script.sent / floor.sent
-            print(f"{vendor:<8} {kind:<8} {script.sent / 1000:>15,.0f} {ratio:>8.2f} {len(script.reads):>6} {again:>6}")
-            if kind == "resume" and (ratio > MOST or again):
-                over.append(vendor)
-    if over:
-        sys.exit(f"resume is over its bound: {', '.join(over)}")
+        yield vendor, partial(compared, vendor, programs)
 
 
-if __name__ == "__main__":
-    main()
+def compared(vendor: Vendor, programs: str) -> Iterator[Figure]:
+    """What the model is sent, and how often it read a file again that it had read before."""
+    floor = plain(vendor, programs)
+    for kind in ("resume", "fresh"):
+        script = chained(vendor, kind, programs)
+        again = len(script.reads) - 2 * len(FILES)
+        bound = MOST if kind == "resume" else None
+        yield Figure(
+            name=f"{vendor}, {kind}", unit="KB", value=script.sent / 1000, floor=floor.sent / 1000,
+            floor_is="plain session", bound=bound, note=f"{len(script.reads)} files read",
+        )  # fmt: skip
+        yield Figure(name=f"{vendor}, {kind}, read again", unit="files", value=again, bound=bound and 0)

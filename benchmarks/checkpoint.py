@@ -1,12 +1,8 @@
-"""What a checkpoint of 50,000 files costs, and putting 1,000 back, against what git takes for the same: `make bench`.
+"""What a checkpoint of 50,000 files costs, and putting 1,000 back, against what git takes for the same.
 
-The floors are `git status`, `git add --all` with an index of its own and `git stash create` over the same files, and a
-`git checkout` of the same 1,000. Every row is the middle one of several runs. `benchmarks/checkpoint.py FILES` has that
-many files.
-
-The delay of a turn is what a command with one turn of a shell member takes longer with its two checkpoints than where
-there is no git, and so none. The two kinds take turns. The bound for each checkpoint is a tenth of `git status` and
-20 ms. `chrt --rr 1` keeps other programs out of the figures.
+The floors are `git status` and `git add --all` with an index of its own over the same files, and a `git checkout` of
+the same 1,000. The delay of a turn is what a command with one turn of a shell member takes longer with its two
+checkpoints than where there is no git, and so none; the bound for each is a tenth of `git status` and 20 ms.
 """
 
 from __future__ import annotations
@@ -15,45 +11,33 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from teamchat.core.checkpoint.compare import changes, entries  # noqa: E402 (found by the line above)
-from teamchat.core.checkpoint.find import find_repository  # noqa: E402
-from teamchat.core.checkpoint.plan import plan_restore  # noqa: E402
-from teamchat.core.checkpoint.restore import restore  # noqa: E402
-from teamchat.core.checkpoint.take import take  # noqa: E402
-from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Step  # noqa: E402
-from teamchat.core.conversation.undo_files import plan_undo_of_files  # noqa: E402
-from teamchat.core.receipt import Outcome, Setup  # noqa: E402
-from teamchat.core.store.turns import Turn  # noqa: E402
-from teamchat.core.turn.work_trees import WorkTrees, refs_of  # noqa: E402
-from teamchat.runners.file_changes import FileChanges  # noqa: E402
+from benchmarks.figure import Figure, Measures
+from benchmarks.timing import interleaved
+from benchmarks.world import World, member, world
+from teamchat.core.checkpoint.compare import changes, entries
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.plan import plan_restore
+from teamchat.core.checkpoint.restore import restore
+from teamchat.core.checkpoint.take import take
+from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Step
+from teamchat.core.conversation.undo_files import plan_undo_of_files
+from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.store.turns import Turn
+from teamchat.core.turn.work_trees import WorkTrees, refs_of
+from teamchat.runners.file_changes import FileChanges
 
 RUNS = 5
 IN_A_FOLDER = 20
 CHANGED, UNDONE, TURNS = 20, 1000, 15
-TEAM = """
-[[members]]
-name = "max"
-agent = "hello"
-
-[[members]]
-name = "sarah"
-agent = "writes"
-
-[agents.hello]
-command = ["sh", "-c", "cat > /dev/null; echo Hello"]
-
-[agents.writes]
-command = ["sh", "-c", "cat > /dev/null; name=notes; echo more >> $name.txt; echo Hello"]
-"""
+FILES = 50_000
+WRITING = "cat > /dev/null; name=notes; echo more >> $name.txt; echo Hello"
+TEAM = member("max", ("sh", "-c", "cat > /dev/null; echo Hello")) + member("sarah", ("sh", "-c", WRITING))
 
 
 def make(top: Path, files: int) -> None:
@@ -89,89 +73,78 @@ def seconds(work: Callable[[], object], before: Callable[[int], None] = lambda _
     return statistics.median(took)
 
 
-def main(files: int) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        top, state = Path(name) / "work", Path(name) / "state"
-        top.mkdir()
-        os.environ |= {"HOME": name, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-        make(top, files)
-        found = find_repository(top)
+def measures(_quick: bool) -> Measures:
+    with world() as at, cleared_environment(at):
+        make(at.folder, FILES)
+        found = find_repository(at.folder)
         assert isinstance(found, GitRepository)
-        print(f"{files:,} files:")
-        rows(found, top, state)
-        delay(top, Path(name))
+        state = at.folder.with_name("state")
+
+        def checkpoint(ref: str = "after") -> Checkpoint:
+            return take(found, state, f"refs/teamchat/s/1/{ref}")
+
+        yield "checkpoint", partial(checkpoints, checkpoint, at.folder, state)
+        yield "undo", partial(undo, found, at.folder, state, checkpoint)
+        yield "turn", partial(delay, at)
 
 
-def rows(found: GitRepository, top: Path, state: Path) -> None:
-    def checkpoint(ref: str = "after") -> Checkpoint:
-        return take(found, state, f"refs/teamchat/s/1/{ref}")
+@contextmanager
+def cleared_environment(at: World) -> Iterator[None]:
+    """No settings of the user's git, while it lasts."""
+    before = dict(os.environ)
+    os.environ |= {"HOME": at.env["HOME"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= before
 
-    def add_all(index: str) -> None:
-        git(top, "add", "--all", GIT_INDEX_FILE=index)
+
+def figure(what: str, took: float, floor: str, least: float) -> Figure:
+    return Figure(name=what, unit="ms", value=1000 * took, floor=1000 * least, floor_is=floor)
+
+
+def checkpoints(checkpoint: Callable[[], object], top: Path, state: Path) -> Iterator[Figure]:
+    def add_all() -> None:
+        git(top, "add", "--all", GIT_INDEX_FILE=str(state.with_name("fresh")))
 
     git(top, "status")
-    fresh = seconds(lambda: add_all(str(state.with_name("fresh"))), runs=1)
-    first = seconds(checkpoint, runs=1)
-    tell("first checkpoint", first, "git add --all, no index yet", fresh)
+    fresh = seconds(add_all, runs=1)
+    yield figure("first checkpoint", seconds(checkpoint, runs=1), "git add --all, no index yet", fresh)
     checkpoint()
-    status = seconds(lambda: git(top, "status"))
-    tell("unchanged", seconds(checkpoint), "git status", status)
-    warm = str(state.with_name("fresh"))
-    tell("unchanged", seconds(checkpoint), "git add --all", seconds(lambda: add_all(warm)))
-    took = seconds(checkpoint, lambda run: edit(top, CHANGED, run))
-    tell(
-        f"{CHANGED} changed",
-        took,
-        "git status",
-        seconds(lambda: git(top, "status"), lambda run: edit(top, CHANGED, run)),
-    )
-    tell(
-        f"{CHANGED} changed", took, "git add --all", seconds(lambda: add_all(warm), lambda run: edit(top, CHANGED, run))
-    )
-    stash = seconds(
-        lambda: git(top, "-c", "user.name=k", "-c", "user.email=k@example.org", "stash", "create"),
-        lambda run: edit(top, CHANGED, run),
-    )
-    tell(f"{CHANGED} changed", took, "git stash create", stash)
-    undo(found, top, state, checkpoint)
+    status, unchanged = seconds(lambda: git(top, "status")), seconds(checkpoint)
+    yield figure("nothing changed", unchanged, "git status", status)
+    yield figure("nothing changed, to git add", unchanged, "git add --all", seconds(add_all))
+    name, change = f"{CHANGED} changed", partial(edit, top, CHANGED)
+    took = seconds(checkpoint, change)
+    yield figure(name, took, "git status", seconds(lambda: git(top, "status"), change))
+    yield figure(f"{name}, to git add", took, "git add --all", seconds(add_all, change))
 
 
-def delay(top: Path, folder: Path) -> None:
-    """What the checkpoints of a turn cost its command. `folder` gets its store."""
-    (top / "teamchat.toml").write_text(TEAM)
-    without = folder / "bin"
+def delay(at: World) -> Iterator[Figure]:
+    """What the checkpoints of a turn cost its command."""
+    at.team(TEAM)
+    without = at.folder.with_name("bin")
     without.mkdir()
     for name in ("sh", "cat"):
         (without / name).symlink_to(shutil.which(name) or name)
-    env = os.environ | {"TEAMCHAT_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
-    teamchat = (sys.executable, "-m", "teamchat")
-
-    def run(*arguments: str, path: str = os.environ["PATH"]) -> None:
-        subprocess.run(
-            [*teamchat, *arguments],
-            cwd=top,
-            env=env | {"PATH": path},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=True,
+    no_git = World(at.folder, {**at.env, "PATH": str(without)})
+    for name, what in (("max", "turn that changes nothing"), ("sarah", "turn that changes a file")):
+        send = ("send", "--quiet", "--to", name, "Hi")
+        with_git, bare, status = interleaved(
+            partial(at.teamchat, *send), partial(no_git.teamchat, *send), partial(at.run, ("git", "status"))
         )
-
-    run("trust")
-    for member, what in (("max", "turn that changes nothing"), ("sarah", "turn that changes a file")):
-        send = ("send", "-q", "--to", member, "Hi")
-        kinds = (
-            lambda send=send: run(*send),
-            lambda send=send: run(*send, path=str(without)),
-            lambda: git(top, "status"),
+        each = (with_git.wall_ms - bare.wall_ms) / 2
+        yield Figure(
+            name=what, unit="ms", value=with_git.wall_ms, floor=bare.wall_ms, floor_is="the same without checkpoints"
         )
-        took = [[seconds(kind, runs=1) for kind in kinds] for _ in range(TURNS + 1)][1:]
-        turn, bare, status = (statistics.median(one) for one in zip(*took, strict=True))
-        each = statistics.median(with_them - none for with_them, none, _ in took) / 2
-        tell(what, turn, "the same turn without checkpoints", bare)
-        tell("delay by each of its checkpoints", each, "their bound", status / 10 + 0.02)
+        yield Figure(
+            name=f"{what}, each checkpoint", unit="ms", value=each, floor=status.wall_ms, floor_is="git status",
+            bound=status.wall_ms / 10 + 20, by="value",
+        )  # fmt: skip
 
 
-def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str], Checkpoint]) -> None:
+def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str], Checkpoint]) -> Iterator[Figure]:
     git(top, "checkout", "-q", ".")
     before = checkpoint("before")
     edit(top, UNDONE, 0)
@@ -186,7 +159,7 @@ def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str
 
     took = seconds(lambda: restore(found, state, plan.restore), change)
     floor = seconds(lambda: git(top, "checkout", "-q", "."), change)
-    tell(f"{UNDONE:,} put back", took, "git checkout", floor)
+    yield figure(f"{UNDONE:,} put back", took, "git checkout", floor)
     took = seconds(
         lambda: restore(
             found,
@@ -195,11 +168,11 @@ def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str
         ),
         change,
     )
-    tell(f"{UNDONE:,} compared, planned, put back", took, "git checkout", floor)
-    undo_of_turns(found, top, state, floor)
+    yield figure(f"{UNDONE:,} compared, planned, put back", took, "git checkout", floor)
+    yield undo_of_turns(found, top, state, floor)
 
 
-def undo_of_turns(found: GitRepository, top: Path, state: Path, floor: float) -> None:
+def undo_of_turns(found: GitRepository, top: Path, state: Path, floor: float) -> Figure:
     """All that `teamchat undo` does to the files after three turns, the checkpoints before and after it included."""
     trees = WorkTrees(state, refs_of("bench"))
     git(top, "checkout", "-q", ".")
@@ -216,7 +189,7 @@ def undo_of_turns(found: GitRepository, top: Path, state: Path, floor: float) ->
     plan.take(trees, "undo-1/after", force=False)
     took = time.perf_counter() - began
     assert len(plan.files) == UNDONE
-    tell(f"{UNDONE:,} undone, three turns", took, "git checkout", floor)
+    return figure(f"{UNDONE:,} undone, three turns", took, "git checkout", floor)
 
 
 def turn_of(number: int, changes: FileChanges) -> Turn:
@@ -226,11 +199,3 @@ def turn_of(number: int, changes: FileChanges) -> Turn:
         number, number, number, "max", "max", "plain", "done", 0.0, "msg-1", setup, Path(changes.top), outcome, None,
         opened=False, prompt_key="", system_key=None, partial_key=None,
     )  # fmt: skip
-
-
-def tell(what: str, took: float, floor: str, least: float) -> None:
-    print(f"{what:<35} {took * 1000:8.0f} ms  {took / least:5.2f} x {least * 1000:6.0f} ms of {floor}", flush=True)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) == 2 else 50_000)

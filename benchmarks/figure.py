@@ -22,6 +22,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     floor_is: str = ""
     bound: float | None = None
     by: Literal["ratio", "difference", "value"] = "ratio"
+    note: str = ""  # printed behind the figure
 
     @property
     def ratio(self) -> float | None:

@@ -1,30 +1,27 @@
-"""What a hostile reply costs from the process to the screen, by its kind and size: `make bench`.
+"""What a hostile reply costs from the process to the screen, by its kind.
 
 Every step that reads a reply is measured: what it asks for, near misses, whether it is new, the store, the prompt that
 quotes it (markers and keys out, the fence) of the slowest vendor, and of the ways to show it the slowest. A marker at
-the end of each text has it read as Markdown. The floor is one pass of a regular expression over prose
-of the same size in the same run, so the ratio says as much on a busy machine as on a quiet one. `growth` is the
-exponent between the two largest sizes: 1 is linear. A kind over either bound fails the run.
-
-`python -m benchmarks.hostile [KIND ...] [--sizes 10,100,1000,10000]` (KB; those of `make bench` by default).
+the end of each text has it read as Markdown. A kind's figure is the time of all these steps with 1 MB. The floor is one
+pass of a regular expression over prose of the same size. `growth` is the exponent between two sizes: 1 is linear. Of
+10 MB the figure is the slowest step.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import math
 import os
 import re
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from benchmarks.figure import Figure, Measures
 from teamchat.cli.output import Output
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput, QuietOutput
@@ -49,8 +46,9 @@ from teamchat.core.turn.run import Run
 from teamchat.runners.events import TextDelta
 from teamchat.runners.process.supervisor import Stopper
 
-SIZES = (128, 1024)  # KB
+SMALL, LARGE, HUGE = 128, 1024, 10_000  # KB
 MOST = 45  # times the floor: 3 s of a machine that takes 65 ms for the floor of 1 MB; most kinds take a third of that
+MOST_OF_HUGE_S = 2.0
 GROWTH = 1.35  # exponent; a step of eight times the size takes up to 17 times as long
 END = "\n[NEXT: sarah]"
 READERS = {"claude": "claire", "codex": "cody", "gemini": "sarah"}
@@ -114,6 +112,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     "spaced brackets": repeated("[ "),
     "backslashes": repeated("\\"),
     "backslashes and a marker": once("", "\\", "[NEXT: max]"),
+    "less-than signs": repeated("<"),
     "html": repeated("<a href='x'>"),
     "at signs": repeated("@"),
     "mentions": repeated("@sarah, "),
@@ -146,7 +145,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     "numbers": repeated("1"),
     "zero bytes": repeated("\0"),
 }
-
+IN_BULK = ("empty markers", "backticks", "brackets", "less-than signs", "keys")
 
 MEMBERS = ("max", *READERS.values(), *(f"m{n}" for n in range(20)))
 
@@ -240,38 +239,40 @@ def measure(text: str) -> dict[str, float]:
     return {name: one for name, one in took.items() if name not in PROMPTS + SHOWN or name in slowest}
 
 
-def floor(size: int) -> float:
+def floor(kilobytes: int) -> float:
     """Seconds of one pass over prose that makes a token of each word and space."""
-    text = KINDS["prose"](size)
+    text = KINDS["prose"](kilobytes * 1000)
     return min(seconds(lambda: TOKEN.findall(text)) for _ in range(3))
 
 
-def main(kinds: list[str], sizes: list[int]) -> int:
-    floors = {size: floor(size * 1000) for size in sizes}
-    print("kind".ljust(26), *(f"{size:7,} KB" for size in sizes), "  x floor  growth  most of it")
-    failed = 0
-    for kind in kinds:
-        took = {size: measure(KINDS[kind](size * 1000) + END) for size in sizes}
-        sums = {size: sum(took[size].values()) for size in sizes}
-        before, last = sizes[-2:]
-        growth = math.log(sums[last] / sums[before]) / math.log(last / before)
-        ratio = sums[last] / floors[last]
-        bad = growth > GROWTH or ratio > MOST
-        failed += bad
-        worst = sorted(took[last].items(), key=lambda item: -item[1])[:3]
-        parts = ", ".join(f"{name} {took_s:.2f} s" for name, took_s in worst)
-        columns = (*(f"{sums[size]:8.2f} s" for size in sizes), f"{ratio:9.0f} {growth:7.2f}  {parts}")
-        print(kind.ljust(26), *columns, "  <-" * bad, flush=True)
-    return min(failed, 1)
+def measures(quick: bool) -> Measures:
+    for kind in IN_BULK if quick else KINDS:
+        yield kind, partial(whole, kind, floor(LARGE))
+    for kind in () if quick else IN_BULK:
+        yield f"{kind}, 10 MB", partial(bulk, kind)
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("kinds", nargs="*", default=list(KINDS), metavar="KIND")
-    parser.add_argument("--sizes", type=lambda value: [int(size) for size in value.split(",")], default=list(SIZES))
-    return parser.parse_args()
+def of(kind: str, kilobytes: int) -> dict[str, float]:
+    return measure(KINDS[kind](kilobytes * 1000) + END)
 
 
-if __name__ == "__main__":
-    given = arguments()
-    sys.exit(main(given.kinds, given.sizes))
+def whole(kind: str, least: float) -> Iterator[Figure]:
+    """All steps with 1 MB, and the growth from 128 KB on."""
+    before, took = of(kind, SMALL), of(kind, LARGE)
+    yield Figure(
+        name=kind, unit="s", value=sum(took.values()), floor=least, floor_is="a regular expression", bound=MOST,
+        note=most_of(took),
+    )  # fmt: skip
+    growth = math.log(sum(took.values()) / sum(before.values())) / math.log(LARGE / SMALL)
+    yield Figure(name=f"{kind}, growth", unit="", value=growth, bound=GROWTH)
+
+
+def bulk(kind: str) -> Iterator[Figure]:
+    took = of(kind, HUGE)
+    slowest = max(took.values())
+    yield Figure(name=f"{kind}, 10 MB", unit="s", value=slowest, bound=MOST_OF_HUGE_S, note=most_of(took))
+
+
+def most_of(took: Mapping[str, float]) -> str:
+    worst = sorted(took.items(), key=lambda item: -item[1])[:3]
+    return ", ".join(f"{name} {took_s:.2f} s" for name, took_s in worst)

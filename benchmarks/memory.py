@@ -1,8 +1,8 @@
-"""What a large turn takes of memory, as ratios against floors measured in the same run: `make bench`.
+"""What a large turn takes of memory, without the command around it.
 
 The floor of an answer is a bare Python that reads the same output from a file and keeps the text; the floor of stderr
 is a turn that writes nothing there. An answer of 1 GB is ended at the limit of a turn's output, where its floor stops
-reading. `benchmarks/memory.py MEGABYTES` says how much is written to stdout (250).
+reading.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from benchmarks.figure import Figure, Measures
+from benchmarks.world import ROOT
+
+MEGABYTES = 250
 PIECE = "word " * 20
 WRITE_LINES = """
 import sys
@@ -53,12 +58,11 @@ def floor(keep: str, write: str) -> int:
 
 def peak(like: str, write: str) -> int:
     """The peak in MiB of a turn whose agent runs `write`, in a process of its own."""
-    argv = [sys.executable, __file__, like, write]
+    argv = [sys.executable, "-m", "benchmarks.memory", like, write]
     return int(subprocess.run(argv, cwd=ROOT, capture_output=True, check=True).stdout)
 
 
 def turn(like: str, write: str) -> None:
-    sys.path.insert(0, str(ROOT))
     from teamchat.runners.claude.events import ClaudeEvents
     from teamchat.runners.pipe import PipeOutput
     from teamchat.runners.process.process import launch
@@ -77,24 +81,29 @@ def turn(like: str, write: str) -> None:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
 
 
-def main(megabytes: int) -> None:
-    lines = WRITE_LINES % (PIECE.strip(), megabytes, "stdout")
-    claude = WRITE_CLAUDE % (PIECE, megabytes // 4)  # each text comes as deltas, as a block and as the result
+def measures(_quick: bool) -> Measures:
+    lines = WRITE_LINES % (PIECE.strip(), MEGABYTES, "stdout")
+    claude = WRITE_CLAUDE % (PIECE, MEGABYTES // 4)  # each text comes as deltas, as a block and as the result
     gigabyte = WRITE_LINES % (PIECE.strip(), 1000, "stdout")
-    noise = WRITE_LINES % (PIECE.strip(), min(megabytes, 100), "stderr")
-    rows = (
-        ("an answer on a pipe", peak("pipe", lines), floor(KEEP_TEXT, lines)),
-        ("an answer of claude, in pieces of 100 bytes", peak("claude", claude), floor(KEEP_RESULT, claude)),
-        ("1 GB on a pipe, ended at 256 MiB", peak("pipe", gigabyte), floor(KEEP_START, gigabyte)),
-        ("100 MB of noise on stderr", peak("pipe", noise), peak("pipe", WRITE_LINES % ("", 0, "stderr"))),
-    )
-    print(f"{megabytes} MB of output:")
-    for name, most, least in rows:
-        print(f"{name:<45} {most:6d} MiB  {most / least:4.2f} x {least} MiB")
+    noise, silence = (WRITE_LINES % (piece, count, "stderr") for piece, count in ((PIECE.strip(), 100), ("", 0)))
+    for name, like, write, floor_is, least in (
+        ("250 MB on a pipe", "pipe", lines, "bare Python", partial(floor, KEEP_TEXT, lines)),
+        (
+            "250 MB of claude, in pieces of 100 bytes",
+            "claude",
+            claude,
+            "bare Python",
+            partial(floor, KEEP_RESULT, claude),
+        ),
+        ("1 GB on a pipe, ended at 256 MiB", "pipe", gigabyte, "bare Python", partial(floor, KEEP_START, gigabyte)),
+        ("100 MB on stderr", "pipe", noise, "nothing on stderr", partial(peak, "pipe", silence)),
+    ):
+        yield name, partial(beside, name, partial(peak, like, write), least, floor_is)
+
+
+def beside(name: str, most: Callable[[], int], least: Callable[[], int], floor_is: str) -> Iterator[Figure]:
+    yield Figure(name=name, unit="MiB", value=most(), floor=least(), floor_is=floor_is)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        turn(*sys.argv[1:])
-    else:
-        main(int(sys.argv[1]) if len(sys.argv) == 2 else 250)
+    turn(*sys.argv[1:])

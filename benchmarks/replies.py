@@ -1,16 +1,12 @@
 """What a large reply costs `teamchat send`, from the agent to the pipe: memory, and how soon Ctrl-C is answered.
 
-Memory is the peak over that of a send with a short reply, divided by the reply's size. The first Ctrl-C comes when the
-agent has ended, and its reply is being read or stored: a line answers it within `ANSWER_S`, and a second one ends the
-program within `END_S`. What is over its bound fails the run; the seconds are those of a quiet machine, and an answer in
-`GAP_S` or more is none.
-
-`python -m benchmarks.replies [MEGABYTES]` says how large the replies are (250, and 150 where Ctrl-C ends them).
+Memory is the peak over that of a send with a short reply, and its floor is the reply's size. The first Ctrl-C comes
+when the agent has ended, and its reply is being read or stored: a line answers it within `ANSWER_S`, and a second one
+ends the program within `END_S`. The seconds are those of a quiet machine; no answer within `GAP_S` counts as `GAP_S`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -20,11 +16,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
+from benchmarks.figure import Figure, Measures
+from benchmarks.world import PERSON, ROOT, member
 from tests.runners.processes import agent
 
-ROOT = Path(__file__).parent.parent
 MEASURED = ROOT / "tests" / "fakes" / "measured.py"
 LINE = "A line of a long answer, in which nothing is meant.\n"
 TEXTS = {
@@ -34,13 +32,10 @@ TEXTS = {
     "backticks and openings": "`a ``b ```c [NEXT ",
     "escapes": "\x1b]0;x\x07\x1bc",
 }
-MOST = {
-    "send Go": 2.0,
-    "show --reply": 2.0,
-    "log --full msg-2": 2.0,
-    "send --new --json Go": 2.0,
-    "send --new --quiet Go": 3.0,  # its markers are taken out of the whole
-}
+COMMANDS = ("send Go", "show --reply", "log --full msg-2", "send --new --json Go", "send --new --quiet Go")
+MOST = 2.0
+MEGABYTES = 200
+INTERRUPTED_MEGABYTES = 150
 MOMENTS_S = (0.0, 0.5, 1.5)  # after the agent has ended
 ANSWER_S, END_S, GAP_S = 0.5, 1.0, 0.6
 BUSY = b"still busy"
@@ -52,10 +47,7 @@ def team(*steps: str) -> Iterator[Path]:
     """A folder with a team whose agent does these steps."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "teamchat.toml").write_text(
-            '[[members]]\nname = "kailai"\ntype = "human"\n\n[[members]]\nname = "max"\nagent = "fake"\n\n'
-            f"[agents.fake]\ncommand = {json.dumps(agent(*steps))}\n"
-        )
+        (folder / "teamchat.toml").write_text(PERSON + member("max", agent(*steps)))
         start(folder, "trust").wait()
         yield folder
 
@@ -72,22 +64,24 @@ def peak(folder: Path, *args: str) -> int:
     process = start(folder, *args)
     _, errors = process.communicate()
     if process.returncode:
-        raise SystemExit(errors.decode())
+        raise RuntimeError(errors.decode())
     return int((folder / "peak").read_text())
 
 
-def memory(megabytes: int) -> bool:
+def measures(_quick: bool) -> Measures:
     with team("reply", "Short.") as folder:
         idle = peak(folder, "send", "Go")
-    print(f"{megabytes} MB of a reply, over the {idle >> 20} MiB of a short one:")
-    good = True
     for kind, text in TEXTS.items():
-        with team("again", text, str(megabytes)) as folder:
-            for typed, most in MOST.items():
-                times = (peak(folder, *typed.split()) - idle) / megabytes / 1e6
-                good = good and times <= most
-                print(f"{kind:<24} {typed:<24} {times:5.2f} x{'  <-' if times > most else ''}", flush=True)
-    return good
+        yield kind, partial(memory, kind, text, idle)
+        yield f"{kind}: Ctrl-C", partial(interrupts, kind, text)
+
+
+def memory(kind: str, text: str, idle: int) -> Iterator[Figure]:
+    with team("again", text, str(MEGABYTES)) as folder:
+        for typed in COMMANDS:
+            taken = (peak(folder, *typed.split()) - idle) / 1e6
+            name = f"{kind}: {typed}"
+            yield Figure(name=name, unit="MB", value=taken, floor=MEGABYTES, floor_is="the reply", bound=MOST)
 
 
 def reads_output(process: subprocess.Popen[bytes]) -> bool:
@@ -129,23 +123,10 @@ def interrupted(text: str, megabytes: int, moment_s: float) -> tuple[float, floa
         return (answered, time.monotonic() - second) if process.returncode == INTERRUPTED else None
 
 
-def interrupts(megabytes: int) -> bool:
-    print(f"Ctrl-C over {megabytes} MB of a reply, so many seconds after the agent's end:")
-    good = True
-    for kind, text in TEXTS.items():
-        for moment_s in MOMENTS_S:
-            took = interrupted(text, megabytes, moment_s)
-            slow = took is not None and (took[0] > ANSWER_S or took[1] > END_S)
-            good = good and not slow
-            told = "done by then" if took is None else f"answered in {took[0]:.2f} s, ended in {took[1]:.2f} s"
-            print(f"{kind:<24} {moment_s:3.1f} s  {told}{'  <-' if slow else ''}", flush=True)
-    return good
-
-
-def main(megabytes: int) -> int:
-    results = memory(megabytes), interrupts(megabytes * 3 // 5)
-    return 0 if all(results) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) == 2 else 250))
+def interrupts(kind: str, text: str) -> Iterator[Figure]:
+    """The slowest of all moments at which the send was not done yet."""
+    took = [times for moment in MOMENTS_S if (times := interrupted(text, INTERRUPTED_MEGABYTES, moment))]
+    if took:
+        answer, end = map(max, zip(*took, strict=True))
+        yield Figure(name=f"{kind}: answer to Ctrl-C", unit="s", value=answer, bound=ANSWER_S)
+        yield Figure(name=f"{kind}: end by Ctrl-C", unit="s", value=end, bound=END_S)

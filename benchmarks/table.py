@@ -8,8 +8,8 @@ HEAD = f"{'':<44} {'value':>12} {'floor':>12} {'measured':>10} {'at most':>10}"
 
 
 def amount(number: float, unit: str) -> str:
-    """A number with its unit, with three digits at least and none behind the point from 100 on."""
-    digits = 0 if abs(number) >= 100 else 1 if abs(number) >= 10 else 2
+    """A number of about three digits with its unit."""
+    digits = next((digits for digits, least in enumerate((100, 10, 1)) if abs(number) >= least), 3)
     return f"{number:,.{digits}f} {unit}".rstrip()
 
 
@@ -27,4 +27,4 @@ def row(figure: Figure) -> str:
     mark = "" if figure.bound is None else "ok" if figure.ok else "OVER"
     of = f"({figure.floor_is})" if figure.floor_is else ""
     columns = f"{amount(figure.value, figure.unit):>12} {floor:>12} {measured(figure, figure.measured):>10} {bound:>10}"
-    return f"  {figure.name:<42} {columns}  {mark:<4}  {of}".rstrip()
+    return f"  {figure.name:<42} {columns}  {mark:<4}  {of} {figure.note}".rstrip()

@@ -1,4 +1,4 @@
-"""How late a watcher in another process shows what an agent writes, and what it costs to wait: `make bench`.
+"""How late a watcher in another process shows what an agent writes, and what it costs to wait.
 
 An agent writes the time in pieces. A watcher at a pipe and one at a terminal follow the conversation, and each piece is
 late by the difference between the time in it and the time at which the watcher's output has it.
@@ -6,18 +6,21 @@ late by the difference between the time in it and the time at which the watcher'
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import select
 import signal
+import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from benchmarks.figure import Figure, Measures
+from benchmarks.timing import percentile
+from benchmarks.world import PERSON, TEAMCHAT, member, world
 
 TURNS = 20
 PIECES = 6  # of a turn
@@ -78,13 +81,9 @@ class Watcher:
         self.process.wait()
 
 
-def teamchat(*args: str) -> list[str]:
-    return [sys.executable, "-m", "teamchat", *args]
-
-
-def watcher(name: str, folder: Path, env: dict[str, str], *args: str, terminal: bool = False) -> Watcher:
+def watcher(name: str, folder: Path, env: Mapping[str, str], *args: str, terminal: bool = False) -> Watcher:
     ours, theirs = os.openpty() if terminal else os.pipe()
-    argv = teamchat("watch", "--last", "0", *args)
+    argv = (*TEAMCHAT, "watch", "--last", "0", *args)
     process = subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
     os.close(theirs)
     return Watcher(name, process, ours)
@@ -105,54 +104,35 @@ def wait_for(watchers: Sequence[Watcher], process: subprocess.Popen[bytes]) -> N
     read_for(watchers, 0.3)
 
 
-def told(name: str, late: Sequence[float]) -> bool:
-    """Print the median and the 99th percentile. True if they keep the bound."""
-    ordered = sorted(late)
-    p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
-    median = ordered[len(ordered) // 2]
-    print(f"{name:<42} {len(ordered):>6} {1000 * median:>9.0f} {1000 * p99:>9.0f} {1000 * BOUND_S:>9.0f}")
-    return p99 <= BOUND_S
+def measures(_quick: bool) -> Measures:
+    yield "watch", watch
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        env = {**os.environ, "TEAMCHAT_HOME": f"{name}/state", "HOME": name, "TERM": "xterm-256color"}
-        env["PYTHONPATH"] = str(Path.cwd())
-        (folder / "teamchat.toml").write_text(
-            '[[members]]\nname = "kai"\ntype = "human"\n[[members]]\nname = "max"\nagent = "clock"\n'
-            f"[agents.clock]\ncommand = {json.dumps([sys.executable, '-I', '-S', '-c', AGENT])}\n"
-        )
-        first = subprocess.run(
-            teamchat("send", "--quiet", "--trust", "Hi"), cwd=folder, env=env, capture_output=True, check=False
-        )
-        assert first.returncode == 0, first.stderr
+def watch() -> Iterator[Figure]:
+    with world(PERSON + member("max", (sys.executable, "-I", "-S", "-c", AGENT))) as at:
+        at.teamchat("send", "--quiet", "Hi")
         watchers = [
-            watcher("a pipe, --json --stream", folder, env, "--json", "--stream"),
-            watcher("a terminal", folder, env, "--session", "s1", terminal=True),
+            watcher("a pipe", at.folder, at.env, "--json", "--stream"),
+            watcher("a terminal", at.folder, at.env, "--session", "s1", terminal=True),
         ]
         read_for(watchers, 3.0)
         before = [one.cpu_s() for one in watchers]
         read_for(watchers, IDLE_S)
         shares = [(one.cpu_s() - used) / IDLE_S for one, used in zip(watchers, before, strict=True)]
         for _ in range(TURNS):
-            argv = teamchat("send", "--quiet", "--session", "s1", "Go")
-            run = subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            argv = (*TEAMCHAT, "send", "--quiet", "--session", "s1", "Go")
+            run = subprocess.Popen(argv, cwd=at.folder, env=at.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             wait_for(watchers, run)
         for one in watchers:
             one.end()
-        print(f"{'how late, in milliseconds':<42} {'pieces':>6} {'median':>9} {'p99':>9} {'bound':>9}")
-        kept = [
-            told(f"{one.name}: {what}", late)
-            for one in watchers
-            for what, late in (("first of a turn", one.firsts()), ("all", list(one.late.values())))
-        ]
-        print(f"\n{'waiting, in percent of a core':<42} {'':>6} {'':>9} {'':>9} {100 * IDLE_BOUND:>9.1f}")
-        for one, share in zip(watchers, shares, strict=True):
-            print(f"{one.name:<42} {100 * share:>6.2f}")
-    if not all(kept) or max(shares) > IDLE_BOUND:
-        sys.exit("a watcher is over its bound")
+    for one, share in zip(watchers, shares, strict=True):
+        yield from late(f"watch at {one.name}, first of a turn", one.firsts())
+        yield from late(f"watch at {one.name}", list(one.late.values()))
+        yield Figure(
+            name=f"watch at {one.name}, waiting, of a core", unit="%", value=100 * share, bound=100 * IDLE_BOUND
+        )
 
 
-if __name__ == "__main__":
-    main()
+def late(name: str, times: Sequence[float]) -> Iterator[Figure]:
+    yield Figure(name=f"{name}, median", unit="ms", value=1000 * statistics.median(times))
+    yield Figure(name=f"{name}, p99", unit="ms", value=1000 * percentile(times, 99), bound=1000 * BOUND_S)

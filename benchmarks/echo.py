@@ -1,25 +1,27 @@
-"""How long a key takes to be echoed in `teamchat chat` while a reply of 1 MB streams: `make bench`.
+"""How long a key takes to be echoed in `teamchat chat` while a reply of 1 MB streams.
 
 The program runs at a real pseudo-terminal with an agent that streams prose and code. A key is pressed, and the time is
 taken until the screen has it. The same is measured at a prompt where nothing runs, for comparison.
-
-`python -m benchmarks.typing [--keys 300] [--kilobytes 1000]`. It fails if the 99th percentile is above the bound.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
 
+from benchmarks.figure import Figure, Measures
+from benchmarks.timing import percentile
+from benchmarks.world import PERSON, member
+
 BOUND_MS = 50
+KEYS, KILOBYTES = 300, 1000
 PROSE = "The quick brown fox jumps over the lazy dog, and **nobody** minds. "
 CODE = "```python\ndef slug(title: str) -> str:\n    return '-'.join(title.lower().split())\n```\n\n"
 AGENT = """
@@ -44,23 +46,26 @@ STREAMS_S = 20.0
 LETTERS = "αβγδεζηθικλμνξοπρστυφχψω"  # which the reply has not
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--keys", type=int, default=300)
-    parser.add_argument("--kilobytes", type=int, default=1000)
-    options = parser.parse_args()
+def measures(_quick: bool) -> Measures:
+    yield "echo of a key", echo
+
+
+def echo() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
-        child = chat(Path(folder), options.kilobytes)
+        child = chat(Path(folder), KILOBYTES)
         try:
-            idle = echoes(child, options.keys // 3)
+            idle = echoes(child, KEYS // 3)
             child.send("\x15@max go\r")
             child.expect("max-agent")
-            busy = echoes(child, options.keys)
+            busy = echoes(child, KEYS)
         finally:
             child.close(force=True)
-    show("nothing runs", idle)
-    show(f"{options.kilobytes:,} KB stream", busy)
-    return 0 if percentile(busy, 99) <= BOUND_MS else 1
+    name, floor_is = "echo of a key while 1 MB streams", "nothing runs"
+    yield Figure(name=name, unit="ms", value=statistics.median(busy), floor=statistics.median(idle), floor_is=floor_is)
+    yield Figure(
+        name=f"{name}, p99", unit="ms", value=percentile(busy, 99), floor=percentile(idle, 99), floor_is=floor_is,
+        bound=BOUND_MS, by="value",
+    )  # fmt: skip
 
 
 def chat(folder: Path, kilobytes: int) -> pexpect.spawn:
@@ -70,10 +75,7 @@ def chat(folder: Path, kilobytes: int) -> pexpect.spawn:
     command = [sys.executable, str(program), PROSE, CODE, str(kilobytes), str(STREAMS_S)]
     work = folder / "work"
     work.mkdir()
-    (work / "teamchat.toml").write_text(
-        '[[members]]\nname = "kai"\ntype = "human"\n[[members]]\nname = "max"\nagent = "max-agent"\n'
-        f'[agents.max-agent]\ncommand = {json.dumps(command)}\nlike = "claude"\n'
-    )
+    (work / "teamchat.toml").write_text(PERSON + member("max", command, "claude"))
     env = {**os.environ, "TEAMCHAT_HOME": str(folder / "home"), "HOME": str(folder), "TERM": "xterm-256color"}
     child = pexpect.spawn(
         sys.executable,
@@ -113,16 +115,3 @@ def drain(child: pexpect.spawn, seconds: float) -> None:
             child.read_nonblocking(64 * 1024, left)
         except pexpect.TIMEOUT:
             return
-
-
-def percentile(times: list[float], percent: int) -> float:
-    return statistics.quantiles(times, n=100, method="inclusive")[percent - 1]
-
-
-def show(what: str, times: list[float]) -> None:
-    figures = ", ".join(f"{percent}% {percentile(times, percent):.1f} ms" for percent in (50, 90, 99))
-    print(f"echo of a key, {what:<22} {figures}, at most {max(times):.1f} ms ({len(times)} keys)")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
