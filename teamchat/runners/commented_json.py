@@ -9,7 +9,8 @@ from pathlib import Path
 from teamchat.runners.regular_files import LARGEST, read_regular_text
 from teamchat.runners.untrusted_json import one_line
 
-_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
+# A string may be open: it is taken as far as its line goes, or each of its quotes would be looked at again.
+_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
 
 
 def table_in(file: Path) -> dict[str, object]:

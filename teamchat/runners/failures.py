@@ -19,7 +19,8 @@ _Words = tuple[tuple[FailureKind, re.Pattern[str]], ...]
 
 
 def _words(*rows: tuple[FailureKind, str]) -> _Words:
-    return tuple((kind, re.compile(words, re.IGNORECASE)) for kind, words in rows)
+    """Patterns for a text in lower case: without `IGNORECASE` a search takes a fifth of the time."""
+    return tuple((kind, re.compile(words)) for kind, words in rows)
 
 
 _STRONGER_THAN_STATUS = _words(
@@ -49,7 +50,7 @@ _WEAKER_THAN_STATUS = _words(
         FailureKind.OVERLOADED,
         (
             r"overloaded|no response|high demand|at capacity|server.error|unavailable|timed? ?out|unable to connect"
-            r"|connection|disconnected|fetch failed|network|ECONN|sending request|terminated"
+            r"|connection|disconnected|fetch failed|network|econn|sending request|terminated"
             r"|ended without a finish reason"
         ),
     ),
@@ -85,16 +86,17 @@ def classify(message: str, status: int | None = None) -> FailureKind:
     """The kind of failure in `message`. `status` is the HTTP status if it is known separately."""
     if status is None and (found := _STATUS.search(message)):
         status = int(found[1] or found[2])
+    lowered = message.lower()
     return (
-        _by_words(message, _STRONGER_THAN_STATUS)
+        _by_words(lowered, _STRONGER_THAN_STATUS)
         or _by_status(status)
-        or _by_words(message, _WEAKER_THAN_STATUS)
+        or _by_words(lowered, _WEAKER_THAN_STATUS)
         or FailureKind.AGENT
     )
 
 
-def _by_words(message: str, table: _Words) -> FailureKind | None:
-    return next((kind for kind, words in table if words.search(message)), None)
+def _by_words(lowered: str, table: _Words) -> FailureKind | None:
+    return next((kind for kind, words in table if words.search(lowered)), None)
 
 
 def _by_status(status: int | None) -> FailureKind | None:

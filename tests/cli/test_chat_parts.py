@@ -21,6 +21,7 @@ from teamchat.cli.chatting.slash import (
 )
 from teamchat.core.errors import UsageError
 from teamchat.core.team.team import Member
+from tests.core.routing.marker_texts import grows_linearly
 
 MEMBERS = (
     Member("kai", "human", Path("/work")),
@@ -76,6 +77,11 @@ def test_a_queued_message_is_edited_as_the_line_that_was_typed() -> None:
 )
 def test_tab_offers_members_and_commands_where_they_fit(before: str, expected: tuple[int, list[str]]) -> None:
     assert offered(before, NAMES, ("undo", "usage")) == expected
+
+
+@pytest.mark.parametrize("piece", ["[NEXT:", "[NEXT: a, ", " @a+", "--to a,"])
+def test_tab_takes_no_longer_in_a_long_pasted_text(piece: str) -> None:
+    assert grows_linearly(lambda text: offered(text, NAMES, ()), piece)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ _NEXT = re.compile(r"\[NEXT:\s*(?:[^\]\n]*[+,]\s*)?([^\]\n+,]*)\Z", re.IGNORECAS
 _TO = re.compile(r"--(?:to|with)(?:\s+|=)(?:\S*[+,])?([^\s+,]*)\Z")
 _COMMAND = re.compile(r"\A/(\S*)\Z")
 _MEMBER = re.compile(r"\A/open\s+(\S*)\Z")
+_LONGEST = 2000  # characters before the cursor that are looked at; the patterns' time grows faster than the text
 
 
 def offered(before: str, members: Sequence[str], commands: Iterable[str]) -> tuple[int, list[str]]:
@@ -23,7 +24,7 @@ def offered(before: str, members: Sequence[str], commands: Iterable[str]) -> tup
         return len(found[1]), _beginning_with(found[1], commands)
     patterns = (_TO, _MEMBER) if before.startswith("/") else (_AT, _NEXT)
     for pattern in patterns:
-        if found := pattern.search(before):
+        if found := pattern.search(before[-_LONGEST:]):
             return len(found[1]), _beginning_with(found[1], members)
     return 0, []
 

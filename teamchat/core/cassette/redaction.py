@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from teamchat.runners.process.running import Chunk, LineFramer
 
 CUT = "…"  # the mark at a cut, at the end of one text or the beginning of the next
 SHORTEST = 6  # characters; a shorter part of a key is worthless
+FEW = 100  # secrets that are put in order one by one; a sort is faster for more
 
 
 class CutRedactor:
@@ -25,7 +27,7 @@ class CutRedactor:
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
-        self._known: set[str] = set()
+        self._heads, self._tails = _Beginnings(), _Beginnings()  # of the secrets, and of the secrets backwards
         self.removed = 0
 
     def __call__(self, text: str) -> str:
@@ -33,24 +35,62 @@ class CutRedactor:
         clean = self._redact(text)
         if clean != text:
             found = list(_removed(text, clean))
-            self._known.update(secret for secret in found if len(secret) > SHORTEST)
             self.removed += len(found)
-        for cut in re.finditer(CUT, clean) if self._known else ():
-            for start, end in self._pieces(clean, cut.start()):
-                clean = clean[:start] + "*" * (end - start) + clean[end:]
-                self.removed += 1
-        return clean
+            secrets = {secret for secret in found if len(secret) > SHORTEST}
+            self._heads.add(secrets)
+            self._tails.add({secret[::-1] for secret in secrets})
+        if not self._heads.longest or CUT not in clean:
+            return clean
+        first, *others = clean.split(CUT)
+        parts = [first, *map(self._without_tail, others)]
+        return CUT.join([*map(self._without_head, parts[:-1]), parts[-1]])
 
-    def _pieces(self, text: str, cut: int) -> Iterator[tuple[int, int]]:
-        """The longest beginning of a secret before the cut, and the longest end of one after it."""
-        behind = cut + len(CUT)
-        sizes = [(secret, size) for secret in self._known for size in range(len(secret) - 1, SHORTEST - 1, -1)]
-        heads = (size for secret, size in sizes if text.endswith(secret[:size], 0, cut))
-        tails = (size for secret, size in sizes if text.startswith(secret[-size:], behind))
-        if head := max(heads, default=0):
-            yield cut - head, cut
-        if tail := max(tails, default=0):
-            yield behind, behind + tail
+    def _without_tail(self, part: str) -> str:
+        """What follows a cut, without the longest end of a secret at its beginning."""
+        size = self._tails.at_end_of(part[: self._tails.longest][::-1])
+        self.removed += size > 0
+        return "*" * size + part[size:]
+
+    def _without_head(self, part: str) -> str:
+        """What is before a cut, without the longest beginning of a secret at its end."""
+        size = self._heads.at_end_of(part[-self._heads.longest :])
+        self.removed += size > 0
+        return part[: len(part) - size] + "*" * size
+
+
+class _Beginnings:
+    """Beginnings of texts, of `SHORTEST` characters or more but never the whole. `longest` is the longest one's length.
+
+    A hostile output has thousands of keys and of cuts, so the texts are kept in order.
+    """
+
+    def __init__(self) -> None:
+        self.longest = 0
+        self._texts: list[str] = []
+        self._starts: set[str] = set()
+
+    def add(self, texts: set[str]) -> None:
+        self._starts.update(text[:SHORTEST] for text in texts)
+        self.longest = max([self.longest, *(len(text) - 1 for text in texts)])
+        if len(texts) > FEW:
+            self._texts = sorted({*self._texts, *texts})
+            return
+        for text in texts:
+            at = bisect_left(self._texts, text)
+            if self._texts[at : at + 1] != [text]:
+                self._texts.insert(at, text)
+
+    def at_end_of(self, text: str) -> int:
+        """The length of the longest beginning that `text` ends with; 0 if it ends with none."""
+        starts = self._starts
+        for at in range(len(text) - SHORTEST + 1):
+            if text[at : at + SHORTEST] in starts and self._begins_one(text[at:]):
+                return len(text) - at
+        return 0
+
+    def _begins_one(self, piece: str) -> bool:
+        at = bisect_right(self._texts, piece)  # behind the piece itself, which is no beginning of a longer text
+        return at < len(self._texts) and self._texts[at].startswith(piece)
 
 
 def _removed(text: str, clean: str) -> Iterator[str]:

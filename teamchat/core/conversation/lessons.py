@@ -35,8 +35,11 @@ WHY = "a person asked for lessons from the conversation"
 MOST = 10
 KNOWN_TOKENS = 4000  # of known lessons in the prompt; a quarter of the prompt at most
 NONE = "NONE"
+LONGEST_LINE = 16_000  # characters of a line with its markers; a longer one is too long for a lesson
+MOST_NESTED = 10  # markers in one another; a line with more is no lesson
 _HEAD = re.compile(r"\A\s*(?:[-*+•–—]\s+|\(?\d{1,3}[.):]\s+|#{1,6}\s+)*")  # bullets, numbers, headings
 _FENCE = re.compile(r"\s*(?:```|~~~)")
+_WORD = re.compile(r"[^\W_]")
 
 
 def learner_of(team: Team, name: str | None) -> Member:
@@ -55,7 +58,7 @@ def lessons_in(answer: str, known: Iterable[str] = ()) -> tuple[str, ...]:
     """The lessons of an answer, one a line, without those that are `known`: ten at most.
 
     Later prompts contain them, so escape sequences, markers and well-known keys are taken out. A line that is too long
-    for a lesson is left out.
+    for a lesson is left out, and so is one with markers nested more than `MOST_NESTED` deep.
     """
     return tuple(islice(_new(_lines(answer), {gist(text) for text in known}), MOST))
 
@@ -70,21 +73,24 @@ def _new(lines: Iterable[str], seen: set[str]) -> Iterator[str]:
 
 def _lines(answer: str) -> Iterator[str]:
     text = redact_shapes(told(well_formed(answer)))[0]  # the whole text at once: a private key has many lines
-    for line in text.splitlines():
-        bare = _without_markers(_HEAD.sub("", line))
-        if _FENCE.match(line) or gist(bare) in ("", gist(NONE)):
+    for line in dict.fromkeys(text.splitlines()):  # a hostile answer has millions of equal ones
+        if len(line) > LONGEST_LINE or not _WORD.search(line) or _FENCE.match(line):
             continue
         try:
-            yield lesson_text(redact_shapes(bare)[0])
+            lesson = lesson_text(redact_shapes(_without_markers(_HEAD.sub("", line)))[0])
         except UsageError:
             continue
+        if gist(lesson) != gist(NONE):
+            yield lesson
 
 
 def _without_markers(line: str) -> str:
-    """Strip until no marker is left: an escaped marker becomes a marker without its backslash."""
-    while (stripped := strip_markers(line, author="ai")) != line:
+    """Strip until no marker is left, as an escaped one becomes a marker; empty if they are nested too deeply."""
+    for _ in range(MOST_NESTED):
+        if (stripped := strip_markers(line, author="ai")) == line:
+            return line
         line = stripped
-    return line
+    return ""
 
 
 def keep_lessons(db: Database, texts: Iterable[str], session: str) -> tuple[Lesson, ...]:

@@ -26,13 +26,20 @@ _IN_NAMES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd"})  # many 
 LONGEST_NAME = 40  # characters: prompts, receipts and lines on a terminal repeat it
 _ALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})  # alphabets with letters that look like Latin ones
 _LONGEST_GUESSED = 100  # characters: comparing costs their square
+_LONGEST_FOLDED = 5 * LONGEST_NAME  # characters: sorting the accents of one letter costs their square
 
 
 def fold(name: str) -> str:
-    """The form in which names are compared: NFKC, casefold, without spaces, `-`, `_` and what cannot be seen."""
+    """The form in which names are compared: NFKC, casefold, without spaces, `-`, `_` and what cannot be seen.
+
+    Text that is too long to be a name, in whatever form its characters are written, is not brought into NFKC.
+    """
     if name.isascii():  # what most names are has nothing else to fold
         return _SEPARATOR.sub("", name).lower()
-    visible = normalize("NFKC", _INVISIBLE.sub("", name))
+    visible = _INVISIBLE.sub("", name)
+    if len(visible) > _LONGEST_FOLDED and len(bare := _SEPARATOR.sub("", visible)) > _LONGEST_FOLDED:
+        return bare.casefold()
+    visible = normalize("NFKC", visible)
     # what casefold takes apart is put together again, so that folding twice is folding once
     return normalize("NFKC", _SEPARATOR.sub("", visible).casefold())
 

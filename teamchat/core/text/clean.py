@@ -20,7 +20,19 @@ def printable(text: str) -> str:
 
     A team file is shown before it is trusted, so what it says must not be able to hide or rewrite its own display.
     """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return text if text.isprintable() else text.translate(_ESCAPES)
+
+
+class _Escapes(dict[int, str]):
+    """Made when a character is met first."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        self[code] = character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        return self[code]
+
+
+_ESCAPES = _Escapes()
 
 
 # The bounds are far above what is in use; because of them no piece of text waits long for its end.

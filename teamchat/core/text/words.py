@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
+from operator import add
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"  # porter finds `tokens` by `token`
 MOST = (64, 32, 16)  # words of the first text, the second, ...
 LONGEST = 64  # characters of a word; a longer one is data
 _SCRIPTS = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f"
-_CJK = f"[{_SCRIPTS}\U00020000-\U0003ffff]"
-_APART = re.compile(_CJK)
-_RUN = re.compile(rf"{_CJK}+|(?:(?!{_CJK})[^\W_])+")
+_CJK = f"{_SCRIPTS}\U00020000-\U0003ffff"
+_APART = re.compile(f"[{_CJK}]")
+_RUN = re.compile(rf"[{_CJK}]++|[^\W_{_CJK}]++")
 STOP = frozenset(
     re.findall(
         r"\w+",
@@ -47,13 +47,12 @@ def match_query(*texts: str | None) -> str | None:
 
 def _most_common(text: str, count: int) -> list[str]:
     """The words that come most often, those that come equally often in their order."""
-    return [word for word, _ in Counter(_words(text)).most_common(count)]
-
-
-def _words(text: str) -> Iterator[str]:
-    for found in _RUN.finditer(text):
-        run = found[0].casefold()
+    counted: Counter[str] = Counter()
+    for written, times in Counter(_RUN.findall(text)).items():  # a long text has few different ones
+        run = written.casefold()
         if _APART.match(run):
-            yield from (run[start : start + 2] for start in range(max(len(run) - 1, 1)))
+            for pair in map(add, run, islice(run, 1, None)) if len(run) > 1 else run:
+                counted[pair] += times
         elif run not in STOP and (len(run) > 1 or run.isdigit()) and len(run) <= LONGEST:
-            yield run
+            counted[run] += times
+    return [word for word, _ in counted.most_common(count)]

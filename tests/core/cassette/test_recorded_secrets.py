@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from teamchat.core.cassette.account import standing_of
 from teamchat.core.cassette.format import read_cassette
 from teamchat.core.cassette.player import NotStarted, RecordedTurn
-from teamchat.core.cassette.redaction import CutRedactor, redact_streamed
+from teamchat.core.cassette.redaction import CUT, SHORTEST, CutRedactor, redact_streamed
 from teamchat.core.cassette.writer import CassetteWriter
 from teamchat.core.team.find import load
 from teamchat.core.text.redact import Redactor
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity
+from tests.core.routing.marker_texts import grows_linearly
 from tests.program import run_here
 from tests.scripted_team import crew
 
@@ -123,6 +124,31 @@ def test_an_ordinary_cut_stays() -> None:
     redact = CutRedactor(Redactor({}))
     redact(KEY)
     assert redact("and so on… as ever…") == "and so on… as ever…"
+
+
+LIKE_EACH_OTHER = ("abcdefgh", "abcdefxyz", "aaaaaaaaaa", "fghabcdefgh")
+PARTS = [part for whole in LIKE_EACH_OTHER for at in range(3, len(whole)) for part in (whole[:at], whole[at:])]
+
+
+@given(st.lists(st.sampled_from([CUT, CUT, " ", "a", *PARTS])).map("".join))
+def test_beside_no_cut_is_a_piece_of_a_secret(text: str) -> None:
+    redact = CutRedactor(Redactor({f"KEY_{number}": secret for number, secret in enumerate(LIKE_EACH_OTHER)}))
+    redact(" ".join(LIKE_EACH_OTHER))
+    done = redact(text)
+    assert [one for one, other in zip(done, text, strict=True) if one != other] == ["*"] * (done.count("*"))
+    assert [part for part in PARTS if len(part) >= SHORTEST and is_beside(part, done)] == []
+
+
+def is_beside(part: str, text: str) -> bool:
+    """Whether a beginning of a secret is right before a cut, or an end of one right behind."""
+    begins = any(whole.startswith(part) for whole in LIKE_EACH_OTHER) and f"{part}{CUT}" in text
+    return begins or (any(whole.endswith(part) for whole in LIKE_EACH_OTHER) and f"{CUT}{part}" in text)
+
+
+def test_cuts_take_time_as_their_number() -> None:
+    redact = CutRedactor(Redactor({}))
+    redact(" ".join(f"{KEY}{number}" for number in range(1000)))
+    assert grows_linearly(redact, f"{CUT}{KEY[-9:]}1 {KEY[:9]}{CUT}")
 
 
 def test_what_was_said_before_the_recording_goes_on_is_known(tmp_path: Path, world: Path) -> None:

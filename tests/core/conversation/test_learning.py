@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.conversation.lessons import MOST, lessons_in
+from teamchat.core.conversation.lessons import LONGEST_LINE, MOST, MOST_NESTED, lessons_in
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.store.lessons import LONGEST_LESSON, lesson_text
 from teamchat.core.text.redact import redact_shapes
+from tests.core.routing.marker_texts import grows_linearly
 
 KEY = "sk-ant-api03-" + "a1B2" * 10
 PRIVATE = f"-----BEGIN PRIVATE KEY-----\n{'MIIB' * 10}\n{'abcd' * 10}\n-----END PRIVATE KEY-----"
@@ -41,6 +42,10 @@ PRIVATE = f"-----BEGIN PRIVATE KEY-----\n{'MIIB' * 10}\n{'abcd' * 10}\n-----END 
         (f"The key is {KEY}", [f"The key is {'*' * len(KEY)}"]),
         (f"The key is {KEY[:20]}\x1b[0m{KEY[20:]}", [f"The key is {'*' * len(KEY)}"]),
         (f"The key is {KEY[:9]}[NEXT: max]{KEY[9:]}", [f"The key is {'*' * len(KEY)}"]),
+        ("[NEXT: max]" * 1000 + "Run it.", ["Run it."]),
+        ("[NEXT: max]" * LONGEST_LINE + "Run it.", []),
+        ("[NE" + "[NEXT: max]" + "XT: max] Run it.", ["Run it."]),
+        ("[" * MOST_NESTED + "NEXT: max]" * MOST_NESTED + " Run it.", []),
     ],
 )
 def test_each_line_of_words_that_is_not_known_is_a_lesson(answer: str, lessons: Sequence[str]) -> None:
@@ -67,3 +72,8 @@ def test_whatever_is_answered_a_lesson_is_one_clean_line(answer: str) -> None:
         assert lesson_text(lesson) == lesson
         assert strip_markers(lesson, author="ai") == lesson
         assert redact_shapes(lesson) == (lesson, 0)
+
+
+@pytest.mark.parametrize("piece", ["\n", "- a\n", "-\n", "[NEXT: max]", "[", "\\[NEXT: max]\n", "a\u0301\u0316"])
+def test_time_grows_with_the_answer_and_no_faster(piece: str) -> None:
+    assert grows_linearly(lessons_in, piece)

@@ -2,12 +2,23 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.routing.names import Ambiguous, Directory, Found, Unknown, fold, match_member, valid_name
+from teamchat.core.routing.names import (
+    LONGEST_NAME,
+    Ambiguous,
+    Directory,
+    Found,
+    Unknown,
+    fold,
+    match_member,
+    valid_name,
+)
+from tests.core.routing.marker_texts import grows_linearly
 
 
 @dataclass(frozen=True)
@@ -172,3 +183,14 @@ def test_separators_and_invisible_characters_make_no_difference(name: str, extra
 def test_a_valid_name_is_found_as_it_is_written(name: str) -> None:
     if valid_name(name):
         assert match_member(name, (Somebody(name),)) == Found(Somebody(name))
+
+
+@pytest.mark.parametrize("letter", ["\u01d5", "\u1fb7", "\ud7a3", "\uff4d"])
+def test_the_longest_name_is_found_in_every_form_of_unicode(letter: str) -> None:
+    name = letter * LONGEST_NAME
+    written = {normalize(form, name) for form in ("NFC", "NFD", "NFKC", "NFKD")}
+    assert {match_member(form, [Somebody(name)]) for form in written} == {Found(Somebody(name))}
+
+
+def test_the_accents_of_one_letter_take_time_as_their_number() -> None:
+    assert grows_linearly(fold, "\u0301\u0316")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich._emoji_codes import EMOJI
 
 from teamchat.core.text import clean as module
-from teamchat.core.text.clean import Cleaner, VisibleCleaner, clean, sequences, told, visible
+from teamchat.core.text.clean import Cleaner, VisibleCleaner, clean, printable, sequences, told, visible
 from teamchat.core.text.invisible import INVISIBLE
 from tests.core.routing.marker_texts import grows_linearly
 
@@ -354,3 +354,10 @@ def test_a_sequence_that_never_ends_takes_no_more_memory_and_time_piece_by_piece
             cleaner.push(character)
 
     assert grows_linearly(feed, "1")
+
+
+@given(st.text())
+def test_on_one_line_everything_can_be_printed_and_read_back(text: str) -> None:
+    line = printable(text)
+    assert line.isprintable()
+    assert line == "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

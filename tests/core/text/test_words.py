@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from teamchat.core.text.words import MOST, TOKENIZER, match_query, spaced
+from tests.core.routing.marker_texts import grows_linearly
 
 DOCUMENTS = (
     "Tokens expire after an hour.",
@@ -88,3 +89,12 @@ def test_a_long_message_is_searched_by_the_words_that_come_most_often() -> None:
     assert len(words) == MOST[0] + 1  # the other texts' other words are the message's
     assert '"goal"' in words
     assert len((match_query("", None, many) or "").split(" OR ")) == MOST[2]
+
+
+def test_a_word_comes_as_often_as_it_is_written_in_any_case() -> None:
+    assert match_query("Red blue RED green Blue green red") == '"red" OR "blue" OR "green"'
+
+
+@pytest.mark.parametrize("piece", ["[NEXT:", "word ", "a", "字", "字.", "\n"])
+def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
+    assert grows_linearly(match_query, piece)
