@@ -20,7 +20,9 @@ from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import share_messages
+from teamchat.core.store.migrations import RECOUNT_USAGE
 from teamchat.core.store.turns import Before, dump
+from teamchat.core.store.word_index import index_messages
 from teamchat.runners.events import Started, Text, Usage
 
 WORDS = 12  # in a message
@@ -80,6 +82,9 @@ def fill(file: Path, messages: int, sessions: int = 1) -> None:
             exchanges = _exchanges(pairs, sessions)
             while some := list(itertools.islice(exchanges, 10_000)):
                 _insert(db, some, BEGAN - sessions * pairs)
+            for sql in RECOUNT_USAGE:
+                db.execute(sql)
+            index_messages(db)
             _undo(db, pairs, sessions)
             _branch(db, pairs)
 
@@ -108,7 +113,7 @@ def _insert(db: Database, exchanges: list[Exchange], began: float) -> None:
     db.executemany("INSERT INTO turn_events VALUES (?, ?, ?, ?, ?)", _events(exchanges))
     db.executemany(
         """INSERT INTO messages (id, session, message, number, content, speaker_id, speaker_name, speaker_type,
-            routing, turn, timestamp, typed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            routing, turn, timestamp, typed, quoted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)""",
         _messages(exchanges, began),
     )
     db.executemany(

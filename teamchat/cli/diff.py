@@ -53,13 +53,12 @@ def diff(
 def turns_called(db: Database, session: Session, name: str | None) -> Sequence[Turn]:
     """The turns that a person means by `name`, side turns left out; none where no turn changed files."""
     from teamchat.cli.shared.turn_called import check_name, turn_called
-    from teamchat.core.conversation.differences import changed_files
     from teamchat.core.errors import UsageError
-    from teamchat.core.store.turns import turns_of
+    from teamchat.core.store.turns import last_turn_with_files, turns_between
 
     if name is None:
-        known = turns_of(db, session.id)
-        return [turn for turn in known if changed_files(turn) and turn.undone is None][-1:]
+        newest = last_turn_with_files(db, session.id)
+        return [newest] if newest else []
     ends = name.split("..", 1)
     for end in ends:
         check_name(end)
@@ -68,7 +67,7 @@ def turns_called(db: Database, session: Session, name: str | None) -> Sequence[T
         raise UsageError(f"turn {last.number} is before turn {first.number}", f"teamchat diff {ends[-1]}..{ends[0]}")
     if first == last:
         return [first]
-    return [turn for turn in turns_of(db, session.id) if first.number <= turn.number <= last.number and turn.outcome]
+    return [turn for turn in turns_between(db, session.id, first.number, last.number) if turn.outcome]
 
 
 def write(found: Sequence[Difference], *, stat: bool, as_json: bool) -> None:

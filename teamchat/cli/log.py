@@ -41,23 +41,22 @@ def log(
     from teamchat.core.errors import ExitCode, UsageError
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.turns import turn_numbers
+    from teamchat.core.store.turns import number_of
 
     if full is not None and (as_json or number or follow):
         raise UsageError("--full, --json, --follow and -n exclude each other")
     root = find_root(team)
     with open_store(root) as db:
         chosen = need_session(db, session)
-        turns = turn_numbers(db, chosen.id)
         messages = SqliteLog(db, chosen.id)
         if full is not None:
             write_pieces(whole(messages.pieces(full, hidden=everything)))
             return ExitCode.DONE
-        hidden, last = messages.hidden() if everything else (), None
+        last = None
         for message in messages.newest(number, hidden=everything):
-            print_message(
-                message, turns.get(message.turn_id or 0), undone=message.id in hidden, as_json=as_json, team=team
-            )
+            turn = number_of(db, chosen.id, message.turn_id) if message.turn_id else None
+            undone = everything and messages.is_hidden(message.id)
+            print_message(message, turn, undone=undone, as_json=as_json, team=team)
             last = message
         if not as_json:
             for line in queue_lines(root, db, chosen, team):

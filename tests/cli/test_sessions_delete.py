@@ -13,6 +13,7 @@ import pytest
 from teamchat.cli.shared.workspace import lock_file, store_file
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import BEFORE_MESSAGES, need_session, remove_session
+from teamchat.core.store.word_index import index_messages
 from tests.cli.helpers import notes, queue, refused, rows
 from tests.lock_holder import holder
 from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
@@ -49,6 +50,7 @@ def found(word: str) -> int:
     """How many messages the full-text index knows with that word."""
     db = Database(store_file(Path.cwd()))
     try:
+        index_messages(db)
         db.execute("INSERT INTO message_text (message_text, rank) VALUES ('integrity-check', 1)")
         assert db.rows("PRAGMA foreign_key_check") == []
         return len(db.rows("SELECT 1 FROM message_text WHERE message_text MATCH ?", word))
@@ -60,6 +62,7 @@ def found(word: str) -> int:
 def test_all_of_it_goes_and_all_of_others_stays(made: Crew) -> None:
     for name in ("s1", "other"):
         assert run_here("send", "--session", name, "[DROP: ALL] [TODO: write it]").code == 0
+    assert found("same") == 2
     before = rows()
     assert run_here("sessions", "delete", "s1", "--yes").code == 0
     after = rows()

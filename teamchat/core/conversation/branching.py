@@ -9,10 +9,10 @@ from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.database import Database
-from teamchat.core.store.lineage import Part, owner_of, parts_from, place_of, replies_of, share_messages
+from teamchat.core.store.lineage import owner_of, parts_from, share_messages
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session, create_session, find_session, need_session
-from teamchat.core.store.turns import Before, Turn, states_of_turns, turns_of
+from teamchat.core.store.turns import Before, Turn, replied_between, states_of_turns, unreplied_between
 from teamchat.core.text.commands import saying
 
 
@@ -51,17 +51,9 @@ def turns_after(db: Database, session: Session, message: str) -> Iterator[Later]
     """
     place = SqliteLog(db, session.id).place(message)
     for part in parts_from(db, session.id, place):
-        replies = replies_of(db, part.session)
-        for turn in turns_of(db, part.session):
-            if turn.undone is None and _is_after(db, turn, replies.get(turn.id), part, place):
-                yield Later(part.name, turn)
-
-
-def _is_after(db: Database, turn: Turn, reply: int | None, part: Part, place: int) -> bool:
-    if reply is not None:
-        return place < reply <= part.through
-    shown = place_of(db, part.session, turn.shown_through)
-    return shown is not None and place <= shown < part.through
+        found = [*replied_between(db, part.session, place, part.through)]
+        found += unreplied_between(db, part.session, place, part.through)
+        yield from (Later(part.name, turn) for turn in sorted(found, key=lambda turn: turn.number))
 
 
 def _task_at(db: Database, log: SqliteLog, message: ConversationMessage, place: int) -> str | None:

@@ -5,9 +5,8 @@ The message is one that both share, or where they share none one of the same tex
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import dropwhile, takewhile
 
 from teamchat.core.conversation.branching import turns_after
 from teamchat.core.conversation.differences import Difference, differences, why_unknown
@@ -52,16 +51,17 @@ def _shared(db: Database, one: Session, other: Session, message: str | None) -> 
         found = last_shared(db, one.id, other.id)
         return (found, found) if found else None
     place = SqliteLog(db, one.id).place(message)
-    there = place_of(db, other.id, message) == place and message not in SqliteLog(db, other.id).hidden()
+    there = place_of(db, other.id, message) == place and not SqliteLog(db, other.id).is_hidden(message)
     return (message, message) if there else None
 
 
 def _alike(db: Database, one: Session, other: Session, message: str | None) -> tuple[str, str]:
     """The ids of the last messages of people with equal texts that were answered in both sessions."""
-    ours, theirs = SqliteLog(db, one.id).all(), SqliteLog(db, other.id).all()
-    answered = {said.content.strip(): said.id for said in theirs if _is_answered(theirs, said)}
-    for said in reversed(ours):
-        if message in (None, said.id) and _is_answered(ours, said) and said.content.strip() in answered:
+    answered: dict[str, str] = {}
+    for said in _answered(SqliteLog(db, other.id).all()):
+        answered.setdefault(said.content.strip(), said.id)
+    for said in _answered(SqliteLog(db, one.id).all()):
+        if message in (None, said.id) and said.content.strip() in answered:
             return said.id, answered[said.content.strip()]
     if message is None:
         raise UsageError(
@@ -74,22 +74,35 @@ def _alike(db: Database, one: Session, other: Session, message: str | None) -> t
     )
 
 
-def _is_answered(messages: Sequence[ConversationMessage], said: ConversationMessage) -> bool:
-    return said.speaker.type == "human" and bool(_exchange(messages, said.id)[1])
-
-
 def _exchange(
-    messages: Sequence[ConversationMessage], after: str
+    later: Iterable[ConversationMessage],
 ) -> tuple[tuple[ConversationMessage, ...], tuple[ConversationMessage, ...]]:
-    """What people said after that message, and the replies that came then."""
-    later = list(dropwhile(lambda one: one.id != after, messages))[1:]
-    asked = tuple(takewhile(lambda one: one.speaker.type == "human", later))
-    return asked, tuple(takewhile(lambda one: one.speaker.type != "human", later[len(asked) :]))
+    """What people said first of these messages, and the replies that came then. Nothing after them is read."""
+    asked: list[ConversationMessage] = []
+    replies: list[ConversationMessage] = []
+    for one in later:
+        if one.speaker.type != "human":
+            replies.append(one)
+        elif replies:
+            break
+        else:
+            asked.append(one)
+    return tuple(asked), tuple(replies)
+
+
+def _answered(messages: Sequence[ConversationMessage]) -> Iterator[ConversationMessage]:
+    """The messages of people after which there is a reply, the newest first."""
+    replied = False
+    for said in reversed(messages):
+        if said.speaker.type != "human":
+            replied = True
+        elif replied:
+            yield said
 
 
 def _answer(db: Database, session: Session, to: str) -> Answer:
     log = SqliteLog(db, session.id)
-    asked, replies = _exchange(log.all(), to)
+    asked, replies = _exchange(log.later(to))
     if not replies:
         raise UsageError(f"session {session.name} has no reply after {to} yet", saying("--session", session.name))
     ids = {reply.turn_id for reply in replies}

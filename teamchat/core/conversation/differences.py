@@ -81,8 +81,3 @@ def why_unknown(turn: Turn) -> str | None:
     reason = changed.reason if isinstance(changed, NoCheckpoint) else "an older teamchat or a replay ran it"
     told = ", ".join(turn.outcome.files) or "no file"
     return f"turn {turn.number} ({turn.member}) has no checkpoints: {reason}; its CLI reported {told}"
-
-
-def changed_files(turn: Turn) -> bool:
-    """Whether files changed in a turn, by its checkpoints or by what its CLI reported."""
-    return turn.outcome is not None and bool(turn.outcome.files)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Redone, Retargeted, Undone
@@ -180,10 +181,10 @@ def undo_to_redo(db: Database, session: Session) -> Undo:
     undo = last_undo(db, session.id)
     if undo is None:
         raise UsageError(f"there is nothing to redo in session {session.name}", "teamchat log")
-    since = [f"turn {turn.number} ({turn.member}) ran" for turn in turns_from(db, session.id, undo.before.first)]
-    since += [f"{message.id} was said" for message in SqliteLog(db, session.id).after(undo.before.through)]
-    if since:
-        raise UsageError(f"{since[0]} since turn {undo.turn} was undone, so that the undo stays", "teamchat log --all")
+    ran = (f"turn {turn.number} ({turn.member}) ran" for turn in turns_from(db, session.id, undo.before.first))
+    said = (f"{message.id} was said" for message in SqliteLog(db, session.id).after(undo.before.through))
+    if since := next(chain(ran, said), None):
+        raise UsageError(f"{since} since turn {undo.turn} was undone, so that the undo stays", "teamchat log --all")
     return undo
 
 

@@ -20,6 +20,7 @@ from teamchat.core.store.todos import a_change
 from teamchat.core.store.turns import a_before, a_turn, an_event
 from teamchat.core.store.undos import an_undo
 from teamchat.core.store.unsent import an_unsent_message
+from teamchat.core.store.usage import a_usage_row
 from teamchat.core.text.clean import printable
 
 MOST_SHOWN = 5  # problems of one kind
@@ -95,6 +96,8 @@ KINDS = (
     Kind("lesson", "lessons", "id", a_lesson),
 )
 """In an order in which rows refer to earlier ones, except the messages of turns."""
+SUMS = Kind("sum of turns", "usage", "session, member, model, memory", a_usage_row)
+"""Made from the turns: a rescue makes them anew."""
 REFERENCES = (
     "SELECT integrity_check AS problem FROM pragma_integrity_check(5) WHERE integrity_check <> 'ok'",
     """SELECT 'a row of ' || "table" || ' refers to one of ' || parent || ' that is missing' AS problem
@@ -118,6 +121,8 @@ REFERENCES = (
     LEFT JOIN turns ON turns.id = answer
     WHERE place IS NOT NULL AND (answer NOT NULL OR routes.status = 'answered')
     AND NOT COALESCE(turns.text NOT NULL AND turns.status = 'answered', 0)""",
+    """SELECT 'a search does not find all messages' AS problem WHERE (SELECT COUNT(*) FROM indexed) <> 1
+    OR (SELECT through FROM indexed) NOT BETWEEN 0 AND (SELECT COALESCE(MAX(id), 0) FROM messages)""",
 )
 """What holds between rows, with `problem` for what breaks it."""
 
@@ -136,7 +141,7 @@ def problems(db: Database) -> Iterator[str]:
             yield from db.values(_problem, sql)[:MOST_SHOWN]
         except DamagedStore as error:
             yield reason(error)
-    for kind in KINDS:
+    for kind in (*KINDS, SUMS):
         article = "an" if kind.noun[0] in "aeiou" else "a"
         yield from (f"{article} {kind.noun} cannot be read: {wrong}" for wrong in _unreadable(db, kind)[:MOST_SHOWN])
 

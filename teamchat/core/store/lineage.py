@@ -62,12 +62,6 @@ def place_of(db: Database, session: int, message: str) -> int | None:
     return db.value(lambda row: row.integer("id"), OF_ID, session, message)
 
 
-def replies_of(db: Database, session: int) -> dict[int, int]:
-    """The id in the store of the reply of each turn, by the turn's, of the session's own messages."""
-    sql = "SELECT turn, id FROM messages WHERE session = ? AND turn NOT NULL"
-    return dict(db.values(lambda row: (row.integer("turn"), row.integer("id")), sql, session))
-
-
 def last_shared(db: Database, session: int, other: int) -> str | None:
     """The id of the last message that both sessions show; None where they share none."""
     return db.value(

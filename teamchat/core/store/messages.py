@@ -18,10 +18,10 @@ from teamchat.core.store.lineage import MESSAGES, place_of
 from teamchat.core.store.message_log import NOT_EMPTY, free_number, next_number
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
+from teamchat.core.store.word_index import INDEXED, index_if_due
 from teamchat.runners.growing import joined
 
-NEXT = """SELECT max(COALESCE((SELECT MAX(number) FROM messages WHERE session = ?1), 0), shared) + 1 AS next
-    FROM sessions WHERE id = ?1"""
+NEXT = "SELECT max(last_number, shared) + 1 AS next FROM sessions WHERE id = ?"
 ANY = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ? LIMIT 1"  # noqa: S608 (our own words)
 EVERY = f"""SELECT messages.id, messages.message, content, quoted, speaker_id, speaker_name, speaker_title,
     speaker_type, routing, turn, timestamp, stands_for, typed, length(rest) AS more,
@@ -32,7 +32,8 @@ SHOWN = f"{EVERY} {NOT_HIDDEN}"
 """The messages of session ?1 up to the id ?2."""
 NEWEST_FIRST = "ORDER BY lineage.through DESC, messages.id DESC"
 OLDEST_FIRST = "ORDER BY lineage.through, messages.id"
-HEAD = 1_000_000  # characters of a message that are in its row, as many as are searched
+OWN_AFTER = f"{SHOWN} AND lineage.ancestor = ?1 AND messages.id > ?3 {OLDEST_FIRST}"
+HEAD = INDEXED  # characters of a message that are in its row
 PIECE = 1024 * 1024  # characters, or bytes, of what follows, which are written or read at once
 LONGEST_QUOTED = 64 * 1024  # characters of a message whose quoted text is stored; of a longer one it is made each time
 AS_SAID = 0  # stored for a quoted text that is the content
@@ -80,8 +81,10 @@ class SqliteLog:
             speaker.role_title, speaker.type, json.dumps([routing.resolved_addressees, routing.raw_next_markers]),
             message.turn_id, message.timestamp, message.stands_for, message.typed, _stored_quote(message), more,
         )  # fmt: skip
+        place = inserted.lastrowid or 0
         if more:
-            self._db.fill("messages", "rest", inserted.lastrowid or 0, _rest(message.content))
+            self._db.fill("messages", "rest", place, _rest(message.content))
+        index_if_due(self._db, place, message.content)
 
     def latest(self, up_to: str | None = None) -> ConversationMessage | None:
         if up_to is not None:
@@ -158,18 +161,31 @@ class SqliteLog:
         sql = f"{EVERY} {which} AND messages.id >= {first} {OLDEST_FIRST}"
         return self._db.each(self._a_message, sql, self.session, LARGEST, min(count, LARGEST) or -1)
 
-    def after(self, place: int) -> list[ConversationMessage]:
-        """The session's own messages that come after a place, 0 for all, in order."""
-        return list(self.placed_after(place).values())
+    def later(self, message_id: str) -> Iterator[ConversationMessage]:
+        """The messages after the one of that id, in order. Each is read when it is asked for."""
+        sql = f"{SHOWN} AND messages.id > ?3 {OLDEST_FIRST}"
+        return self._db.each(self._a_message, sql, self.session, LARGEST, self.place(message_id))
+
+    def after(self, place: int) -> Iterator[ConversationMessage]:
+        """The session's own messages after a place, 0 for all, in order. Each is read when it is asked for."""
+        return self._db.each(self._a_message, OWN_AFTER, self.session, LARGEST, place)
 
     def placed_after(self, place: int) -> dict[int, ConversationMessage]:
         """The same by their places."""
-        own = f"{SHOWN} AND lineage.ancestor = ?1 AND messages.id > ?3 {OLDEST_FIRST}"
-        return dict(self._db.values(lambda row: (_place(row), self._a_message(row)), own, self.session, LARGEST, place))
+
+        def make(row: Row) -> tuple[int, ConversationMessage]:
+            return _place(row), self._a_message(row)
+
+        return dict(self._db.values(make, OWN_AFTER, self.session, LARGEST, place))
 
     def last_place(self) -> int:
         """The place of the session's own newest message, hidden or not; 0 without one."""
         return self._db.the(_place, "SELECT COALESCE(MAX(id), 0) AS id FROM messages WHERE session = ?", self.session)
+
+    def is_hidden(self, message_id: str) -> bool:
+        """Whether the message of that id was undone."""
+        place = place_of(self._db, self.session, message_id)
+        return self._db.row("SELECT 1 FROM hides WHERE session = ? AND message = ?", self.session, place) is not None
 
     def hidden(self) -> frozenset[str]:
         """The ids of the messages that were undone."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
+from teamchat.core.store.word_index import index_messages
 from teamchat.core.text.searching import Part, Piece, match_of, snippet
 
 COUNTED = 1000  # hits beyond those that are shown; counting all hits of a common word would take long
@@ -65,6 +66,7 @@ class Hit:
 
 def search(db: Database, what: Search, limit: int) -> tuple[list[Hit], int]:
     """The newest hits, at most `limit` or with 0 all, and how many more there are, counted up to `COUNTED`."""
+    index_messages(db)
     since = None if what.since is None else round(what.since * 1000)
     values = (match_of(what.parts), *_bounds(db, what.session, since), what.session, since, what.member, what.undone)
     hits = db.values(lambda row: _hit(row, what), HITS, *values, limit or -1)

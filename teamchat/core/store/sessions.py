@@ -178,7 +178,17 @@ def touch_session(db: Database, session: int) -> None:
     db.execute(sql, time.time(), session)
 
 
-BEFORE_MESSAGES = ("unsent", "routes", "todo_changes", "summaries", "images", "hides", "imported_entries", "adoptions")
+BEFORE_MESSAGES = (
+    "unsent",
+    "routes",
+    "todo_changes",
+    "summaries",
+    "images",
+    "hides",
+    "imported_entries",
+    "adoptions",
+    "usage",
+)
 """The tables with rows of a session that are removed before its messages, to which most of them refer."""
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"
 AT_ONCE_S = 0.5

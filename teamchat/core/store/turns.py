@@ -16,6 +16,7 @@ from teamchat.core.agents import ProtocolName
 from teamchat.core.engine.state import Route, Rules, State
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
+from teamchat.core.store.lineage import MESSAGES
 from teamchat.core.store.pairing import StoredEvent, paired
 from teamchat.core.store.rows import Row
 from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, stored_text
@@ -330,6 +331,7 @@ def begun_after(db: Database, turn: Turn) -> int | None:
 
 
 def turns_of(db: Database, session: int) -> list[Turn]:
+    """Every turn of the session, in order."""
     return db.values(a_turn, "SELECT * FROM turns WHERE session = ? ORDER BY number", session)
 
 
@@ -384,10 +386,49 @@ def sessions_with_undone(db: Database, session: int, member: str) -> set[str]:
     return set(filter(None, db.values(lambda row: row.text_or_none("name"), sql, session, member)))
 
 
-def turns_from(db: Database, session: int, number: int) -> list[Turn]:
-    """The turns from that number on that are not undone, side turns among them."""
+def turns_from(db: Database, session: int, number: int) -> Iterator[Turn]:
+    """The turns from that number on that are not undone, side turns among them; each is read when it is asked for."""
     sql = "SELECT * FROM turns WHERE session = ? AND number >= ? AND undone IS NULL ORDER BY number"
-    return db.values(a_turn, sql, session, min(number, LARGEST))
+    return db.each(a_turn, sql, session, min(number, LARGEST))
+
+
+def turns_between(db: Database, session: int, first: int, last: int) -> list[Turn]:
+    """The turns from the number `first` to `last`, undone ones among them, in order."""
+    sql = "SELECT * FROM turns WHERE session = ? AND number BETWEEN ? AND ? ORDER BY number"
+    return db.values(a_turn, sql, session, first, last)
+
+
+def replied_between(db: Database, session: int, place: int, through: int) -> list[Turn]:
+    """The turns with replies after one place up to another; no undone ones."""
+    return db.values(
+        a_turn,
+        """SELECT turns.* FROM messages CROSS JOIN turns ON turns.id = messages.turn
+        WHERE messages.session = ?1 AND messages.id > ?2 AND messages.id <= ?3 AND turns.session = ?1
+            AND undone IS NULL""",
+        session, place, through,
+    )  # fmt: skip
+
+
+def unreplied_between(db: Database, session: int, place: int, through: int) -> list[Turn]:
+    """The turns without a reply whose newest message is at one place or after it, before another; no undone ones."""
+    return db.values(
+        a_turn,
+        f"""SELECT turns.* FROM turns INDEXED BY turns_without_reply
+        CROSS JOIN {MESSAGES} AND messages.message = shown_through
+        WHERE turns.session = ?1 AND (status <> 'done' OR route IS NULL) AND undone IS NULL
+            AND lineage.session = ?1 AND messages.id >= ?2 AND messages.id < ?3""",  # noqa: S608 (our own words)
+        session, place, through,
+    )  # fmt: skip
+
+
+def last_turn_with_files(db: Database, session: int) -> Turn | None:
+    """The newest turn that changed files and is not undone."""
+    return db.value(
+        a_turn,
+        "SELECT * FROM turns WHERE session = ? AND undone IS NULL AND json_array_length(outcome, '$.files') > 0"
+        " ORDER BY number DESC LIMIT 1",
+        session,
+    )
 
 
 def last_turn_to_undo(db: Database, session: int) -> Turn | None:
@@ -426,8 +467,8 @@ def running_folders(db: Database) -> set[str]:
 
 
 def session_of_folder(db: Database, name: str) -> int | None:
-    """The session of the turn whose folder has that name."""
-    sql = "SELECT session FROM turns WHERE folder LIKE '%/' || ? || '\"'"
+    """The session of the turn whose folder has that name, of 16 characters."""
+    sql = "SELECT session FROM turns WHERE substr(folder, -17) = ? || '\"'"
     return db.value(lambda row: row.integer("session"), sql, name)
 
 
@@ -464,6 +505,12 @@ def system_of(db: Database, turn: Turn) -> str | None:
 
 def partial_of(db: Database, turn: Turn) -> str:
     return stored_text(db, turn.partial_key) if turn.partial_key else ""
+
+
+def number_of(db: Database, session: int, turn: int) -> int | None:
+    """The number of the turn of that id, if it is one of the session."""
+    sql = "SELECT number FROM turns WHERE id = ? AND session = ?"
+    return db.value(lambda row: row.integer("number"), sql, turn, session)
 
 
 def turn_numbers(db: Database, session: int) -> dict[int, int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from teamchat.core.store import rows
 from teamchat.core.store.database import Database
+from teamchat.core.store.migrations import QUANTITIES, TURN_USED
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +66,33 @@ class UsageRow:
     used: Used
 
 
-QUANTITIES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
-SENT = "json_extract(setup, '$.stdin_bytes') + json_extract(setup, '$.system_bytes')"
-USED = ", ".join(f"SUM(json_extract(outcome, '$.usage.{name}')) AS {name}" for name in QUANTITIES)
-UNKNOWN = ", ".join(f"SUM(json_extract(outcome, '$.usage.{name}') IS NULL) AS no_{name}" for name in QUANTITIES)
-QUERY = f"""SELECT member, COALESCE(json_extract(outcome, '$.model'), json_extract(setup, '$.model')) AS model,
-    json_extract(setup, '$.memory') AS memory, COUNT(*) AS turns, {USED}, {UNKNOWN}, SUM({SENT}) AS sent,
-    SUM(CASE WHEN json_extract(setup, '$.resumes') IS NULL THEN {SENT} ELSE json_extract(setup, '$.fresh_bytes') END)
-        AS fresh
-    FROM turns WHERE ?1 IS NULL OR session = ?1 GROUP BY 1, 2, 3 ORDER BY MIN(id)"""  # noqa: S608 (our own names)
+QUERY = f"""SELECT member, model, memory, SUM(turns) AS turns,
+    {", ".join(f"SUM({name}) AS {name}" for name in (*QUANTITIES, *map("no_{}".format, QUANTITIES), "sent", "fresh"))}
+    FROM (
+        SELECT * FROM usage WHERE {{0}}
+        UNION ALL SELECT {TURN_USED} FROM turns WHERE status = 'running' AND {{0}}
+    ) GROUP BY member, model, memory ORDER BY MIN(first)"""  # noqa: S608 (our own names)
 
 
 def used(db: Database, session: int | None) -> list[UsageRow]:
     """What a session's turns have used, or those of all sessions; in the order in which members first spoke."""
-    return db.values(_row, QUERY, session)
+    if session is None:
+        return db.values(a_usage_row, QUERY.format("TRUE"))
+    return db.values(a_usage_row, QUERY.format("session = ?1"), session)
 
 
-def _row(row: rows.Row) -> UsageRow:
-    return UsageRow(row.text("member"), row.text_or_none("model"), row.text("memory"), _used(row))
+def a_usage_row(row: rows.Row) -> UsageRow:
+    return UsageRow(row.text("member"), row.text("model") or None, row.text("memory"), _used(row))
 
 
 def _used(row: rows.Row) -> Used:
-    sums = {name: Sum(row.real_or_none(name), row.count(f"no_{name}")) for name in QUANTITIES}
-    return Used(row.count("turns"), **sums, sent_bytes=row.count("sent"), fresh_bytes=row.count("fresh"))
+    turns = row.count("turns")
+    sums = {name: _sum(row.real(name), row.count(f"no_{name}"), turns) for name in QUANTITIES}
+    return Used(turns, **sums, sent_bytes=row.count("sent"), fresh_bytes=row.count("fresh"))
+
+
+def _sum(known: float, unknown: int, turns: int) -> Sum:
+    return Sum(known if unknown < turns else None, unknown)
 
 
 def total_used(rows: Iterable[UsageRow]) -> Used:

@@ -15,12 +15,13 @@ from teamchat.core.store import database
 from teamchat.core.store.database import Database
 from teamchat.core.store.migrations import MIGRATIONS
 from teamchat.core.store.sessions import all_sessions, create_session
+from teamchat.core.store.word_index import index_messages
 from tests.program import ROOT
 
 TABLES = [
-    "adoptions", "hides", "images", "imported_entries", "lessons", "lineage", "messages", "migrations", "routes",
-    "sessions", "summaries", "texts", "todo_changes", "turn_events", "turns", "undos",
-    "unsent",
+    "adoptions", "hides", "images", "imported_entries", "indexed", "lessons", "lineage", "messages", "migrations",
+    "routes", "sessions", "summaries", "texts", "todo_changes", "turn_events", "turns", "undos",
+    "unsent", "usage",
 ]  # fmt: skip
 
 
@@ -302,6 +303,7 @@ def test_words_of_messages_are_indexed(db: Database, session: int) -> None:
     log = SqliteLog(db, session)
     for text in ("the login page", "nothing", "Login again"):
         log.append(NewMessage(text, Speaker("kailai", "kailai", type="human")))
+    index_messages(db)
     found = db.rows("SELECT rowid FROM message_text WHERE message_text MATCH 'login' ORDER BY rowid")
     assert [row["rowid"] for row in found] == [1, 3]
 

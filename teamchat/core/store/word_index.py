@@ -1,0 +1,50 @@
+"""The FTS5 index of the messages' words.
+
+Adding one message takes as long as storing it, and adding hundreds hardly longer. So messages are added together:
+some hundreds while they are stored, and what is missing before a search.
+"""
+
+from __future__ import annotations
+
+from teamchat.core.store.database import Database
+from teamchat.core.store.rows import Row
+
+INDEXED = 1_000_000  # characters at the beginning of a message
+TOGETHER = 256  # messages
+LONG = 20_000  # characters; to add a message of more takes much longer than to begin with it
+AT_ONCE = 2_000_000  # characters that are added in one transaction, which keeps others from writing
+BEHIND = "SELECT through, (SELECT MAX(id) FROM messages) > through AS behind FROM indexed"
+NEXT = "SELECT id, length(content) AS size FROM messages WHERE id > ? ORDER BY id LIMIT ?"
+ADD = f"""INSERT INTO message_text (rowid, content)
+    SELECT id, substr(content, 1, {INDEXED}) FROM messages WHERE id > ? AND id <= ?"""  # noqa: S608 (our own words)
+
+
+def index_if_due(db: Database, message: int, content: str) -> None:
+    """Add what is missing if that is much, in the transaction that stores the message of the id `message`."""
+    if message % TOGETHER == 0 or len(content) > LONG:
+        index_messages(db)
+
+
+def index_messages(db: Database) -> None:
+    """Add the words of every message that is not in the index yet."""
+    while db.the(_behind, BEHIND) is not None:
+        with db.transaction():
+            _index_some(db)
+
+
+def _index_some(db: Database) -> None:
+    begin = db.the(_behind, BEHIND)
+    if begin is None:  # another process has added them
+        return
+    through, size = begin, 0
+    for message, length in db.values(lambda row: (row.integer("id"), row.integer("size")), NEXT, begin, TOGETHER):
+        if size and size + length > AT_ONCE:
+            break
+        through, size = message, size + length
+    db.execute(ADD, begin, through)
+    db.execute("UPDATE indexed SET through = ?", through)
+
+
+def _behind(row: Row) -> int | None:
+    """The id of the last message in the index, if there are later ones."""
+    return row.count("through") if row["behind"] else None

@@ -1,0 +1,94 @@
+"""The sums of what turns have used, which the store keeps as turns end."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from teamchat.core.receipt import Outcome
+from teamchat.core.store.checking import problems
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.migrations import RECOUNT_USAGE
+from teamchat.core.store.rescue import rescue
+from teamchat.core.store.sessions import create_session, remove_session
+from teamchat.core.store.turns import deliver_turn, end_turn, find_turn
+from teamchat.core.store.usage import UsageRow, total_used, used
+from teamchat.runners.events import Usage
+from tests.core.store.message_log_contract import draft
+from tests.core.store.test_stored_turns import some_turn
+from tests.core.store.test_undos import older
+
+KNOWN = Outcome(0, 1.0, model="opus 5", usage=Usage(100, None, 20, 0.25))
+
+
+def recounted(db: Database, session: int | None) -> list[UsageRow]:
+    for sql in RECOUNT_USAGE:
+        db.execute(sql)
+    return used(db, session)
+
+
+def talk(db: Database, session: int) -> None:
+    """Two turns of a known model, one of which nothing is known, and one that runs."""
+    if not SqliteLog(db, session).has("msg-1"):
+        SqliteLog(db, session).append(draft("Hi"))
+    end_turn(db, some_turn(db, session), "done", KNOWN)
+    end_turn(db, some_turn(db, session), "answered", KNOWN)
+    end_turn(db, some_turn(db, session), "failed", Outcome(1, 1.0))
+    some_turn(db, session)
+
+
+def test_the_sums_are_those_of_the_turns(db: Database, session: int) -> None:
+    talk(db, session)
+    opus5, opus = used(db, session)
+    assert (opus5.model, opus5.used.turns, opus5.used.cost_usd.known, opus5.used.cached_tokens.known) == (
+        "opus 5", 2, 0.5, None,
+    )  # fmt: skip
+    assert (opus.model, opus.used.turns, opus.used.input_tokens.known, opus.used.input_tokens.unknown) == (
+        "opus", 2, None, 2,
+    )  # fmt: skip
+    assert used(db, session) == recounted(db, session)
+    assert list(problems(db)) == []
+
+
+def test_a_reply_that_is_delivered_later_is_counted_once(db: Database, session: int) -> None:
+    talk(db, session)
+    before = used(db, session)
+    turn = find_turn(db, session, 2)
+    assert turn
+    deliver_turn(db, turn, "msg-1")
+    assert used(db, session) == before == recounted(db, session)
+
+
+def test_all_sessions_are_summed_and_a_deleted_one_is_not(db: Database, session: int) -> None:
+    talk(db, session)
+    other = create_session(db, "team", None).id
+    talk(db, other)
+    assert total_used(used(db, None)).turns == 8
+    assert [row.used.turns for row in used(db, None)] == [4, 4]
+    remove_session(db, other)
+    assert used(db, None) == used(db, session)
+
+
+def test_a_rescued_store_has_the_same_sums(db: Database, session: int, path: Path) -> None:
+    talk(db, session)
+    rescue(db, path.parent / "new.db")
+    with closing(Database(path.parent / "new.db")) as new:
+        assert used(new, session) == used(db, session)
+
+
+def test_a_store_of_before_has_the_sums_of_its_turns(db: Database, session: int, path: Path, tmp_path: Path) -> None:
+    talk(db, session)
+    with closing(older(tmp_path / "older" / "teamchat.db", 13)) as old:
+        old.execute("ATTACH ? AS now", (str(path),))
+        for table in ("texts", "messages", "turns"):
+            old.execute(f"INSERT INTO {table} SELECT * FROM now.{table}")  # noqa: S608 (our own names)
+    with closing(Database(tmp_path / "older" / "teamchat.db")) as migrated:
+        assert used(migrated, session) == used(db, session)
+        assert list(problems(migrated)) == []
+
+
+def test_a_sum_that_is_none_is_a_problem_of_the_store(db: Database, session: int) -> None:
+    talk(db, session)
+    db.execute("UPDATE usage SET sent = -1")
+    assert [problem.partition(":")[0] for problem in problems(db)] == ["a sum of turns cannot be read"] * 2

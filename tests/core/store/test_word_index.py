@@ -1,0 +1,145 @@
+"""Messages are added to the index of words together, and none is missing from a search."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teamchat.core.store import word_index
+from teamchat.core.store.checking import problems
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.rescue import rescue
+from teamchat.core.store.search import Search, search
+from teamchat.core.store.sessions import create_session, remove_session
+from teamchat.core.text.searching import search_parts
+from tests.core.store.message_log_contract import draft
+from tests.core.store.test_undos import older, say
+
+
+def found(db: Database, word: str) -> list[str]:
+    return [hit.message for hit in search(db, Search(search_parts(word)), 0)[0]][::-1]
+
+
+def waiting(db: Database) -> int:
+    """How many messages are not in the index yet."""
+    return int(db.rows("SELECT COUNT(*) AS many FROM messages WHERE id > (SELECT through FROM indexed)")[0]["many"])
+
+
+def test_messages_wait_until_there_are_many_or_one_is_long_or_a_search_comes(
+    db: Database, session: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_index, "TOGETHER", 4)
+    log = SqliteLog(db, session)
+    for wait in (1, 2, 3, 0, 1):
+        log.append(draft("word"))
+        assert waiting(db) == wait
+    log.append(draft("word " * word_index.LONG))
+    assert waiting(db) == 0
+    log.append(draft("word"))
+    assert found(db, "word") == [f"msg-{number}" for number in range(1, 8)]
+    assert waiting(db) == 0
+
+
+def test_what_a_killed_process_has_stored_is_found_by_the_next(db: Database, session: int, path: Path) -> None:
+    SqliteLog(db, session).append(draft("word"))
+    assert waiting(db) == 1
+    with closing(Database(path)) as next_one:
+        assert found(next_one, "word") == ["msg-1"]
+
+
+def test_what_was_not_stored_after_all_is_not_in_the_index(
+    db: Database, session: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_index, "TOGETHER", 2)
+    log = SqliteLog(db, session)
+    log.append(draft("word"))
+    with db.taken_back():
+        log.append(draft("word"))
+        assert waiting(db) == 0
+    log.append(draft("other"))
+    assert (found(db, "word"), found(db, "other")) == (["msg-1"], ["msg-2"])
+
+
+def test_many_that_wait_are_added_in_short_transactions(
+    db: Database, session: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = SqliteLog(db, session)
+    for _ in range(5):
+        log.append(draft("word"))
+    monkeypatch.setattr(word_index, "AT_ONCE", 8)
+    commits: list[str] = []
+    db._connection.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
+    word_index.index_messages(db)
+    assert (len(commits), waiting(db)) == (3, 0), "two words at once"
+    assert len(found(db, "word")) == 5
+
+
+def test_a_store_of_before_is_searched_to_its_last_message(path: Path) -> None:
+    with closing(older(path, 13)) as old:
+        for number in (1, 2, 3):
+            say(old, number)
+    with closing(Database(path)) as db:
+        assert waiting(db) == 0
+        log = SqliteLog(db, 1)
+        assert log.append(draft("word2 word9")).id == "msg-4"
+        assert (found(db, "word2"), found(db, "word9")) == (["msg-2", "msg-4"], ["msg-4"])
+        assert list(problems(db)) == []
+
+
+def test_a_rescued_store_is_searched_to_its_last_message(db: Database, session: int, path: Path) -> None:
+    log = SqliteLog(db, session)
+    for _ in range(3):
+        log.append(draft("word"))
+    rescue(db, path.parent / "new.db")
+    with closing(Database(path.parent / "new.db")) as new:
+        assert found(new, "word") == ["msg-1", "msg-2", "msg-3"]
+        assert list(problems(new)) == []
+
+
+@pytest.mark.parametrize("sql", ["DELETE FROM indexed", "UPDATE indexed SET through = 9"])
+def test_a_lost_note_of_what_is_indexed_is_a_problem_of_the_store(db: Database, sql: str) -> None:
+    db.execute(sql)
+    assert list(problems(db)) == ["a search does not find all messages"]
+
+
+STEPS = st.lists(st.one_of(st.sampled_from(("say one", "say two", "say long", "search", "restart")), st.integers(0, 2)))
+
+
+@given(STEPS)
+def test_whatever_is_said_deleted_and_searched_every_word_is_found_where_it_is(steps: list[str | int]) -> None:
+    """A number deletes the session of that name, and messages of a later one get the ids of the deleted ones."""
+    said: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "teamchat.db"
+        db = Database(path)
+        sessions: dict[str, int] = {}
+        for at, step in enumerate(steps):
+            name = f"s{at % 3}"
+            if isinstance(step, int):
+                name = f"s{step}"
+                if name in sessions:
+                    remove_session(db, sessions.pop(name))
+                    del said[name]
+            elif step == "restart":
+                db.close()
+                db = Database(path)
+            elif step == "search":
+                found(db, "one")
+                db.execute("INSERT INTO message_text (message_text, rank) VALUES ('integrity-check', 1)")
+            else:
+                if name not in sessions:
+                    sessions[name], said[name] = create_session(db, "team", None, name).id, []
+                text = "one long " * word_index.LONG if step == "say long" else step
+                message = SqliteLog(db, sessions[name]).append(draft(text)).id
+                said[name] += [message] * ("one" in text)
+        hits = [(hit.session, hit.message) for hit in search(db, Search(search_parts("one")), 0)[0]]
+        db.execute("INSERT INTO message_text (message_text, rank) VALUES ('integrity-check', 1)")
+        assert list(problems(db)) == []
+        db.close()
+    assert sorted(hits) == sorted((sessions[name], message) for name, ids in said.items() for message in ids)
