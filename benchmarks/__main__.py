@@ -30,8 +30,10 @@ QUICK = (
 BENCHMARKS = (
     *QUICK,
     "first_delta",
+    "storing",
     "echo",
     "watching",
+    "clis",
     "long",
     "search",
     "memory",
