@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import engine
 
 from teamchat.core.agents import CLIS
+from teamchat.runners.process.guardians import GUARDIANS
 from tests import forks
 from tests.program import ROOT, fake
 from tests.trials import trials
@@ -63,6 +64,14 @@ def has_room(folder: Path) -> bool:
         return False
     system = os.statvfs(folder)
     return system.f_bavail * system.f_frsize >= ROOM and not system.f_flag & os.ST_NOEXEC
+
+
+@pytest.fixture(autouse=True, scope="session")
+def server_of_guardians() -> Iterator[None]:
+    """It is there before a test counts processes, and ends before a run looks for what it has left behind."""
+    GUARDIANS.begin()
+    yield
+    GUARDIANS.end()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -240,6 +240,7 @@ def preload() -> None:
 def warm_up(folder: str) -> None:
     """Send messages in a world of their own: a child finds made what the program makes once, such as its schemas."""
     from teamchat.cli.app import run
+    from teamchat.runners.process.guardians import GUARDIANS
 
     env, cwd, quiet = dict(os.environ), os.getcwd(), io.StringIO()  # noqa: PTH109 (bytes that are no UTF-8 stay)
     os.environ.update(dict.fromkeys(("HOME", "TEAMCHAT_HOME", "TMPDIR"), folder))
@@ -260,6 +261,7 @@ def warm_up(folder: str) -> None:
         os.close(stdin)
         os.close(nothing)
     assert not any(codes), quiet.getvalue()
+    GUARDIANS.end()
     for thread in threading.enumerate():
         if thread is not threading.main_thread():
             thread.join(THREADS_END_S)  # a run does not wait for those that have nothing more to do

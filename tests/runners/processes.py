@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.process import supervisor as turn
-from teamchat.runners.process.guardian import processes
+from teamchat.runners.process.guardian import below, processes
+from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import Chunk, Exit, Running
 from tests.program import fake
 
@@ -124,9 +126,11 @@ def kill_with_guardians(teamchat: int) -> None:
     """As `pkill -9 -f teamchat` does: none of them has the time to see another one's end."""
     os.kill(teamchat, signal.SIGSTOP)
     assert eventually(lambda: state(teamchat) == b"T")
-    guardians = [pid for pid, (parent, _) in processes().items() if parent == teamchat]
+    table = processes()
+    (server,) = (pid for pid, (parent, _) in table.items() if parent == teamchat)
+    guardians = [pid for pid, (parent, _) in table.items() if parent == server]
     assert guardians
-    for pid in (*guardians, teamchat):
+    for pid in (*guardians, server, teamchat):
         os.kill(pid, signal.SIGKILL)
 
 
@@ -157,10 +161,19 @@ class Pids:
         assert eventually(lambda: len(self.all()) >= count), self.all()
 
 
+def no_tracing() -> bool:
+    """Whether this system lets no process trace one that it has not started."""
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    return sys.platform != "linux" or (scope.exists() and scope.read_text().strip() != "0")
+
+
+def guardian_of(process: Process) -> int:
+    return processes()[process.pid][0]
+
+
 def children() -> set[int]:
-    """This process's own children, dead ones that were not reaped among them."""
-    folder = Path(f"/proc/{os.getpid()}/task")
-    return {int(pid) for task in folder.iterdir() for pid in (task / "children").read_text().split()}
+    """The processes below this one."""
+    return set(below(os.getpid(), processes()))
 
 
 def descriptors() -> list[str]:

@@ -15,6 +15,7 @@ from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Latest, N
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.files.folders import workspace_dir
 from teamchat.core.team.team import Team
+from teamchat.runners.process.guardians import GUARDIANS
 
 LATEST_S = 0.5  # so much earlier than its agent starts a turn's checkpoint may be complete
 
@@ -108,10 +109,13 @@ class Ahead:
 
 
 def begun_for(team: Team) -> Ahead:
-    """With the checkpoint begun if every member would have its next turn in the same folder.
+    """With the checkpoint begun if every member would have its next turn in the same folder, and with a process that
+    can start agents.
 
     The first checkpoint of a workspace, which reads all files, is left to its turn: the command may still be refused.
     """
+    with contextlib.suppress(OSError):  # the turn fails with a reason
+        GUARDIANS.begin()
     ahead, folders = Ahead(workspace_dir(team.root)), {member.cwd for member in team.ai_members}
     apart = any(member.workspace == "worktree" for member in team.ai_members)
     if len(folders) == 1 and not apart and ahead.folder.joinpath("checkpoints").is_dir():

@@ -1,13 +1,17 @@
 """The guardian: one small process per agent that is its parent and subreaper, and kills it when necessary.
 
-It runs in an interpreter of its own (`command`) and imports built-in modules alone, so it starts in milliseconds:
-`json` and what `signal`, `socket` and `ctypes` add to them would take twice as long, and a script would be compiled at
-each start. It is given a socket to teamchat and the open folder that the agent is to start in. The first line it reads
-says what to run, in `marshal`'s format and hexadecimal. It answers in JSON, for an agent could write there:
+A server forks the guardians of one teamchat (`guardians.py`), which takes a millisecond: an interpreter for each would
+take ten. The server runs in an interpreter of its own (`command`) and imports built-in modules alone: `json` and what
+`signal`, `socket` and `ctypes` add to them would take twice as long, and a script would be compiled at each start. It
+keeps nothing of a guardian that it has forked, so guardians work on if it is killed, and another one takes its place.
+
+A message to the server is one byte and the descriptors of a guardian: its socket to teamchat, the open folder that the
+agent is to start in, and the agent's streams. The guardian says `{"guardian": N}`, its own number. The first line it
+reads says what to run, in `marshal`'s format and hexadecimal. It answers in JSON, for an agent could write there:
 `{"pid": N}` and, when everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own
 soft signal, SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that is how agents die when
 teamchat is killed. With `done` as the last line teamchat removes the turn's private folder itself; without it the
-guardian does.
+guardian does. The guardian's own end closes the socket, which no other process has.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
 guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
@@ -32,23 +36,29 @@ POLL_S = 0.005
 SETTLE_S = 0.25  # helpers of a CLI may outlive it for an instant; that is not worth a note
 END_S = 2.0  # how long to insist on SIGKILL: a process in an uninterruptible wait cannot be ended
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # orders come through the socket alone
-STARTED = "import sys; sys.path.append(sys.argv[1]); import guardian; guardian.main(sys.argv[2:])"
+STARTED = "import sys; sys.path.append(sys.argv[1]); import guardian; guardian.main(int(sys.argv[2]))"
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of <sys/prctl.h>
+DESCRIPTORS = 5  # that a guardian is given
+INT_BYTES = 4
 ABANDONED_GRACE_S = 1.0  # without teamchat nobody reads the rest: the tree must end within two seconds
 
 
-def command(control: int, *folders: int) -> tuple[str, ...]:
-    """The command line of a guardian that is to inherit these descriptors."""
-    descriptors = (str(number) for number in (control, *folders))
-    return (sys.executable, "-I", "-S", "-B", "-c", STARTED, os.path.dirname(__file__), *descriptors)  # noqa: PTH120
+def command(control: int) -> tuple[str, ...]:
+    """The command line of a server that is to inherit this socket."""
+    return (sys.executable, "-I", "-S", "-B", "-c", STARTED, os.path.dirname(__file__), str(control))  # noqa: PTH120
 
 
-def become_subreaper() -> None:
-    if sys.platform == "linux":
-        import _ctypes
+def become_subreaper() -> bool:
+    """Become the parent of every orphan below this process. False where the system has no such thing."""
+    return sys.platform == "linux" and _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
-        program = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # this one, which may be None as in C
-        prctl = _ctypes.dlsym(program, "prctl")
-        _ctypes.call_function(prctl, (36, 1, 0, 0, 0))  # PR_SET_CHILD_SUBREAPER
+
+def _prctl(option: int, value: int) -> bool:
+    import _ctypes
+
+    program = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # this one, which may be None as in C
+    failed: int = _ctypes.call_function(_ctypes.dlsym(program, "prctl"), (option, value, 0, 0, 0))
+    return not failed
 
 
 def wake_at_child_end() -> socket.socket:
@@ -159,6 +169,8 @@ class Guardian:
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
+        self.inherits = become_subreaper()
+        self.childless = False
         self.buffer = b""
         self.abandoned = False
         self.status: int | None = None
@@ -189,12 +201,11 @@ class Guardian:
         line, _, self.buffer = self.buffer.partition(b"\n")
         return line
 
-    def start(self, order: dict[str, Any], folders: list[int]) -> bool:
+    def start(self, order: dict[str, Any], folder: int) -> bool:
         self.stop_signal, self.stop_group, self.grace = order["signal"], order["group"], order["grace"]
         argv = order["argv"]
         try:
-            for folder in folders:
-                os.fchdir(folder)
+            os.fchdir(folder)
             defaults = signal.valid_signals()
             self.pid = os.posix_spawn(argv[0], argv, order["env"], setsid=True, setsigmask=[], setsigdef=defaults)
         except (OSError, ValueError) as error:
@@ -208,6 +219,7 @@ class Guardian:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
+                self.childless = True
                 return
             if pid == 0:
                 return
@@ -230,6 +242,8 @@ class Guardian:
 
     def tree(self) -> dict[int, str]:
         """The live processes of the agent's tree: below this process, or seen there before."""
+        if self.childless and self.inherits:
+            return {}  # without a look at all processes of the system, of which there may be many
         table = processes()
         known = {pid: name for pid, name in self.seen.items() if table.get(pid, (0, ""))[1] == name}
         self.seen = known | below(os.getpid(), table)
@@ -299,24 +313,72 @@ def order_line(order: dict[str, Any]) -> bytes:
     return marshal.dumps(order).hex().encode() + b"\n"
 
 
-def main(descriptors: list[str]) -> None:
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    for number in IGNORED:
-        signal.signal(number, signal.SIG_IGN)
-    control, *folders = (int(descriptor) for descriptor in descriptors)
-    for descriptor in (control, *folders):
+def serve(control: socket.socket) -> list[int]:
+    """Fork a guardian for each message. Returns in the guardians alone: their descriptors.
+
+    The server ends once the socket is closed and its guardians have ended.
+    """
+    signal.signal(signal.SIGCHLD, _reap_guardians)
+    while True:
+        byte, received, _, _ = control.recvmsg(1, socket.CMSG_SPACE(DESCRIPTORS * INT_BYTES))
+        if not byte:
+            break
+        descriptors = [number for _, _, data in received for number in memoryview(data).cast("i")]
+        try:
+            if os.fork() == 0:
+                control.close()
+                return descriptors
+        except OSError as error:
+            os.write(descriptors[0], in_json({"failed": error.strerror}).encode() + b"\n")
+        for descriptor in descriptors:
+            os.close(descriptor)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        while os.waitpid(-1, 0):
+            pass
+    except ChildProcessError:
+        os._exit(0)
+
+
+def _reap_guardians(*_: object) -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+def guard(control: int, folder: int, *streams: int) -> None:
+    """Be the guardian of one agent, which gets these standard streams."""
+    os.setsid()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    for descriptor in (control, folder):
         os.set_inheritable(descriptor, False)
     guardian = Guardian(socket.socket(fileno=control))
-    become_subreaper()
+    guardian.report(guardian=os.getpid())
     line = guardian.read_line(None)
     if not line:
         return
     order = order_of(line)
     if order["remove"]:
         _mark(order["remove"])
-    if guardian.start(order, folders):
+    if guardian.start(order, folder):
         guardian.watch()
         guardian.report(exit=guardian.status, left=guardian.end_leftovers())
     if order["remove"] and guardian.is_alone():
         _remove(order["remove"])
+
+
+def main(control: int) -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    if sys.platform == "linux":
+        import resource  # noqa: F401  # for all guardians, as `_prctl` does: each would take a millisecond
+
+        _prctl(PR_SET_PDEATHSIG, signal.SIGCONT)  # if an agent has stopped it, it ends with teamchat all the same
+    os.chdir("/")
+    guard(*serve(socket.socket(fileno=control)))
     os._exit(0)  # an interpreter takes milliseconds to take itself apart

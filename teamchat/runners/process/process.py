@@ -26,6 +26,7 @@ from typing import BinaryIO, Literal
 
 from teamchat.runners.events import Failure
 from teamchat.runners.process import guardian
+from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.running import Chunk, Exit, Launch, Running
 from teamchat.runners.process.start_errors import FolderReplaced, SpawnFailed, start_error
 from teamchat.runners.process.start_folder import open_folder
@@ -53,35 +54,29 @@ class Process:
         self._deaf_at = math.inf  # when a guardian that was told to end its tree can no longer be hearing
         self._limit = self._left = launch.max_output  # to be written at most, and to be read still
         self._readers: dict[Literal["out", "err"], BinaryIO] = {}
-        self._guardian: subprocess.Popen[bytes] | None = None
-        self._control, theirs = socket.socketpair()
         try:
-            with theirs:
-                self._guardian = self._spawn(theirs)
+            self._guardian, self._control = self._guarded()
+        except FolderReplaced:
+            self._close()
+            raise
+        except (OSError, ValueError) as error:
+            self._close()
+            raise SpawnFailed(start_error(error)) from error
+        try:
             self._order()
             self.pid = self._first_report()
-        except FolderReplaced:
-            self._abort()
-            raise
         except (OSError, ValueError) as error:
             self._abort()
             raise SpawnFailed(start_error(error)) from error
 
-    def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        folder = self._launch.folder
-        make_private(folder)
+    def _guarded(self) -> tuple[int, socket.socket]:
+        """Start the guardian: its number and the socket to it."""
+        make_private(self._launch.folder)
         with contextlib.ExitStack() as files:
             cwd = open_folder(self._launch.cwd, self._launch.real_cwd)
             files.callback(os.close, cwd)
-            stdin = files.enter_context(self._stdin())
-            return subprocess.Popen(
-                guardian.command(theirs.fileno(), cwd),
-                stdin=stdin,
-                stdout=files.enter_context(self._create("out")),
-                stderr=files.enter_context(self._create("err")),
-                pass_fds=[theirs.fileno(), cwd],
-                start_new_session=True,
-            )
+            streams = [files.enter_context(one) for one in (self._stdin(), self._create("out"), self._create("err"))]
+            return GUARDIANS.guard(cwd, [stream.fileno() for stream in streams])
 
     def _stdin(self) -> BinaryIO:
         if self._launch.stays:
@@ -154,8 +149,7 @@ class Process:
 
     def _wake(self) -> None:
         """Wake a guardian stopped by SIGSTOP, so that it reads its orders."""
-        if self._guardian:
-            self._guardian.send_signal(signal.SIGCONT)
+        guardian.send_signal(self._guardian, signal.SIGCONT)
 
     async def chunks(self) -> AsyncGenerator[Chunk, None]:
         loop = asyncio.get_running_loop()
@@ -178,11 +172,21 @@ class Process:
             written.close()
             loop.remove_reader(self._control)
             self._release()
-            until = time.monotonic() + guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S
-            while self._guardian and self._guardian.poll() is None:
-                if time.monotonic() > until:
-                    self._replace_guardian()
-                await asyncio.sleep(POLL_S)
+            while not await self._guardian_ends():
+                self._replace_guardian()
+            self._control.close()
+
+    async def _guardian_ends(self) -> bool:
+        """Wait for the guardian's end, which closes its socket. False if it takes too long."""
+        try:
+            async with asyncio.timeout(_longest_end()):
+                while await asyncio.get_running_loop().sock_recv(self._control, 4096):
+                    pass
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            return True
+        return True
 
     def _take_report(self, written: Written) -> None:
         """Take the last report when it comes: looking at the files may begin before the output is read."""
@@ -198,8 +202,6 @@ class Process:
         """Take the guardian's last report, or notice that the guardian itself was killed; look at the output's size."""
         if self.exit:
             return
-        if time.monotonic() > self._deaf_at and self._guardian:
-            self._guardian.kill()
         flooded = sum(os.fstat(reader.fileno()).st_size for reader in self._readers.values()) > self._limit
         if flooded:
             self._signal("kill")  # what was written up to the limit is read all the same
@@ -218,6 +220,8 @@ class Process:
         elif gone:
             self._kill_unguarded()
             self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)
+        elif time.monotonic() > self._deaf_at:
+            guardian.send_signal(self._guardian, signal.SIGKILL)
         if self.exit:
             self._launch.at_exit()
 
@@ -234,8 +238,7 @@ class Process:
 
     def _replace_guardian(self) -> None:
         """Kill an unresponsive guardian (for instance, one traced by the agent) and clean up in its place."""
-        if self._guardian:
-            self._guardian.kill()
+        guardian.send_signal(self._guardian, signal.SIGKILL)
         if self.exit is None and self.pid:
             self._kill_unguarded()
 
@@ -252,12 +255,15 @@ class Process:
             sweep(self._launch.scratch)
 
     def _release(self) -> None:
-        """Close the control socket, which ends whatever still runs."""
+        """Say the last word to the guardian, which ends whatever still runs."""
         with contextlib.suppress(OSError):
             if self.exit:
                 self._control.send(b"done\n")
-        self._control.close()
+            self._control.shutdown(socket.SHUT_WR)
         self._wake()
+        self._close()
+
+    def _close(self) -> None:
         self.close_stdin()
         for reader in self._readers.values():
             reader.close()
@@ -265,13 +271,21 @@ class Process:
     def _abort(self) -> None:
         """Clean up after a failed start, even if the guardian did not end by itself."""
         self._release()
-        if self._guardian:
-            try:
-                self._guardian.wait(guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S)
-            except subprocess.TimeoutExpired:
-                self._replace_guardian()
-                self._guardian.wait()
+        self._control.settimeout(_longest_end())
+        try:
+            while self._control.recv(4096):
+                pass
+        except TimeoutError:
+            self._replace_guardian()
+        except ConnectionError:
+            pass
+        self._control.close()
         self._sweep()  # the guardian may have been killed when it had just started the agent
+
+
+def _longest_end() -> float:
+    """Seconds for a guardian to end what still runs when its socket is closed."""
+    return guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S
 
 
 def make_private(folder: Path) -> None:

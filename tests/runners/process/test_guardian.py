@@ -1,4 +1,4 @@
-"""The guardian as a program of its own, spoken to over its socket: orders in any pieces, and every end of a tree."""
+"""A guardian and its server as programs, spoken to over sockets: orders in any pieces, and every end of a tree."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,26 +31,45 @@ sys.platform = "darwin"
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A guardian and the socket to it."""
+    """A guardian and the socket to it, and the server that has forked it."""
 
-    process: subprocess.Popen[bytes]
+    server: subprocess.Popen[bytes]
+    requests: socket.socket
+    pid: int
     control: socket.socket
     out: Path
     errors: Path
 
-    def report(self) -> dict[str, object]:
-        line = b""
-        while not line.endswith(b"\n"):
-            byte = self.control.recv(1)
-            assert byte, "the guardian is gone"
-            line += byte
-        return dict(json.loads(line))
+    def report(self) -> dict[str, Any]:
+        return reported(self.control)
 
     def ended(self) -> int:
-        return self.process.wait(PATIENCE_S)
+        """The exit code of the server, which ends after its guardian."""
+        self.requests.close()
+        return self.server.wait(PATIENCE_S)
 
 
 Guard = Callable[..., Guarded]
+
+
+def reported(control: socket.socket) -> dict[str, Any]:
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = control.recv(1)
+        assert byte, "the guardian is gone"
+        line += byte
+    return dict(json.loads(line))
+
+
+def forked(requests: socket.socket, *streams: int) -> socket.socket:
+    """The socket to another guardian of a server."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(PATIENCE_S)
+    folder = os.open("/", os.O_RDONLY)
+    with theirs:
+        socket.send_fds(requests, [b"+"], [theirs.fileno(), folder, *streams])
+    os.close(folder)
+    return ours
 
 
 def order(argv: tuple[str, ...], pids: Pids, *, grace: float = 10 * PATIENCE_S, remove: Path | None = None) -> bytes:
@@ -63,18 +83,19 @@ def guard(tmp_path: Path) -> Iterator[Guard]:
     started: list[Guarded] = []
 
     def run(program: str = guardian.STARTED) -> Guarded:
-        ours, theirs = socket.socketpair()
-        ours.settimeout(PATIENCE_S)
+        requests, theirs = socket.socketpair()
         out_file, err_file = tmp_path / "out", tmp_path / "err"
-        with theirs, err_file.open("wb") as err, out_file.open("wb") as out:
-            process = subprocess.Popen(
+        with theirs, err_file.open("wb") as err, out_file.open("wb") as out, Path(os.devnull).open("rb") as nothing:
+            server = subprocess.Popen(
                 [program if word == guardian.STARTED else word for word in guardian.command(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
+                stdin=nothing,
+                stdout=nothing,
                 stderr=err,
                 pass_fds=[theirs.fileno()],
             )
-        started.append(Guarded(process, ours, out_file, err_file))
+            control = forked(requests, nothing.fileno(), out.fileno(), err.fileno())
+        pid = reported(control)["guardian"]
+        started.append(Guarded(server, requests, pid, control, out_file, err_file))
         return started[-1]
 
     yield run
@@ -153,8 +174,50 @@ def test_signals_to_the_guardian_itself_change_nothing(guard: Guard, pids: Pids)
     guarded.control.sendall(order(agent("obey", "0", "+", "sleep", "0.3", "+", "exit-with", "8"), pids))
     guarded.report()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
-        guarded.process.send_signal(number)
+        os.kill(guarded.pid, number)
     assert guarded.report() == {"exit": 8, "left": []}
+
+
+# --- the server
+
+
+def test_a_guardian_works_on_when_its_server_is_killed(guard: Guard, pids: Pids) -> None:
+    guarded = guard()
+    guarded.control.sendall(order(agent("daemon", "+", "obey", "3", "+", "hang"), pids))
+    guarded.report()
+    assert eventually(lambda: b"ready" in guarded.out.read_bytes())
+    guarded.server.kill()
+    guarded.server.wait()
+    guarded.control.send(b"stop\n")
+    assert guarded.report()["exit"] == 3
+    assert pids.alive() == []
+    guarded.control.close()
+    assert eventually(lambda: not lives(guarded.pid))
+
+
+def test_no_guardian_has_the_socket_of_another_one(guard: Guard, pids: Pids) -> None:
+    first = guard()
+    with Path(os.devnull).open("r+b") as nothing:
+        second = forked(first.requests, *[nothing.fileno()] * 3)
+    assert reported(second)["guardian"] != first.pid
+    for control in (first.control, second):
+        control.sendall(order(("/bin/sleep", "60"), pids))
+    agents = [first.report()["pid"], reported(second)["pid"]]
+    first.control.close()
+    assert eventually(lambda: not lives(agents[0]))
+    assert lives(agents[1])
+    second.close()
+    assert first.ended() == 0
+    assert not lives(agents[1])
+
+
+def test_guardians_that_have_ended_are_reaped(guard: Guard, pids: Pids) -> None:
+    guarded = guard()
+    guarded.control.sendall(order(("/bin/true",), pids))
+    guarded.report()
+    assert guarded.report() == {"exit": 0, "left": []}
+    guarded.control.close()
+    assert eventually(lambda: not Path(f"/proc/{guarded.pid}").exists())
 
 
 # --- trees
@@ -166,10 +229,10 @@ def test_hundreds_of_orphans_are_ended_and_reaped(guard: Guard, pids: Pids) -> N
     guarded.control.sendall(order(shell(script), pids))
     guarded.report()
     pids.await_count(1)
-    assert len(guardian.below(guarded.process.pid, guardian.processes())) == 201
+    assert len(guardian.below(guarded.pid, guardian.processes())) == 201
     guarded.control.sendall(b"kill\n")
     assert guarded.report()["exit"] == -signal.SIGKILL
-    assert eventually(lambda: guardian.below(guarded.process.pid, guardian.processes()) == {})
+    assert eventually(lambda: guardian.below(guarded.pid, guardian.processes()) == {})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -190,7 +253,7 @@ def test_a_process_whose_first_thread_has_ended_is_not_dead(guard: Guard, pids: 
     report = guarded.report()
     (pid,) = pids.all()
     assert report["exit"] == 0
-    assert len(report["left"]) == 1  # type: ignore[arg-type]
+    assert len(report["left"]) == 1
     assert not Path(f"/proc/{pid}").exists()
 
 

@@ -1,0 +1,116 @@
+"""The guardians of this process: forked one by one by a server (`guardian.py`) that stays for all turns.
+
+The server starts with the first guardian, or ahead of it (`begin`). It runs no agent by itself, and ends with this
+process. Whatever happens to it, the guardians that it has forked work on; a new server forks the next ones.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+
+from teamchat.runners.process import guardian
+
+FORK_S = 10.0  # for the server to fork a guardian; it takes a millisecond, and an agent may have stopped or traced it
+END_S = 1.0  # for the server to end: it takes a millisecond
+
+
+class Guardians:
+    """Starts guardians, and the server when it is needed. For one thread."""
+
+    def __init__(self) -> None:
+        self._server: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        os.register_at_fork(after_in_child=self._forget)
+        atexit.register(self.end)
+
+    def begin(self) -> None:
+        """Start the server if there is none. Returns before it is ready. Raises `OSError`."""
+        if self._control:
+            return
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._server = subprocess.Popen(
+                    guardian.command(theirs.fileno()),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+        except BaseException:
+            ours.close()
+            raise
+        self._control = ours
+
+    def guard(self, folder: int, streams: Sequence[int]) -> tuple[int, socket.socket]:
+        """Start a guardian for an agent in this open folder with these streams: its number and the socket to it.
+
+        Raises `OSError`; `ConnectionError` and `TimeoutError` if no server works.
+        """
+        try:
+            return self._guard(folder, streams)
+        except (ConnectionError, TimeoutError):  # it was killed, or traced
+            return self._guard(folder, streams)
+
+    def _guard(self, folder: int, streams: Sequence[int]) -> tuple[int, socket.socket]:
+        self.begin()
+        assert self._control
+        assert self._server
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._server.send_signal(signal.SIGCONT)  # somebody may have stopped it
+                socket.send_fds(self._control, [b"+"], [theirs.fileno(), folder, *streams])
+            ours.settimeout(FORK_S)
+            return _first_report(ours), ours
+        except BaseException as error:
+            ours.close()
+            if isinstance(error, ConnectionError | TimeoutError):
+                self.end(at_once=True)
+            raise
+
+    def end(self, *, at_once: bool = False) -> None:
+        """End the server. Its guardians work on."""
+        server, control = self._server, self._control
+        self._server = self._control = None
+        if not server or not control:
+            return
+        control.close()
+        if not at_once:
+            server.send_signal(signal.SIGCONT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(END_S)
+        server.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # nobody can wait for the end of a traced process
+            server.wait(END_S)
+
+    def _forget(self) -> None:
+        """In a child of this process, which has no part in the server."""
+        if self._control and self._server:
+            self._control.close()
+            self._server.returncode = 0  # it is not the child's to wait for
+        self._server = self._control = None
+
+
+def _first_report(control: socket.socket) -> int:
+    """The number of the guardian at the other end. Raises `OSError`."""
+    line = b""
+    while not line.endswith(b"\n"):
+        if not (data := control.recv(4096)):
+            raise ConnectionResetError
+        line += data
+    report = json.loads(line)
+    if "failed" in report:
+        raise OSError(report["failed"])
+    return int(report["guardian"])
+
+
+GUARDIANS = Guardians()
