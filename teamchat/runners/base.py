@@ -48,8 +48,11 @@ class EventParser(Protocol):
         """True if the model's answer is complete, so that only the CLI's own terminal event should follow."""
         ...
 
-    def feed(self, line: bytes, /) -> Iterable[AgentEvent]:
-        """The events of one stdout line (without its newline), or of some bytes; junk becomes a `Note`."""
+    def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
+        """The events of stdout lines (without their newlines) that were read at once, or of some bytes.
+
+        Junk becomes a `Note`. Pieces of text that follow each other may come as one.
+        """
         ...
 
     def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:

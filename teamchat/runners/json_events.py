@@ -55,14 +55,39 @@ class JsonEvents(ABC):
     def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
         """The events of one JSON object; unknown shapes have none."""
 
-    def feed(self, line: bytes) -> Iterable[AgentEvent]:
-        event = decode(line)
-        if event is None:
-            return self._note_junk(line)
-        found = tuple(self.read(event))
-        for one in found:
-            self._watch(one)
+    def piece(self, event: dict[str, object]) -> str | None:  # noqa: ARG002 (some CLIs stream no text)
+        """The text of an event that does nothing but stream text or other input; None of any other.
+
+        A long answer has hundreds of thousands of these, so they take a short way past `read`.
+        """
+        return None
+
+    def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
+        found: list[AgentEvent] = []
+        pieces: list[str] = []
+        for line in lines:
+            event = decode(line)
+            if event is None:
+                found += self._streamed(pieces)
+                found += self._note_junk(line)
+            elif (text := self.piece(event)) is not None:
+                pieces.append(text)
+            else:
+                found += self._streamed(pieces)
+                for one in self.read(event):
+                    self._watch(one)
+                    found.append(one)
+        found += self._streamed(pieces)
         return found
+
+    def _streamed(self, pieces: list[str]) -> Iterator[AgentEvent]:
+        """One event for the pieces, of which none are left."""
+        if pieces:
+            text = "".join(pieces)
+            pieces.clear()
+            for one in self.stream(text):
+                self._watch(one)
+                yield one
 
     def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:
         found = tuple(self.read_stderr(line.decode("utf-8", "replace")))

@@ -41,8 +41,8 @@ class PipeOutput:
         self._text = GrowingText()
         self._line_end = ""  # line ends at the end so far; the last one may not belong to the answer
 
-    def feed(self, data: bytes, /) -> Iterable[AgentEvent]:
-        piece = self._decoder.decode(data)
+    def feed(self, *data: bytes) -> Iterable[AgentEvent]:
+        piece = self._decoder.decode(b"".join(data))
         self._add(piece)
         return (TextDelta(piece),) if piece else ()
 

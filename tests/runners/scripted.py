@@ -167,7 +167,10 @@ class WordParser:
         self.text: list[str] = []
         self.done = False
 
-    def feed(self, line: bytes) -> Iterable[AgentEvent]:
+    def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
+        return tuple(event for line in lines for event in self._events(line))
+
+    def _events(self, line: bytes) -> Iterable[AgentEvent]:
         self.done = self.done or line == b"done"
         if line == b"thinking":
             return ()

@@ -85,7 +85,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[asyncio.Runner]:
 async def follow(process: Running, parser: ClaudeEvents, clocks: Clocks) -> tuple[list[AgentEvent], TurnEnd, float]:
     events: list[AgentEvent] = []
     began = asyncio.get_running_loop().time()
-    end = await run_turn(process, parser, clocks, Stopper(), events.append)
+    end = await run_turn(process, parser, clocks, Stopper(), events.extend)
     return events, end, asyncio.get_running_loop().time() - began
 
 

@@ -69,7 +69,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 def play(loop: asyncio.AbstractEventLoop, stream: Damaged, parser: EventParser) -> tuple[list[AgentEvent], TurnEnd]:
     events: list[AgentEvent] = []
     process = Played(stream.chunks, stream.code)
-    return events, loop.run_until_complete(run_turn(process, parser, CLOCKS, Stopper(), events.append))
+    return events, loop.run_until_complete(run_turn(process, parser, CLOCKS, Stopper(), events.extend))
 
 
 # --- what is true of a stream, read without the code under test

@@ -36,6 +36,7 @@ from teamchat.core.turn.events import (
     Warned,
 )
 from teamchat.runners.events import (
+    AgentEvent,
     Denied,
     Error,
     Note,
@@ -51,6 +52,7 @@ from teamchat.runners.events import (
 from teamchat.runners.file_changes import NoCheckpoint
 
 VERSION = 1
+STREAMED = ("text_delta", "text", "thinking")  # types of lines that only `--stream` prints
 
 
 class JsonOutput:
@@ -98,33 +100,42 @@ class JsonOutput:
                 write_line("turn_finished", **at, **given, **outcome_fields(outcome), partial=partial)
 
     def _agent(self, spoke: AgentSpoke) -> None:
-        at = {"turn": spoke.turn, "member": spoke.member}
-        match spoke.event:
-            case TextDelta(text=text) if self.stream:
-                write_line("text_delta", **at, text=text)
-            case Text(text=text) if self.stream:
-                write_line("text", **at, text=text)
-            case Thinking(text=text) if self.stream:
-                write_line("thinking", **at, text=text)
-            case ToolCall(id=tool, name=name, summary=summary):
-                write_line("tool_call", **at, id=tool, name=name, summary=summary)
-            case ToolResult(id=tool, failed=failed, paths=paths):
-                write_line("tool_result", **at, id=tool, failed=failed, paths=paths)
-            case Denied(tool=tool, detail=detail):
-                write_line("denied", **at, tool=tool, detail=detail)
-            case Question(text=text):
-                write_line("question", **at, text=text)
-            case Retry(reason=reason, kind=kind, attempt=attempt):
-                write_line("retry", **at, reason=reason, failure=kind, attempt=attempt)
-            case Note(text=text) | Error(text=text):
-                write_line("note", **at, text=text)
-            case _:
-                pass
+        """Print what an agent did; who reads it gets at once what came at once."""
+        kind, fields = _told(spoke.event)
+        if kind and (self.stream or kind not in STREAMED):
+            _put_line(kind, {"turn": spoke.turn, "member": spoke.member, **fields})
+        if not spoke.more:
+            sys.stdout.flush()
 
     def finish(self, conclusion: Conclusion) -> None:
         write_line("result", **_result_fields(self.session, conclusion))
 
     def close(self) -> None: ...
+
+
+def _told(event: AgentEvent) -> tuple[str, dict[str, Any]]:
+    """The type of an event's line and its fields; the type is empty if there is no line."""
+    told: tuple[str, dict[str, Any]] = "", {}
+    match event:
+        case TextDelta(text=text):
+            told = "text_delta", {"text": text}
+        case Text(text=text):
+            told = "text", {"text": text}
+        case Thinking(text=text):
+            told = "thinking", {"text": text}
+        case ToolCall(id=tool, name=name, summary=summary):
+            told = "tool_call", {"id": tool, "name": name, "summary": summary}
+        case ToolResult(id=tool, failed=failed, paths=paths):
+            told = "tool_result", {"id": tool, "failed": failed, "paths": paths}
+        case Denied(tool=tool, detail=detail):
+            told = "denied", {"tool": tool, "detail": detail}
+        case Question(text=text):
+            told = "question", {"text": text}
+        case Retry(reason=reason, kind=kind, attempt=attempt):
+            told = "retry", {"reason": reason, "failure": kind, "attempt": attempt}
+        case Note(text=text) | Error(text=text):
+            told = "note", {"text": text}
+    return told
 
 
 def _result_fields(session: str, conclusion: Conclusion) -> dict[str, Any]:
@@ -149,21 +160,34 @@ def result_line(session: str, conclusion: Conclusion) -> dict[str, Any]:
     return {"v": VERSION, "type": "result", **_result_fields(session, conclusion)}
 
 
+_in_json = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each line
+
+
 def write_line(kind: str, /, **fields: Any) -> None:
-    """Print one line. A large text is written in pieces, which saves memory."""
+    """Print one line."""
+    _put_line(kind, fields)
+    sys.stdout.flush()
+
+
+def _put_line(kind: str, fields: dict[str, Any]) -> None:
+    """Write one line, maybe not yet to the descriptor. A large text is written in pieces, which saves memory."""
     line = {"v": VERSION, "type": kind, **fields}
-    if not any(isinstance(value, str) and len(value) > PIECE for value in fields.values()):
-        print(json.dumps(line, ensure_ascii=False), flush=True)
-        return
+    if any(isinstance(value, str) and len(value) > PIECE for value in fields.values()):
+        _put_long(line)
+    else:
+        sys.stdout.write(_in_json(line) + "\n")
+
+
+def _put_long(line: dict[str, Any]) -> None:
     before = "{"
     for name, value in line.items():
-        sys.stdout.write(f"{before}{json.dumps(name)}: ")
+        sys.stdout.write(f"{before}{_in_json(name)}: ")
         before = ", "
         if isinstance(value, str):
-            write_pieces(chain('"', (json.dumps(piece, ensure_ascii=False)[1:-1] for piece in text_pieces(value)), '"'))
+            write_pieces(chain('"', (_in_json(piece)[1:-1] for piece in text_pieces(value)), '"'))
         else:
-            sys.stdout.write(json.dumps(value, ensure_ascii=False))
-    print("}", flush=True)
+            sys.stdout.write(_in_json(value))
+    sys.stdout.write("}\n")
 
 
 def message_fields(message: ConversationMessage) -> dict[str, Any]:

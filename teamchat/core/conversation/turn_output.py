@@ -92,11 +92,19 @@ class TurnOutput:
         return data
 
     def _parsed(self, stream: _Stream, lines: list[bytes]) -> Iterator[AgentEvent]:
+        if stream.name == "err":
+            yield from (event for line in lines for event in self.parser.feed_stderr(line))
+        elif not self._kept:
+            yield from self.parser.feed(*lines)
+        else:
+            yield from self._up_to_done(lines)
+
+    def _up_to_done(self, lines: list[bytes]) -> Iterator[AgentEvent]:
         for line in lines:
             if self._over:
                 return
-            events = tuple(self.parser.feed(line) if stream.name == "out" else self.parser.feed_stderr(line))
-            self._over = self._kept and any(isinstance(event, Done) for event in events)
+            events = tuple(self.parser.feed(line))
+            self._over = any(isinstance(event, Done) for event in events)
             yield from events
 
     def so_far(self) -> Verdict:

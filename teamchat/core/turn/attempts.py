@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from teamchat.core.store.turns import NewTurn, Turn, begin_turn
 from teamchat.core.team.job import SCRATCH
 from teamchat.core.team.team import Member
 from teamchat.core.turn.ending import OpenTurn, close_failed
-from teamchat.core.turn.events import AgentSpoke, TriesAgain, TurnStarted, Warned
+from teamchat.core.turn.events import TriesAgain, TurnStarted, Warned, spoken
 from teamchat.core.turn.execution import execute
 from teamchat.core.turn.host import wait_to_start
 from teamchat.core.turn.plan import plan_reply
@@ -179,8 +179,9 @@ class Attempts:
                 return NoAnswer(route, interrupted)
             turn = self._begin(route, planned, folder)
 
-            def tell(event: AgentEvent) -> None:
-                run.emit(AgentSpoke(member.name, turn.number, event))
+            def tell(events: Sequence[AgentEvent]) -> None:
+                for spoke in spoken(member.name, turn.number, events):
+                    run.emit(spoke)
 
             patience = PATIENCE if has_fallback else {}
             tree = await run.tree_before(turn, planned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from teamchat.core.engine.actions import PauseKind
@@ -50,11 +51,18 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpoke:
-    """An event of an agent whose turn runs."""
+    """An event of an agent whose turn runs. `more`: another one follows at once, which came with it."""
 
     member: str
     turn: int
     event: AgentEvent
+    more: bool = False
+
+
+def spoken(member: str, turn: int, events: Sequence[AgentEvent]) -> Iterator[AgentSpoke]:
+    """What an agent did, of which the caller heard at once."""
+    last = len(events) - 1
+    return (AgentSpoke(member, turn, event, place < last) for place, event in enumerate(events))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -69,7 +69,7 @@ async def execute(
     folder: Path,
     launcher: Launcher,
     stopper: Stopper,
-    emit: Callable[[AgentEvent], None],
+    emit: Callable[[Sequence[AgentEvent]], None],
     patience: Mapping[FailureKind, int] = NO_LIMITS,
     stays: Stays | None = None,
     tree: WorkTree | None = None,
@@ -122,14 +122,15 @@ async def execute(
 class _Collector:
     """Keeps the events of a turn with their times, and counts them for the receipt."""
 
-    emit: Callable[[AgentEvent], None]
+    emit: Callable[[Sequence[AgentEvent]], None]
     started: float = field(default_factory=time.monotonic)
     events: list[TimedEvent] = field(default_factory=list)
 
-    def __call__(self, event: AgentEvent) -> None:
-        if not isinstance(event, ShownOnly):  # there may be millions, and the store leaves them out
-            self.events.append(TimedEvent(time.monotonic() - self.started, event))
-        self.emit(event)
+    def __call__(self, events: Sequence[AgentEvent]) -> None:
+        at = time.monotonic() - self.started
+        # there may be millions that are only shown, and the store leaves them out
+        self.events += [TimedEvent(at, event) for event in events if not isinstance(event, ShownOnly)]
+        self.emit(events)
 
     def files(self, cwd: Path) -> tuple[str, ...]:
         paths = (path for timed in self.events if isinstance(timed.event, ToolResult) for path in timed.event.paths)

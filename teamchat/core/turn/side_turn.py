@@ -7,7 +7,7 @@ transaction. Until then, and whenever it fails, everything else stays as it was.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -17,7 +17,7 @@ from teamchat.core.team.job import job_of
 from teamchat.core.team.team import Member
 from teamchat.core.turn.attempts import new_turn
 from teamchat.core.turn.ending import OpenTurn, Written, close_failed, close_turn
-from teamchat.core.turn.events import AgentSpoke, ConversationEvent, TurnStarted
+from teamchat.core.turn.events import ConversationEvent, TurnStarted, spoken
 from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.host import wait_to_start
 from teamchat.core.turn.plan import plan_turn
@@ -79,8 +79,9 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
 async def _execute(run: Run, side: SideTurn[T], planned: ReadyTurn, turn: Turn) -> FinishedTurn:
     run.emit(TurnStarted(turn, None))
 
-    def tell(event: AgentEvent) -> None:
-        run.emit(AgentSpoke(turn.member, turn.number, event))
+    def tell(events: Sequence[AgentEvent]) -> None:
+        for spoke in spoken(turn.member, turn.number, events):
+            run.emit(spoke)
 
     tree = await run.tree_before(turn, planned)
     finished = await execute(planned, turn.folder, run.host.launcher, run.stopper, tell, tree=tree)

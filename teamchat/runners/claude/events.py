@@ -62,6 +62,16 @@ class ClaudeEvents(JsonEvents):
         self._streams = False  # in this turn: then an answer is not whole before its stream says so
         self._calls_tools = False  # the message that is being streamed
 
+    def piece(self, event: dict[str, object]) -> str | None:
+        match event:
+            case {"type": "stream_event", "event": {"type": "content_block_delta", "delta": dict(delta)}}:
+                if event.get("parent_tool_use_id") is not None:
+                    return ""
+                self._streams = True
+                text = delta.get("text") if delta.get("type") == "text_delta" else ""
+                return text if isinstance(text, str) else ""
+        return None
+
     def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
         parent = event.get("parent_tool_use_id")
         own = parent is None
@@ -72,7 +82,6 @@ class ClaudeEvents(JsonEvents):
                 yield from self._count(inner, parent)
                 if own:
                     self._follow(inner)
-                    yield from self._stream(inner)
             case {"type": "assistant", "message": {"content": list(blocks), **message}}:
                 synthetic = "error" in event or message.get("model") == "<synthetic>"
                 if not synthetic and "id" in message:  # of a request that was not streamed
@@ -106,6 +115,7 @@ class ClaudeEvents(JsonEvents):
         self._streams = True
         match inner:
             case {"type": "message_start"}:
+                self.forget()  # what was streamed and never finished belongs to a request that is repeated
                 self.answered = self._calls_tools = False
             case {"type": "content_block_start", "content_block": {"type": "tool_use"}}:
                 self._calls_tools = True
@@ -142,13 +152,6 @@ class ClaudeEvents(JsonEvents):
                 yield from self._deny(tool, name, one_line(str(event.get("message") or "")))
             case {"subtype": "model_fallback", "content": str(content)}:
                 yield Note(one_line(content))
-
-    def _stream(self, inner: dict[str, object]) -> Iterator[AgentEvent]:
-        match inner:
-            case {"type": "message_start"}:
-                self.forget()  # what was streamed and never finished belongs to a request that is repeated
-            case {"type": "content_block_delta", "delta": {"type": "text_delta", "text": str(text)}}:
-                yield from self.stream(text)
 
     def _block(self, block: object, *, own: bool, synthetic: bool) -> Iterator[AgentEvent]:
         match block:

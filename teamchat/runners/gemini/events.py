@@ -54,6 +54,12 @@ class GeminiEvents(JsonEvents):
         self._calls: dict[str, ToolCall] = {}
         self._paths: dict[str, str] = {}
 
+    def piece(self, event: dict[str, object]) -> str | None:
+        match event:
+            case {"type": "message", "role": "assistant", "content": str(text)}:
+                return text
+        return None
+
     def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
         match event:
             case {"type": "init"}:
@@ -61,8 +67,6 @@ class GeminiEvents(JsonEvents):
                 yield Started(model if isinstance(model, str) else None)
                 if isinstance(session, str):
                     yield VendorSession(session)
-            case {"type": "message", "role": "assistant", "content": str(text)}:
-                yield from self.stream(text)
             case {"type": "tool_use", "tool_id": str(tool), "tool_name": str(name)}:
                 yield from self._tool_use(tool, name, event.get("parameters"))
             case {"type": "tool_result", "tool_id": str(tool)}:

@@ -11,7 +11,7 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,7 +173,7 @@ class _Turn:
         parser: EventParser,
         clocks: Clocks,
         stopper: Stopper,
-        emit: Callable[[AgentEvent], None],
+        emit: Callable[[Sequence[AgentEvent]], None],
         patience: Mapping[FailureKind, int],
         resumes: str | None,
     ) -> None:
@@ -204,8 +204,7 @@ class _Turn:
         finally:
             watch.cancel()
         for stream, framer in self.framers.items():
-            for line in framer.flush():
-                self._line(stream, line)
+            self._lines(stream, framer.flush())
         end = self._end()
         if self.broken:
             raise self.broken
@@ -225,17 +224,22 @@ class _Turn:
                 self.first_byte = chunk.at
             if not lines:
                 self._lives()  # a piece of a long line
-        for line in lines:
-            self._line(chunk.stream, line)
+        self._lines(chunk.stream, lines)
 
-    def _line(self, stream: str, line: bytes) -> None:
-        events = tuple(self.parser.feed(line) if stream == "out" else self.parser.feed_stderr(line))
+    def _lines(self, stream: str, lines: Sequence[bytes]) -> None:
+        """Take lines that were read at once."""
+        if stream == "out":
+            events = tuple(self.parser.feed(*lines))
+        else:
+            events = tuple(event for line in lines for event in self.parser.feed_stderr(line))
         # CLIs print much that is no event of ours while they think or write a tool's input; stderr is only noise
-        if (stream == "out" and not events) or any(not isinstance(event, Retry | Note) for event in events):
+        signs = len(events) - sum(isinstance(event, Retry | Note) for event in events)
+        if signs or (stream == "out" and len(events) < len(lines)):  # no line has two retries or notes
             self._lives()
         for event in events:
             self.facts.learn(event)
-            self._emit(event)
+        self._emit(events)
+        for event in events:
             if isinstance(event, Retry):
                 self._retries(event)
             if isinstance(event, Done):
@@ -253,12 +257,12 @@ class _Turn:
     def _lives(self) -> None:
         self.alive = self.noted = time.monotonic()
 
-    def _emit(self, event: AgentEvent) -> None:
+    def _emit(self, events: Sequence[AgentEvent]) -> None:
         """Tell the caller, unless that failed before: then the agent is killed, and `run` raises that error."""
-        if self.broken:
+        if self.broken or not events:
             return
         try:
-            self.emit(event)
+            self.emit(events)
         except Exception as error:  # noqa: BLE001 (raised again at the end of the turn)
             self.broken = error
             self.process.stop(hard=True)
@@ -280,11 +284,11 @@ class _Turn:
             self._end_process(Failure(FailureKind.TIMEOUT, reason + last))
         elif now - self.noted > self.clocks.note_s:
             self.noted = now
-            self._emit(Note(f"{SILENT} {now - self.alive:.0f} s"))
+            self._emit((Note(f"{SILENT} {now - self.alive:.0f} s"),))
         elif self.parser.answered and not self.doubted and self.facts.done is None and now - self.alive > ANSWERED_S:
             self.doubted = True
             if self.process.end_input():
-                self._emit(Note(f"{UNSAID}: its process is kept for no other turn"))
+                self._emit((Note(f"{UNSAID}: its process is kept for no other turn"),))
 
     def _clock(self, now: float) -> str | None:
         if now - self.started > self.clocks.total_s:
@@ -320,7 +324,7 @@ class _Turn:
         verdict = self.parser.finish(code, tail)
         failure = self._failure(verdict)
         if self.cut and failure is None:
-            self._emit(Note(f"{self.cut.reason}, but had answered in full"))
+            self._emit((Note(f"{self.cut.reason}, but had answered in full"),))
         return TurnEnd(
             text=verdict.text,
             failure=failure,
@@ -369,11 +373,11 @@ async def run_turn(
     parser: EventParser,
     clocks: Clocks,
     stopper: Stopper,
-    emit: Callable[[AgentEvent], None],
+    emit: Callable[[Sequence[AgentEvent]], None],
     patience: Mapping[FailureKind, int] = NO_LIMITS,
     resumes: str | None = None,
 ) -> TurnEnd:
-    """Follow `process` to its end and judge it; `emit` gets every event as it comes.
+    """Follow `process` to its end and judge it; `emit` gets all events, those at once that were read at once.
 
     `patience` is how many retries of its own, by their kind, the CLI may report before it is ended.
     It is also ended when it continues another vendor session than `resumes`.

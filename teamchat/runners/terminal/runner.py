@@ -30,8 +30,8 @@ class TerminalEvents:
         self._answer: str | None = None
         self._failure: Failure | None = None
 
-    def feed(self, line: bytes) -> Iterable[AgentEvent]:
-        return tuple(self._read(decode(line)))
+    def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
+        return tuple(event for line in lines for event in self._read(decode(line)))
 
     def _read(self, told: dict[str, object] | None) -> Iterator[AgentEvent]:
         match told:

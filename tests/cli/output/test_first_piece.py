@@ -28,10 +28,17 @@ class Drawn:
         self.lines = lines
 
 
-@pytest.mark.parametrize(("later", "shown"), [(0.0, "one"), (PAUSE_S, "onetwo")])
-def test_the_first_piece_is_drawn_at_once_and_those_of_one_burst_together(
-    tmp_path: Path, later: float, shown: str
-) -> None:
+ONE = (
+    '{"type": "stream_event", "event": {"type": "content_block_delta", "index": 0, '
+    '"delta": {"type": "text_delta", "text": "one"}}}\n'
+)
+
+
+def drawn(folder: Path, later: float, *, more: bool = False) -> list[str]:
+    """What was shown when an agent had streamed a piece, and when it streamed a second one so many seconds later.
+
+    With `more` the second one came with another one.
+    """
     surface, now, seen = Drawn(), [0.0], list[str]()
     output = TerminalOutput(("max",), surface, now=lambda: now[0])
 
@@ -40,14 +47,24 @@ def test_the_first_piece_is_drawn_at_once_and_those_of_one_burst_together(
         if isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta):
             seen.append("\n".join(surface.lines))
             now[0] += later
+            output(AgentSpoke(event.member, event.turn, TextDelta("two"), more))
+            seen.append("\n".join(surface.lines))
 
-    piece = (
-        '{"type": "stream_event", "event": {"type": "content_block_delta", "index": 0, '
-        '"delta": {"type": "text_delta", "text": "%s"}}}\n'
-    )
-    says: dict[str, list[Reply]] = {"max": [Fails(piece % "one" + piece % "two")]}
-    Stage(tmp_path, team_of(tmp_path, {"max": "claude"}), says, hear=hear).send("Go")
-    first, second = seen
+    says: dict[str, list[Reply]] = {"max": [Fails(ONE)]}
+    Stage(folder, team_of(folder, {"max": "claude"}), says, hear=hear).send("Go")
+    return seen
+
+
+@pytest.mark.parametrize(("later", "shown"), [(0.0, "one"), (PAUSE_S, "onetwo")])
+def test_the_first_piece_is_drawn_at_once_and_those_of_one_burst_together(
+    tmp_path: Path, later: float, shown: str
+) -> None:
+    first, second = drawn(tmp_path, later)
     assert "one" in first
     assert shown in second
     assert ("two" in second) is (shown == "onetwo")
+
+
+def test_pieces_that_came_at_once_are_drawn_with_the_last_of_them(tmp_path: Path) -> None:
+    first, second = drawn(tmp_path, PAUSE_S, more=True)
+    assert second == first

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -188,7 +188,7 @@ def test_without_room_for_a_scratch_folder_there_is_one_line(world: Path) -> Non
 # --- a real process
 
 
-def finished(stage: Stage, heard: Callable[[object], None] = nothing, /, **member: object) -> FinishedTurn:
+def finished(stage: Stage, heard: Callable[[Sequence[object]], None] = nothing, /, **member: object) -> FinishedTurn:
     """The turn of `max`, really run."""
     turn = made_ready(stage, ENV, **member)
     scratch = scratch_of(stage.folder / "turn")
@@ -426,7 +426,7 @@ def test_notes_are_kept_but_not_without_end(stage: Stage) -> None:
 def test_streamed_pieces_are_heard_and_not_kept(stage: Stage) -> None:
     heard: list[object] = []
     runs(stage, "printf", "a\\nb\\n")
-    end = finished(stage, heard.append)
+    end = finished(stage, heard.extend)
     assert all(isinstance(event, TextDelta) for event in heard)
     assert "".join(event.text for event in heard if isinstance(event, TextDelta)) == "a\nb\n"
     assert end.events == ()

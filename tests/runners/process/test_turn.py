@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,7 +65,7 @@ def take(
     clocks: Clocks = LONG,
     stop_at: tuple[float, ...] = (),
     stop_on: str | None = None,
-    emit: Callable[[AgentEvent], None] | None = None,
+    emit: Callable[[Sequence[AgentEvent]], None] | None = None,
 ) -> Taken:
     """Run a turn, a scripted one in no time.
 
@@ -78,9 +78,9 @@ def take(
         for seconds in stop_at:
             asyncio.get_running_loop().call_later(seconds, stopper.request)
 
-        def tell(event: AgentEvent) -> None:
-            taken.events.append(event)
-            if stop_on and isinstance(event, TextDelta) and stop_on in event.text:
+        def tell(events: Sequence[AgentEvent]) -> None:
+            taken.events += events
+            if stop_on and any(isinstance(event, TextDelta) and stop_on in event.text for event in events):
                 stopper.request()
 
         return await run_turn(make(), parser or WordParser(), clocks, stopper, emit or tell)
@@ -259,7 +259,7 @@ def test_output_that_waits_for_a_busy_caller_is_no_silence(monkeypatch: pytest.M
     """A terminal that was paused, or Ctrl-Z: what the agent wrote meanwhile is read before it is judged."""
     monkeypatch.setattr(turn, "LATE_S", SHORT)
 
-    def emit(_event: AgentEvent) -> None:
+    def emit(_events: Sequence[AgentEvent]) -> None:
         cast("HurriedLoop", asyncio.get_running_loop()).stall(next(busy, 0))
 
     lines = [said("more") if at % 2 else SHORT / 2 for at in range(20)]
@@ -381,8 +381,8 @@ class Spilled(Exception):
 
 @pytest.mark.parametrize("at", ["a line", "a note"])
 def test_what_the_caller_raises_ends_the_agent_and_comes_out(at: str) -> None:
-    def emit(event: AgentEvent) -> None:
-        if at == "a line" or isinstance(event, Note):
+    def emit(events: Sequence[AgentEvent]) -> None:
+        if at == "a line" or isinstance(events[0], Note):
             raise Spilled(at)
 
     scripted = Scripted(said("a"), HANG, last_words=(said("b"),), deaf=True)
@@ -393,8 +393,8 @@ def test_what_the_caller_raises_ends_the_agent_and_comes_out(at: str) -> None:
 
 def test_whatever_breaks_inside_a_turn_its_process_is_closed_first() -> None:
     class Broken(WordParser):
-        def feed(self, line: bytes) -> Iterable[AgentEvent]:
-            raise Spilled(line)
+        def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
+            raise Spilled(lines)
 
     scripted = Scripted(said("a"), HANG)
 
@@ -485,9 +485,9 @@ def test_who_has_ended_by_itself_is_judged_by_that_while_its_output_is_told(real
     assert isinstance(process, Process)
     stopper, told = Stopper(), 0
 
-    def emit(event: AgentEvent) -> None:
+    def emit(events: Sequence[AgentEvent]) -> None:
         nonlocal told
-        told += len(event.text) if isinstance(event, TextDelta) else 0
+        told += sum(len(event.text) for event in events if isinstance(event, TextDelta))
         stopper.asked = stopper.asked or int(eventually(lambda: ended(process)))
 
     end = asyncio.run(run_turn(process, PipeOutput(), LONG, stopper, emit))
@@ -503,7 +503,7 @@ def test_an_endless_writer_can_be_interrupted(real: Real) -> None:
 
 
 def test_what_the_caller_raises_leaves_no_real_process(real: Real, pids: Pids) -> None:
-    def emit(_event: AgentEvent) -> None:
+    def emit(_events: Sequence[AgentEvent]) -> None:
         raise Spilled
 
     before = children()

@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -94,9 +94,9 @@ def take(tmp_path: Path, pids: Pids, monkeypatch: pytest.MonkeyPatch) -> Take:
         recorded: list[RecordedTurn] = []
         events: list[AgentEvent] = []
 
-        def emit(event: AgentEvent) -> None:
-            events.append(event)
-            if stop_on and isinstance(event, TextDelta) and stop_on in event.text:
+        def emit(heard: Sequence[AgentEvent]) -> None:
+            events.extend(heard)
+            if stop_on and any(isinstance(event, TextDelta) and stop_on in event.text for event in heard):
                 stopper.request()
 
         if clocks_from:

@@ -118,6 +118,8 @@ class TerminalOutput:
             if self._clock:
                 self._clock.start()
             self._take(event)
+            if isinstance(event, AgentSpoke) and event.more:
+                return
             streams = isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta)
             if streams and not (self._wrote or self._began) and self._now() - self._streamed < PAUSE_S:
                 return  # it is drawn by the clock

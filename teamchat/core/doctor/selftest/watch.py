@@ -82,10 +82,11 @@ class _Witness:
     def answered(self) -> bool:
         return self.parser.answered
 
-    def feed(self, line: bytes) -> Iterable[AgentEvent]:
-        if self.test and (event := decode(line)) and (name := self.test.event_name(event)):
-            self.names.append(name)
-        return self.parser.feed(line)
+    def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
+        for line in lines:
+            if self.test and (event := decode(line)) and (name := self.test.event_name(event)):
+                self.names.append(name)
+        return self.parser.feed(*lines)
 
     def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:
         return self.parser.feed_stderr(line)
@@ -157,7 +158,7 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
     witness, stopper, events = _Witness(watch.runner), Stopper(), list[AgentEvent]()
     async with asyncio.TaskGroup() as group:
         turn = group.create_task(
-            run_turn(process, witness, watch.clocks, stopper, events.append, PATIENCE, job.resumes)
+            run_turn(process, witness, watch.clocks, stopper, events.extend, PATIENCE, job.resumes)
         )
         stopped = None
         if watch.hangs and isinstance(process, Process):

@@ -1,0 +1,43 @@
+"""When the lines of `--json` are given to who reads them."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from teamchat.cli.output.jsonl import JsonOutput
+from teamchat.core.turn.events import spoken
+from teamchat.runners.events import AgentEvent, Done, Note, TextDelta, ToolCall
+
+
+class Pipe(io.StringIO):
+    """Keeps how much was written at each flush."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flushed: list[list[str]] = []
+
+    def flush(self) -> None:
+        self.flushed.append([json.loads(line)["type"] for line in self.getvalue().splitlines()])
+
+
+@pytest.mark.parametrize(
+    ("events", "flushed"),
+    [
+        ((Note("a"), Note("b"), Note("c")), ["note", "note", "note"]),
+        ((Note("a"), Done(ok=True)), ["note"]),
+        ((ToolCall("1", "Bash", "ls"), TextDelta("x")), ["tool_call", "text_delta"]),
+    ],
+)
+def test_what_came_at_once_is_flushed_once(
+    events: tuple[AgentEvent, ...], flushed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = Pipe()
+    monkeypatch.setattr(sys, "stdout", pipe)
+    output = JsonOutput("s1", stream=True)
+    for event in spoken("max", 1, events):
+        output(event)
+    assert pipe.flushed == [flushed]
