@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from io import StringIO
 
 LEAST = 1 << 20  # characters that are appended at once
 SHARE = 16  # the text grows by a sixteenth at a time, so that copying it each time would still be linear
@@ -17,13 +18,12 @@ class GrowingText:
 
     def __init__(self) -> None:
         self._text = ""
-        self._pieces: list[str] = []
-        self._waiting = 0  # characters of the pieces
+        self._waiting = StringIO()  # as a list, small pieces would take several times their size
+        self._size = 0  # characters that wait
 
     def add(self, piece: str) -> None:
-        self._pieces.append(piece)
-        self._waiting += len(piece)
-        if self._waiting >= max(LEAST, len(self._text) // SHARE):
+        self._size += self._waiting.write(piece)
+        if self._size >= max(LEAST, len(self._text) // SHARE):
             self._extend()
 
     def take(self) -> str:
@@ -33,9 +33,8 @@ class GrowingText:
         return text
 
     def _extend(self) -> None:
-        pieces = "".join(self._pieces)
-        self._pieces.clear()
-        self._waiting = 0
+        pieces = self._waiting.getvalue()
+        self._waiting, self._size = StringIO(), 0
         text, self._text = self._text, ""
         text += pieces
         self._text = text

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from io import StringIO
 
 from teamchat.runners.base import Verdict
 from teamchat.runners.blank import NO_ANSWER, is_blank
@@ -28,6 +27,7 @@ from teamchat.runners.events import (
     Usage,
 )
 from teamchat.runners.failures import Voice, classify, ending, failure, last_words
+from teamchat.runners.growing import GrowingText
 from teamchat.runners.untrusted_json import decode, one_line
 
 _JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not flood the record
@@ -40,7 +40,7 @@ class JsonEvents(ABC):
     def __init__(self, voice: Voice) -> None:
         self.voice = voice
         self.said: list[str] = []
-        self.live = StringIO()  # many small pieces; as a list they would take several times their size
+        self.live = GrowingText()
         self.reply = ""
         self.done = False
         self.error: str | None = None
@@ -100,7 +100,7 @@ class JsonEvents(ABC):
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         if found := self._failure(exit_code, stderr_tail):
-            text = "\n\n".join(part for part in (*self.said, self.live.getvalue()) if not is_blank(part))
+            text = "\n\n".join(part for part in (*self.said, self.live.take()) if not is_blank(part))
             return Verdict(text, found, self.used())
         return Verdict(self.reply, usage=self.used())
 
@@ -121,7 +121,7 @@ class JsonEvents(ABC):
 
     def stream(self, text: str) -> Iterator[AgentEvent]:
         if text:
-            self.live.write(text)
+            self.live.add(text)
             yield TextDelta(text)
 
     def unanswered(self, tool: str, *, failed: bool = True) -> Iterator[AgentEvent]:
@@ -137,7 +137,7 @@ class JsonEvents(ABC):
 
     def forget(self) -> None:
         """Drop the streamed text: it is no part of the answer, or has come as a whole."""
-        self.live = StringIO()
+        self.live = GrowingText()
 
     def retry(self, reason: str, attempt: int | None = None, status: int | None = None) -> Retry:
         return Retry(one_line(reason), classify(reason, status), attempt)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any, Self
 
 import msgspec
 
@@ -40,8 +41,25 @@ def scalar(text: str) -> str:
     return text
 
 
+class LongLine(bytes):
+    """The beginning of a line. `short` is the line with references in the places of its long strings, the `texts`.
+
+    `short` is None if the line is no JSON.
+    """
+
+    short: bytes | None
+    texts: dict[str, str]
+
+    def __new__(cls, head: bytes | bytearray, short: bytes | None, texts: dict[str, str]) -> Self:
+        made = super().__new__(cls, head)
+        made.short, made.texts = short, texts
+        return made
+
+
 def decode(line: bytes) -> dict[str, object] | None:
     """The JSON object on this line; None if there is none. A line that does not begin with a brace costs little."""
+    if isinstance(line, LongLine):
+        return _decode_long(line)
     if not line.startswith(b"{") and not line.lstrip().startswith(b"{"):
         return None
     try:
@@ -49,6 +67,27 @@ def decode(line: bytes) -> dict[str, object] | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         value = _decode_odd(line)
     return value if isinstance(value, dict) else None
+
+
+def _decode_long(line: LongLine) -> dict[str, object] | None:
+    if line.short is None or (value := decode(line.short)) is None:
+        return None
+    try:
+        return {_with_texts(name, line.texts): _with_texts(item, line.texts) for name, item in value.items()}
+    except RecursionError:
+        return None
+
+
+def _with_texts(value: Any, texts: dict[str, str]) -> Any:
+    """The value with the texts in the places of their references."""
+    match value:
+        case str():
+            return texts.get(value, value)
+        case dict():
+            return {_with_texts(name, texts): _with_texts(item, texts) for name, item in value.items()}
+        case list():
+            return [_with_texts(item, texts) for item in value]
+    return value
 
 
 def _decode_odd(line: bytes) -> object:

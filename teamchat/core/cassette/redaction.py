@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from teamchat.runners.process.running import Chunk, LineFramer
+from teamchat.runners.process.framing import LineFramer
+from teamchat.runners.process.running import Chunk
 
 CUT = "…"  # the mark at a cut, at the end of one text or the beginning of the next
 SHORTEST = 6  # characters; a shorter part of a key is worthless

@@ -16,8 +16,9 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.turn.kept import read_end
 from teamchat.runners.base import Verdict
 from teamchat.runners.events import AgentEvent, Done
+from teamchat.runners.process.framing import Framer, LineFramer, framer_of
 from teamchat.runners.process.process import open_output, read_more
-from teamchat.runners.process.running import BEGINS, MAX_OUTPUT_BYTES, Framer, LineFramer, framer_of
+from teamchat.runners.process.running import BEGINS, MAX_OUTPUT_BYTES
 
 AT_ONCE = 16  # pieces that are read of each stream before the caller looks at something else
 UNKNOWN_END = -9  # the exit code of a process whose end nobody saw

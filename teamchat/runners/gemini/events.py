@@ -103,7 +103,7 @@ class GeminiEvents(JsonEvents):
 
     def _segment(self) -> Iterator[AgentEvent]:
         """What was said since the last tool event; at the end of the turn, that is the answer."""
-        self.reply = self.live.getvalue()
+        self.reply = self.live.take()
         yield from self.say(self.reply)
 
     def _result(self, event: dict[str, object]) -> Iterator[AgentEvent]:

@@ -7,55 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from teamchat.runners.base import EventParser, StopRule
+from teamchat.runners.base import StopRule
 from teamchat.runners.events import Failure
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
-
-
-class Framer(Protocol):
-    """Cuts a stream into the units that a parser takes."""
-
-    def push(self, chunk: bytes) -> list[bytes]: ...
-
-    def flush(self) -> list[bytes]:
-        """What remains when the stream has ended."""
-        ...
-
-
-class LineFramer:
-    def __init__(self) -> None:
-        self._open: list[bytes] = []
-
-    def push(self, chunk: bytes) -> list[bytes]:
-        """The lines that this chunk completes, without their newlines."""
-        *lines, rest = chunk.split(b"\n")
-        if lines and self._open:
-            lines[0] = b"".join((*self._open, lines[0]))
-            self._open.clear()
-        if rest:
-            self._open.append(rest)
-        return lines
-
-    def flush(self) -> list[bytes]:
-        """The last line, if the stream ended without a newline."""
-        rest = b"".join(self._open)
-        self._open.clear()
-        return [rest] if rest else []
-
-
-class Unframed:
-    """The chunks as they come."""
-
-    def push(self, chunk: bytes) -> list[bytes]:
-        return [chunk]
-
-    def flush(self) -> list[bytes]:
-        return []
-
-
-def framer_of(parser: EventParser) -> Framer:
-    return LineFramer() if parser.by_lines else Unframed()
-
 
 LIVE = ".live"  # the folder of a kept process is named after its first turn, with this suffix
 BEGINS = "begins"  # this file in the folder of a kept process's turn has the offset at which the turn's output begins

@@ -37,7 +37,8 @@ from teamchat.runners.events import (
     VendorSession,
 )
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
-from teamchat.runners.process.running import Chunk, CutShort, Framer, LineFramer, Running, framer_of
+from teamchat.runners.process.framing import Framer, LineFramer, framer_of
+from teamchat.runners.process.running import Chunk, CutShort, Running
 from teamchat.runners.untrusted_json import one_line
 
 SILENT = "silent for"
