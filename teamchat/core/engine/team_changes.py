@@ -53,4 +53,7 @@ def _fitted(route: Route, rules: Rules) -> Route:
 
 def now_called(name: str, rules: Rules) -> str | None:
     """The current spelling of that member's name; None if it has left the team."""
-    return next((now for now in (*rules.ai, *rules.humans) if now == name or fold(now) == fold(name)), None)
+    if name in rules.ai or name in rules.humans:
+        return name
+    folded = fold(name)
+    return next((now for now in (*rules.ai, *rules.humans) if fold(now) == folded), None)

@@ -16,7 +16,7 @@ from teamchat.core.errors import NotTrusted, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
 from teamchat.core.team.trust_changes import Trusted, trust_changes
-from teamchat.core.team.trust_needs import Need, fingerprint, needs
+from teamchat.core.team.trust_needs import Need, covered, fingerprint, needs
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
 from teamchat.runners.regular_files import read_regular
@@ -24,7 +24,7 @@ from teamchat.runners.regular_files import read_regular
 if TYPE_CHECKING:
     from teamchat.core.team.team import Team
 
-__all__ = ["Need", "Standing", "TrustStore", "fingerprint", "needs", "require", "trust_command"]
+__all__ = ["Need", "Standing", "TrustStore", "covered", "fingerprint", "needs", "require", "trust_command"]
 LARGEST = 1 << 24  # bytes; enough for thousands of team files
 REMEMBERED = 100  # team files, the last ones trusted, of which more than the fingerprint is kept
 FIRST = 3  # changes named in an error
@@ -84,10 +84,10 @@ class TrustStore:
 
     def standing(self, team: Team) -> Standing:
         """Whether the team is trusted, and what changed since it was last trusted. Raises `StoreError`."""
-        if not needs(team):
+        if not (wanted := covered(team)):
             return Standing(trusted=True)
         known = self._read().get(str(team.path), [])
-        now = fingerprint(team)
+        now = fingerprint(team, wanted)
         if any(given.fingerprint == now for given in known):
             return Standing(trusted=True)
         return Standing(trusted=False, before=bool(known), changes=trust_changes(known[-1], team) if known else ())

@@ -47,7 +47,7 @@ class Trusted:
     def of(cls, team: Team) -> Self:
         """The team as it is now."""
         files = {str(file): state for file, state in file_states(team).items() if state != "none"}
-        return cls(fingerprint(team), dict(_values(team)), files)
+        return cls(fingerprint(team, covered(team)), dict(_values(team)), files)
 
     @classmethod
     def read(cls, kept: object) -> Self:

@@ -56,7 +56,10 @@ _BETWEEN = re.compile(r"[\s;&|()<>{}'\"`$=,:]+")  # separates the words of a she
 
 def file_states(team: Team) -> dict[Path, str]:
     """Each of the files with its digest; "none" for a program that is missing or no regular file."""
-    return {file: _state(file) for member in team.ai_members for file in _files_of(team, member)}
+    different = {
+        _runs(team, member): member for member in team.ai_members
+    }  # members of one command have the same files
+    return {file: _state(file) for file in {file for one in different.values() for file in _files_of(team, one)}}
 
 
 def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:
@@ -70,6 +73,12 @@ def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:
     moved = replace(team, members=tuple(placed if one.name == member.name else one for one in team.members))
     copies = (file for file in _files_of(moved, placed) if file.is_relative_to(there))
     return sorted(file for file in copies if _state(file) != _state(here / file.relative_to(there)))
+
+
+def _runs(team: Team, member: Member) -> tuple[object, ...]:
+    """What decides which files are a member's."""
+    spec = team.agent_of(member)
+    return spec.command, spec.local, member.args, tuple(member.env.items()), member.cwd
 
 
 def _files_of(team: Team, member: Member) -> set[Path]:

@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,9 @@ from teamchat.core.text.clean import printable
 from teamchat.runners.environment import is_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    _Outside = Callable[[Path, Path], Path | None]
 
 WHOLE_TEAM = "the team"  # no member's name: a name has no space
 
@@ -35,8 +38,8 @@ def needs(team: Team) -> tuple[Need, ...]:
     """The parts of the team that need trust, member by member; empty for the installed CLIs without a team file."""
     if team.path is None:
         return ()
-    folder = team.path.parent
-    return (*_weakened(team), *(need for member in team.ai_members for need in _needs_of(team, member, folder)))
+    outside = partial(_outside, cache(_real))  # members often share their folders
+    return (*_weakened(team), *(need for member in team.ai_members for need in _needs_of(team, member, outside)))
 
 
 def covered(team: Team) -> tuple[Need, ...]:
@@ -46,9 +49,9 @@ def covered(team: Team) -> tuple[Need, ...]:
     return (*wanted, Need(WHOLE_TEAM, "fence", "on" if team.fence else "off", (str(team.fence),)))
 
 
-def fingerprint(team: Team) -> str:
-    """sha256 over the file's path, the keys that trust covers, and the files that its commands name."""
-    asked = sorted([need.member, need.key, *need.value] for need in covered(team))
+def fingerprint(team: Team, wanted: tuple[Need, ...]) -> str:
+    """sha256 over the file's path, all that trust covers (`wanted`), and the files that its commands name."""
+    asked = sorted([need.member, need.key, *need.value] for need in wanted)
     files = sorted([str(file), state] for file, state in file_states(team).items())
     return hashlib.sha256(json.dumps([str(team.path), asked, files]).encode()).hexdigest()
 
@@ -69,7 +72,7 @@ def _is_weaker(name: str, value: float, default: float) -> bool:
     return value > default or (name == "similarity" and not value)
 
 
-def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
+def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
     spec = team.agent_of(member)
     if spec not in BUILTIN_AGENTS.values():
         yield _command(member, spec)
@@ -93,7 +96,7 @@ def _needs_of(team: Team, member: Member, folder: Path) -> Iterator[Need]:
         yield _need(member.name, "access", may, (*("worktree",) * apart, "edit", where, *sorted(member.allow)))
     if member.access == "full":
         yield _need(member.name, "access", "does anything you may do", ("full",))
-    yield from _outside_needs(team, member, folder)
+    yield from _outside_needs(team, member, outside)
 
 
 def _tool_needs(member: Member) -> Iterator[Need]:
@@ -106,14 +109,15 @@ def _tool_needs(member: Member) -> Iterator[Need]:
         yield _need(member.name, "git", "reads the git repository and its history", ())
 
 
-def _outside_needs(team: Team, member: Member, folder: Path) -> Iterator[Need]:
-    if outside := _outside(member.cwd, team.root):
-        yield _need(member.name, "cwd", f"works in {outside}", (str(outside),))
-    if member.instruction_file and (outside := _outside(member.instruction_file, folder)):
-        yield _need(member.name, "instruction_file", f"gets the text of {outside}", (str(outside),))
+def _outside_needs(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
+    folder = team.path.parent if team.path else team.root
+    if place := outside(member.cwd, team.root):
+        yield _need(member.name, "cwd", f"works in {place}", (str(place),))
+    if member.instruction_file and (place := outside(member.instruction_file, folder)):
+        yield _need(member.name, "instruction_file", f"gets the text of {place}", (str(place),))
     for path in member.knowledge.values():
-        if outside := _outside(path, folder):
-            yield _need(member.name, "knowledge", f"gets what is in {outside}", (str(outside),))
+        if place := outside(path, folder):
+            yield _need(member.name, "knowledge", f"gets what is in {place}", (str(place),))
 
 
 def _command(member: Member, spec: AgentSpec) -> Need:
@@ -130,7 +134,10 @@ def _need(member: str, key: str, what: str, value: Iterable[str]) -> Need:
     return Need(member, key, printable(f"{member} {what}"), tuple(value))
 
 
-def _outside(path: Path, folder: Path) -> Path | None:
+def _outside(real: Callable[[Path], Path], path: Path, folder: Path) -> Path | None:
     """The real path of `path`, if that is not in `folder`: a link may lead out of it."""
-    real = Path(os.path.realpath(path))  # also for a link to itself
-    return None if real.is_relative_to(folder.resolve()) else real
+    return None if real(path).is_relative_to(real(folder)) else real(path)
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # also of a link to itself

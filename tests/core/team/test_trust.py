@@ -11,7 +11,7 @@ import pytest
 from teamchat.core.errors import ExitCode, NotTrusted, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.team.find import installed_team, load, resolve_team
-from teamchat.core.team.trust import REMEMBERED, Standing, TrustStore, fingerprint, needs, require
+from teamchat.core.team.trust import REMEMBERED, Standing, TrustStore, covered, fingerprint, needs, require
 from teamchat.core.team.trust_changes import LARGEST_KEPT, LONGEST_LINE
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 HEAD = '[[members]]\nname = "max"\nagent = "claude"\n'
 ON_TERMINAL = '\ntransport = "pty"\nprompt_pattern = "> "\n'
 OWN = '[[members]]\nname = "al"\nagent = "own"\n[agents.own]\n'
+
+
+def fingerprint_of(team: Team) -> str:
+    return fingerprint(team, covered(team))
 
 
 @pytest.fixture
@@ -270,7 +274,7 @@ def test_the_same_file_elsewhere_asks_again(proj: Path, tmp_path: Path, store: T
     store.grant(team_of(proj, text))
     (tmp_path / "copy").mkdir()
     copy = team_of(tmp_path / "copy", text)
-    assert fingerprint(copy) != fingerprint(load(proj / "teamchat.toml"))
+    assert fingerprint_of(copy) != fingerprint_of(load(proj / "teamchat.toml"))
     assert not store.standing(copy).trusted
 
 
@@ -286,7 +290,7 @@ def test_trust_is_remembered_once_and_for_the_user_alone(proj: Path, store: Trus
     store.grant(team)
     store.grant(team)
     (given,) = json.loads(store.file.read_text())[str(team.path)]
-    assert given["fingerprint"] == fingerprint(team)
+    assert given["fingerprint"] == fingerprint_of(team)
     assert store.file.stat().st_mode & 0o777 == 0o600
     assert sorted(file.name for file in store.file.parent.iterdir()) == ["trust.json", "trust.json.lock"]
 
@@ -486,7 +490,7 @@ def test_it_is_compared_with_what_was_trusted_last(proj: Path, store: TrustStore
 def test_of_an_older_file_only_that_it_changed_is_known(proj: Path, store: TrustStore) -> None:
     team = team_of(proj, HEAD + 'access = "edit"')
     store.file.parent.mkdir()
-    store.file.write_text(json.dumps({str(team.path): [fingerprint(team)]}))
+    store.file.write_text(json.dumps({str(team.path): [fingerprint_of(team)]}))
     assert store.standing(team).trusted
     changed = team_of(proj, HEAD + 'access = "full"')
     assert store.standing(changed) == Standing(trusted=False, before=True)
