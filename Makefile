@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := asciinema hypothesis import-linter mypy pyte pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench bench-quick bench-keep record-demo record-chat pages picture docs clean
+.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench bench-quick bench-keep bench-page record-demo record-chat pages picture docs clean
 
 default: test lint
 
@@ -88,6 +88,11 @@ bench-quick: $(VENV)/ready
 # Keeps the figures of this machine in benchmarks/figures.json. Run it on a quiet machine.
 bench-keep: $(VENV)/ready
 	$(BIN)/python -m benchmarks --quick --keep
+
+# Keeps the figures of this machine in benchmarks/measured.json and writes the tables of docs/performance.md.
+bench-page: $(VENV)/ready
+	-$(BIN)/python -m benchmarks --json benchmarks/measured.json $(WHAT)
+	$(BIN)/python -m generators
 
 # Records the session that `teamchat demo` plays, with the real CLIs and a scripted model.
 record-demo: $(VENV)/ready

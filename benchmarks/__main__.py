@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None, benchmarks: Mapping[str, Callable[[b
         measures = (benchmarks or {}).get(name) or import_module(f"benchmarks.{name}").measures
         run.take(name, measures(options.quick))
     if options.json:
-        options.json.write_bytes(run.in_json())
+        options.json.write_bytes(run.in_json(options.json))
     if options.keep:
         kept.write(run.figures, options.figures)
     for name, why in run.over.items():
@@ -67,7 +67,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark, or benchmark/measurement (default: all)")
     parser.add_argument("--quick", action="store_true", help="the subset that is compared with the kept figures")
     parser.add_argument("--keep", action="store_true", help="keep the figures of this run; with --quick")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures and the machine to FILE")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the figures and the machine to FILE; its others remain"
+    )
     parser.add_argument("--figures", type=Path, default=kept.FILE, metavar="FILE", help="where figures are kept")
     options = parser.parse_args(argv)
     if options.keep and not options.quick:

@@ -6,12 +6,21 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from benchmarks import kept, table
 from benchmarks.figure import Figure, Measures, Unavailable
 from benchmarks.machine import describe
+
+
+class Rows(msgspec.Struct, frozen=True):
+    """What is written as JSON."""
+
+    machine: Mapping[str, str]
+    figures: list[dict[str, Any]]
 
 
 @dataclass
@@ -26,6 +35,10 @@ class Run:
 
     def chooses(self, benchmark: str) -> bool:
         return any(fnmatchcase(benchmark, one.partition("/")[0]) for one in self.chosen)
+
+    def chooses_one(self, name: str) -> bool:
+        """Whether a measurement of that name, `benchmark/measurement`, is chosen."""
+        return any(fnmatchcase(name, one if "/" in one else f"{one}/*") for one in self.chosen)
 
     def take(self, benchmark: str, measures: Measures) -> None:
         """Take the chosen measurements of a benchmark, and print them as they come."""
@@ -44,7 +57,7 @@ class Run:
 
     def _taken(self, benchmark: str, measures: Measures) -> Iterator[Figure]:
         for name, take in measures:
-            if not any(fnmatchcase(f"{benchmark}/{name}", one if "/" in one else f"{one}/*") for one in self.chosen):
+            if not self.chooses_one(f"{benchmark}/{name}"):
                 continue
             found = list(take())
             if self.again and any(self.judge(f"{benchmark}/{figure.name}", figure) for figure in found):
@@ -53,13 +66,19 @@ class Run:
                 print(table.row(figure), flush=True)
                 yield figure
 
-    def in_json(self) -> bytes:
-        """The machine and every figure, with what its bound is compared with."""
-        rows = [
+    def in_json(self, file: Path) -> bytes:
+        """The machine, and every figure with what its bound is compared with. Of `file` the others remain."""
+        rows = msgspec.json.decode(file.read_bytes(), type=Rows).figures if file.exists() else []
+        kept = [
+            row
+            for row in rows
+            if not self.chooses_one(name := f"{row['benchmark']}/{row['name']}") and name not in self.figures
+        ]
+        kept += [
             {"benchmark": name.partition("/")[0], **msgspec.to_builtins(one), "measured": one.measured, "ok": one.ok}
             for name, one in self.figures.items()
         ]
-        return msgspec.json.format(msgspec.json.encode({"machine": describe(), "figures": rows}), indent=2) + b"\n"
+        return msgspec.json.format(msgspec.json.encode(Rows(describe(), kept)), indent=2) + b"\n"
 
 
 def in_bounds(_name: str, figure: Figure) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from generators import cli_page, team_file
+from generators import cli_page, performance, team_file
 from teamchat.core.agents import CLIS
 from teamchat.core.cassette.format import schema as cassette_schema
 from teamchat.runners.edits import table
@@ -22,6 +22,7 @@ def files() -> Mapping[Path, str]:
         docs / "cli.md": cli_page.page(),
         docs / "team-file.md": between_marks(docs / "team-file.md", team_file.tables()),
         docs / "security.md": between_marks(docs / "security.md", table(EDITS)),
+        docs / "performance.md": between_marks(docs / "performance.md", performance.sections()),
         docs / "teamchat.schema.json": team_file.schema_text(),
         docs / "cassette.schema.json": cassette_schema(),
     }

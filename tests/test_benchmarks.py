@@ -98,6 +98,18 @@ def test_the_json_has_the_machine_and_what_each_bound_is_compared_with(tmp_path:
     ]
 
 
+def test_the_json_of_a_part_keeps_the_other_figures_of_the_file(tmp_path: Path) -> None:
+    file = ["--json", str(tmp_path / "bench.json")]
+    main(file, {"startup": Fake(send=[[FAST]], log=[[SLOW]]), "group": Fake(fifty=[[FAST]])})
+    main([*file, "startup/log"], {"startup": Fake(send=[[FAST]], log=[[figure("log", 130, floor=100)]])})
+    figures = json.loads((tmp_path / "bench.json").read_text())["figures"]
+    assert sorted((one["benchmark"], one["name"], one["measured"]) for one in figures) == [
+        ("group", "send", 1.2),
+        ("startup", "log", 1.3),
+        ("startup", "send", 1.2),
+    ]
+
+
 def keep(tmp_path: Path, ratios: Mapping[str, float]) -> list[str]:
     file = tmp_path / "figures.json"
     file.write_text(json.dumps(ratios))

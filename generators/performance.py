@@ -1,0 +1,78 @@
+"""The tables of docs/performance.md, from the figures that `make bench-page` keeps in benchmarks/measured.json."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.__main__ import BENCHMARKS
+from benchmarks.figure import Figure
+from benchmarks.table import amount, measured
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+MEASURED = FOLDER / "measured.json"
+MOST_ROWS = 12
+HEAD = "| | teamchat | floor | floor is | measured | at most |\n|---|--:|--:|---|--:|--:|\n"
+
+
+class Taken(Figure, frozen=True, kw_only=True):
+    """A figure of a benchmark, as `--json` writes it."""
+
+    benchmark: str
+
+
+class Run(msgspec.Struct, frozen=True):
+    machine: dict[str, str]
+    figures: list[Taken]
+
+
+def run() -> Run:
+    return msgspec.json.decode(MEASURED.read_bytes(), type=Run)
+
+
+def sections() -> str:
+    """The machine, and each benchmark with what it measures and its figures."""
+    taken = run()
+    ordered = sorted(taken.figures, key=lambda figure: BENCHMARKS.index(figure.benchmark))
+    told = "".join(
+        f"\n## {name.replace('_', ' ').capitalize()}\n\n{about(name)}\n\n{HEAD}{''.join(rows(list(figures)))}"
+        for name, figures in groupby(ordered, lambda figure: figure.benchmark)
+    )
+    return f"{machine(taken.machine)}\n{told}"
+
+
+def machine(given: dict[str, str]) -> str:
+    named = given.copy()
+    cpu, cores, memory, system, python = (named.pop(name) for name in ("cpu", "cores", "memory", "os", "python"))
+    packages = ", ".join(f"{name} {version}" for name, version in named.items())
+    return f"The machine: {cores} cores of an {cpu}, {memory} of memory, {system}, Python {python}, {packages}."
+
+
+def about(name: str) -> str:
+    """What the benchmark says of itself."""
+    return ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8"))) or ""
+
+
+def rows(figures: Sequence[Taken]) -> Iterable[str]:
+    """A row for each figure; of many, for the highest of each bound and those over it."""
+    few = len(figures) <= MOST_ROWS
+    for figure in figures:
+        alike = [one for one in figures if (one.bound, one.by, one.unit) == (figure.bound, figure.by, figure.unit)]
+        highest = max(alike, key=lambda one: one.measured)
+        if few or figure is highest or not figure.ok:
+            yield row(figure, f" (highest of {len(alike)})" if not few and figure is highest else "")
+
+
+def row(figure: Figure, more: str) -> str:
+    floor = "" if figure.floor is None else amount(figure.floor, figure.unit)
+    bound = "" if figure.bound is None else measured(figure, figure.bound)
+    found = measured(figure, figure.measured)
+    cells = (
+        f"`{figure.name}`{more}", amount(figure.value, figure.unit), floor, figure.floor_is,
+        found if figure.ok else f"**{found}**", bound,
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |\n"
