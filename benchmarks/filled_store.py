@@ -21,7 +21,8 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import share_messages
 from teamchat.core.store.migrations import RECOUNT_USAGE
-from teamchat.core.store.turns import Before, dump
+from teamchat.core.store.turns import Before
+from teamchat.core.store.values import dump
 from teamchat.core.store.word_index import index_messages
 from teamchat.runners.events import Started, Text, Usage
 

@@ -10,10 +10,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec.structs import replace
 
 from teamchat.cli.exporting.formats import Options, writer
 from teamchat.cli.shared.options import FormatName

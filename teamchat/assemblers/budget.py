@@ -10,7 +10,8 @@ kept longer than the history. No text is measured more than a few times: the cos
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import KNOWLEDGE, LESSONS, SUMMARY, TODO, BudgetExceeded, Trimmed
 from teamchat.assemblers.sections import BLANK_LINE, Parts, Section

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teamchat.assemblers.budget import fit
 from teamchat.assemblers.parts import AssemblerInput, AssemblerOutput, PromptContextMessage
 from teamchat.assemblers.sections import BRACKETED, PLAIN, PromptFormat, addressed_line, lay_out, render
 
 
-@dataclass(frozen=True, slots=True)
-class ContextAssembler:
+class ContextAssembler(Struct, frozen=True):
     """Makes the prompt of one agent type, by the format of its CLI."""
 
     agent_type: str

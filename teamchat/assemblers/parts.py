@@ -7,14 +7,14 @@ it reads no state, keeps none, and knows no other assembler.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from teamchat.assemblers.truncation import TruncationPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class PromptContextMessage:
+class PromptContextMessage(Struct, frozen=True):
     """One message of the history, its markers already removed.
 
     `from_` is the speaker (`from` is a Python keyword). A `whole` message keeps its middle, however long it is.
@@ -36,8 +36,7 @@ LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, TODO, SUMMARY)
 """The layers in the order in which a member is told them."""
 
 
-@dataclass(frozen=True, slots=True)
-class AssemblerInput:
+class AssemblerInput(Struct, frozen=True):
     """The parts of a prompt.
 
     Above `max_bytes` texts are cut. Above `target_bytes`, what a prompt may cost, only old history is left out.
@@ -65,8 +64,7 @@ class AssemblerInput:
     fence: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Trimmed:
+class Trimmed(Struct, frozen=True):
     """What a prompt was made to fit by: whole layers and history messages, and bytes cut out of a text.
 
     `long_messages` is how many of the history lost their middle, whatever the budget. `bytes` is what all of history
@@ -78,16 +76,15 @@ class Trimmed:
     request_bytes: int = 0
     layers: tuple[str, ...] = ()
     long_messages: int = 0
-    bytes: int = field(default=0, compare=False)
-    limit: str | None = field(default=None, compare=False)
+    bytes: int = 0
+    limit: str | None = None
 
     def __bool__(self) -> bool:
         budget = self.history_messages or self.message_bytes or self.request_bytes or self.layers
         return bool(budget or self.long_messages)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A part of a finished prompt and its size: `name` is system, task, a layer's, history, request, turn or message.
 
     `messages` is how many stand in the history.
@@ -98,8 +95,7 @@ class Block:
     messages: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AssemblerOutput:
+class AssemblerOutput(Struct, frozen=True):
     """The finished prompt, and apart from it the system text where the CLI takes it so (Claude, opencode).
 
     `message_at` is the index in `prompt` where the current message's own text begins (None when there is no message):
@@ -110,7 +106,7 @@ class AssemblerOutput:
     system_flag: str | None = None
     message_at: int | None = None
     trimmed: Trimmed = Trimmed()
-    blocks: tuple[Block, ...] = field(default=(), compare=False)
+    blocks: tuple[Block, ...] = ()
 
 
 class BudgetExceeded(Exception):

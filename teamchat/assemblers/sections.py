@@ -8,7 +8,9 @@ or a file holds is between two lines of its own, which are never cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import (
     FRAMEWORK,
@@ -34,8 +36,7 @@ BRACKETED = {LESSONS: "[EXPERIENCE]", KNOWLEDGE: "[KNOWLEDGE]", TODO: "[TODO]", 
 PLAIN = {LESSONS: "Experience:", KNOWLEDGE: "Knowledge:", TODO: "To do:", SUMMARY: "Summary so far:"}
 
 
-@dataclass(frozen=True, slots=True)
-class PromptFormat:
+class PromptFormat(Struct, frozen=True):
     """The format of one CLI's prompt. A section without a heading is bare text. `layers` has the layers' headings."""
 
     line: Callable[[PromptContextMessage], str]
@@ -49,8 +50,7 @@ class PromptFormat:
     system_apart: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """`ending` closes what `heading` opens, and begins with its own newline."""
 
     heading: str
@@ -61,8 +61,7 @@ class Section:
         return (f"{self.heading}\n{self.body}" if self.heading else self.body) + self.ending
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """A prompt in its order before it is joined. `system_flag` is not part of it. `opening` is system text and task.
 
     `layers` are those that are not blank, by their names, in order. `shortened` has, for each line of the history,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 BYTES_PER_TOKEN = 4  # an estimate: each vendor counts with a tokenizer of its own
 
@@ -13,8 +14,7 @@ def approx_tokens(size: int) -> int:
     return size // BYTES_PER_TOKEN
 
 
-@dataclass(frozen=True, slots=True)
-class TruncationPolicy:
+class TruncationPolicy(Struct, frozen=True):
     """How much of a text may stay, in bytes or in tokens."""
 
     amount: int
@@ -29,8 +29,7 @@ class TruncationPolicy:
         return truncate_middle(text, self.byte_budget)
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """A text after the cut, and how many of its own UTF-8 bytes were removed."""
 
     text: str

@@ -126,7 +126,7 @@ def print_trees(answers: tuple[Answer, Answer], trees: Trees, *, stat: bool) -> 
 
 
 def write_json(answers: tuple[Answer, Answer], trees: Trees) -> None:
-    import dataclasses
+    from msgspec import to_builtins
 
     from teamchat.cli.output.jsonl import message_fields, outcome_fields, write_line
 
@@ -145,7 +145,7 @@ def write_json(answers: tuple[Answer, Answer], trees: Trees) -> None:
             turns=turns,
         )
     for difference in trees.differences:
-        files = [dataclasses.asdict(file) for file in difference.files()]
+        files = [to_builtins(file) for file in difference.files()]
         top = str(difference.repository.top)
         write_line("trees", top=top, before=difference.old, after=difference.new, files=files)
     for reason in trees.unknown:

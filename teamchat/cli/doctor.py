@@ -68,9 +68,9 @@ class Report:
 
         self.checks.append(check)
         if self.as_json:
-            import dataclasses
+            from msgspec import to_builtins
 
-            write_line("check", **dataclasses.asdict(check))
+            write_line("check", **to_builtins(check))
         else:
             print(line(check, width), flush=True)
 

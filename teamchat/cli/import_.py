@@ -49,11 +49,11 @@ def import_(
         return
     made = stored(found, session, team)
     if as_json:
-        import dataclasses
+        from msgspec import to_builtins
 
         from teamchat.cli.output.jsonl import write_line
 
-        write_line("session", **dataclasses.asdict(made), remarks=list(found.remarks))
+        write_line("session", **to_builtins(made), remarks=list(found.remarks))
         return
     for line in session_lines(made, found):
         note(printable(line))
@@ -85,7 +85,7 @@ def content_of(file: Path) -> bytes:
 
 def stored(found: Imported, name: str | None, team: str | None) -> Session:
     """The new session, named as in the file if that is free. Raises `UsageError` for a `name` that is taken."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError

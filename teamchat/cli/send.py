@@ -91,7 +91,8 @@ def send(
     Piped text is appended to the message as a fenced block: git diff | teamchat send --to max "Find bugs"
     """
     from contextlib import nullcontext
-    from dataclasses import replace
+
+    from msgspec.structs import replace
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.piped import read_message

@@ -37,7 +37,8 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     if member.type == "human":
         return row
     import os
-    from dataclasses import asdict
+
+    from msgspec import to_builtins
 
     from teamchat.core.doctor.parity import features_without
     from teamchat.core.team.job import job_of
@@ -53,7 +54,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         "agent": agent.name,
         "program": None if isinstance(program, Unusable) else program,
         "problem": program.why if isinstance(program, Unusable) else None,
-        "terminal": asdict(agent.terminal) if agent.terminal else None,
+        "terminal": to_builtins(agent.terminal) if agent.terminal else None,
         "access": member.access,
         "may": may(member, runner),
         "edits": dict(runner.edits) if runner.edits and member.access == "edit" else None,

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import dataclasses
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import to_builtins
 
 from teamchat.cli.shared.complete import people
 from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
@@ -181,7 +181,7 @@ def print_todos(db: Database, session: Session, *, everything: bool, history: bo
     if history:
         for made in changes:
             if as_json:
-                write_line("todo_change", **dataclasses.asdict(made))
+                write_line("todo_change", **to_builtins(made))
             else:
                 print(change_line(made))
         return

@@ -7,11 +7,12 @@ list of `doctor --offline` follow from the row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
 
 from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, OPENCODE, PLAIN_TEXT
 from teamchat.assemblers.parts import Assembler
@@ -57,8 +58,7 @@ def _terminal() -> Runner:
     return TerminalRunner()
 
 
-@dataclass(frozen=True, slots=True)
-class AgentType:
+class AgentType(Struct, frozen=True):
     """How a kind of agent is called, spoken to and run. The runner knows its input limit and how it is stopped.
 
     A team file writes `name` or `full_name`. For the CLI of a vendor `name` is also its program, its `Runner.vendor`

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 MAX_TEAM_TASK_BYTES = 5 * 1024
 SpeakerType = Literal["ai", "human", "system"]
@@ -16,26 +17,23 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
+class Speaker(Struct, frozen=True):
     """Who said it: `role_id` is the member's, `role_name` is what prompts show."""
 
     role_id: str
     role_name: str
+    type: SpeakerType
     role_title: str | None = None
-    type: SpeakerType = field(kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Routing:
+class Routing(Struct, frozen=True):
     """The addressees of a message by name (none means everybody), and in `raw_next_markers` the markers behind them."""
 
     resolved_addressees: tuple[str, ...] = ()
     raw_next_markers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NewMessage:
+class NewMessage(Struct, frozen=True):
     """A message that no log has given an id yet; `turn_id` is the turn that it came from, if any, of that `agent`.
 
     `stands_for` is the member in whose place the speaker answered. The first `typed` characters of a person's message
@@ -65,15 +63,13 @@ class NewMessage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationMessage(NewMessage):
+class ConversationMessage(NewMessage, frozen=True, kw_only=True):
     """A message of a log, which named it `msg-1`, `msg-2`, ...; an imported one may have another id."""
 
-    id: str = field(kw_only=True)
+    id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """A message, and its text without markers."""
 
     message: ConversationMessage

@@ -6,8 +6,9 @@ receipt that says what was running.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from teamchat.assemblers.parts import Block, Trimmed
 from teamchat.core.errors import CODES, ExitCode
@@ -22,8 +23,7 @@ MOST_MARKED = 5  # names of files in a line
 NOT_ALL = "there are too many to compare them all"
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """What a turn was given.
 
     `env` has the changed variables: the new value (secrets hidden), or None for a removed one. `redacted` counts the
@@ -72,8 +72,7 @@ class Setup:
     adopted: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What came of a turn. None is unknown, never zero.
 
     `seconds` is unknown where teamchat was killed in the turn. `version` is that of the CLI. `denied` are the actions

@@ -7,10 +7,11 @@ end. `process/` runs the command. `events.py` has the events.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
 from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from teamchat.runners.edits import Edits
 from teamchat.runners.events import AgentEvent, Failure, Usage
@@ -23,8 +24,7 @@ Vendor: TypeAlias = str
 """The vendor of a CLI, by the name of its row in `core/agents.py`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The judgement of a finished process: the reply if `failure` is None, else the partial text.
 
     `usage` is the usage that its output reports for a turn without a `Usage` event, such as a killed one.
@@ -67,16 +67,14 @@ class EventParser(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """The exact bytes for stdin, and how many mentions and keywords were escaped in them."""
 
     stdin: bytes
     inert_mentions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(Struct, frozen=True):
     """How to use a program that has only a terminal.
 
     `prompt` is a regular expression for the whole line of its prompt; a group `answer` in it is text before the
@@ -88,15 +86,13 @@ class Terminal:
     exit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Images:
+class Images(Struct, frozen=True):
     """How a CLI takes images: `mention` is the prompt's text for a file's path; None if the command passes the file."""
 
     mention: Callable[[str], str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Slash:
+class Slash(Struct, frozen=True):
     """A custom command that a person `typed`, arguments included, and the `file` that defines it ("" for none).
 
     `text` is its expansion, if the CLI leaves that to teamchat. A command that is `refused` stays as typed; the
@@ -109,8 +105,7 @@ class Slash:
     refused: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One turn, as far as a runner needs to know it.
 
     `scratch` is the turn's own folder for files of the command, `env` the user's environment, which locates the
@@ -151,16 +146,14 @@ class Job:
         return () if self.mcp is None and self.access == "read" else self.mcp
 
 
-@dataclass(frozen=True, slots=True)
-class SlashRule:
+class SlashRule(Struct, frozen=True):
     """How custom commands reach a CLI's model: `find` reads the files of a turn, `add` adds one to its stdin."""
 
     find: Callable[[str, Job], Slash | None]
     add: Callable[[bytes, Slash], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class SkillRule:
+class SkillRule(Struct, frozen=True):
     """How a prompt mentions a skill.
 
     `known(folder, env)` returns a test for whether a mention, as written, names a skill of the CLI.
@@ -169,8 +162,7 @@ class SkillRule:
     known: Callable[[Path, Mapping[str, str]], Callable[[str], bool]]
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRule:
+class LiveRule(Struct, frozen=True):
     """How a process that stays takes turns: `line` turns a prompt into its input, `interrupt` stops a turn.
 
     A turn ends when the parser of its output sees the CLI's terminal event.
@@ -180,8 +172,7 @@ class LiveRule:
     interrupt: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """What to run: argv, changes to the environment, and files to write first (absolute path -> content).
 
     With `live` the process may stay for further turns. `through` is one of our own programs with its arguments,
@@ -202,8 +193,7 @@ class Command:
             path.chmod(0o700)
 
 
-@dataclass(frozen=True, slots=True)
-class StopRule:
+class StopRule(Struct, frozen=True):
     """The CLI's own soft stop: `signal` to its process `group` or to its pid alone, SIGKILL after `grace_s`."""
 
     signal: Signals = Signals.SIGTERM
@@ -211,8 +201,7 @@ class StopRule:
     grace_s: float = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class KeptSession:
+class KeptSession(Struct, frozen=True):
     """A session that a CLI has kept: when it was last used, in seconds since the epoch, and its first prompt."""
 
     id: str
@@ -220,8 +209,7 @@ class KeptSession:
     first: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sessions:
+class Sessions(Struct, frozen=True):
     """What a CLI can do with its own sessions.
 
     `system_each_time`: it also takes the system text in every turn (Claude by a flag, opencode by a file); else
@@ -241,16 +229,14 @@ class Sessions:
     kept: Callable[[Mapping[str, str], Path], Iterable[KeptSession]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """The most that a CLI takes on stdin, as observed; checked before anything starts."""
 
     size: int
     unit: Literal["bytes", "characters"] = "bytes"
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(Struct, frozen=True):
     """Whether a CLI has a login (None: only the CLI could tell), the evidence, and how to get one.
 
     `variables` are those whose values the CLI sends: none for a stored login, None if that is unknown.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class FailureKind(StrEnum):
@@ -22,35 +23,30 @@ class FailureKind(StrEnum):
     GONE = "gone"  # the vendor session that it was to continue no longer exists
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """The CLI has started. `model` and `version` are what it reports."""
 
     model: str | None = None
     version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True):
     """A piece of text as it streams; a later `Text` replaces all pieces since the last one."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """A finished block of the agent's text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Thinking:
+class Thinking(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """A tool that began to run; `summary` is one line (a command, a path) for a person to read.
 
     `lines` are those that an edit adds and removes, if its arguments tell.
@@ -62,8 +58,7 @@ class ToolCall:
     lines: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """The end of the tool call of that id. `paths` are files the CLI says it changed.
 
     `exit_code` is that of a command, if the CLI reports it apart from the output.
@@ -76,23 +71,20 @@ class ToolResult:
     exit_code: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Denied:
+class Denied(Struct, frozen=True):
     """An action the CLI refused the agent; `detail` is one line."""
 
     tool: str
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What the agent asked its user by a tool of its CLI, with the options. Nobody answered."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Struct, frozen=True):
     """The CLI retries its model by itself. For the stall clock this is no sign of life.
 
     `attempt` is the number of this retry, of `most` at most, and `delay_s` is the wait before it; None is unknown.
@@ -105,8 +97,7 @@ class Retry:
     delay_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """What the CLI reports it used; None is unknown, never zero. `input_tokens` includes the cached ones.
 
     `cumulative` marks figures that add up over a vendor session (Codex): subtract the previous turn's.
@@ -124,8 +115,7 @@ class Usage:
         return not (self.input_tokens or self.cached_tokens or self.output_tokens)
 
 
-@dataclass(frozen=True, slots=True)
-class UsedSoFar:
+class UsedSoFar(Struct, frozen=True):
     """What the turn has used by now, if the CLI reports it before the end. Each one replaces the one before.
 
     It is only shown: the `Usage` of the turn's end counts.
@@ -134,27 +124,23 @@ class UsedSoFar:
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class VendorSession:
+class VendorSession(Struct, frozen=True):
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """Something a person may want to know; never fatal."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Error:
+class Error(Struct, frozen=True):
     """An error the CLI reported and may still recover from."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """The CLI's own terminal event; no other event decides success."""
 
     ok: bool
@@ -181,8 +167,7 @@ ShownOnly = TextDelta | UsedSoFar
 """The events that the store leaves out: a later `Text` or `Usage` holds what they tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why a turn failed, in words for the user, and what to do if that is known."""
 
     kind: FailureKind

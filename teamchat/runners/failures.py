@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from signal import Signals
+
+from msgspec import Struct
 
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.untrusted_json import one_line
@@ -74,8 +75,7 @@ _TELLING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Voice:
+class Voice(Struct, frozen=True):
     """How one CLI words its failures: its login command, and the stderr lines to ignore."""
 
     login: str

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 Kind = Literal["added", "changed", "deleted", "mode", "type"]
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """`path` is relative to where the agent ran. `mode`: only the x bit; `type`: a file became a link, say.
 
     `added` and `removed` count lines; they are None for what is no text.
@@ -22,8 +22,7 @@ class FileChange:
     removed: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileChanges:
+class FileChanges(Struct, frozen=True):
     """The difference between the checkpoints of a work tree before and after a turn, whoever changed what in between.
 
     `top` is the root of the work tree, `before` and `after` name the trees in its repository. `files` holds the first
@@ -47,8 +46,7 @@ class FileChanges:
         return len(self.files) + self.more
 
 
-@dataclass(frozen=True, slots=True)
-class NoCheckpoint:
+class NoCheckpoint(Struct, frozen=True):
     """Why it is not known what changed, as the rest of a sentence."""
 
     reason: str

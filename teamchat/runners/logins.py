@@ -7,8 +7,9 @@ file may have a login, the answer is that only the CLI knows.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.runners.base import Login, Runner
 from teamchat.runners.events import Failure, FailureKind

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from threading import Event
 from typing import Literal, Protocol
+
+from msgspec import Struct, field
 
 from teamchat.runners.base import Vendor
 
@@ -17,8 +18,7 @@ class Broken(Exception):
     """The reply breaks off here, as its `ending` says."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True):
     """A tool the model asks for, by the CLI's own name for it.
 
     Codex has two oddities: a tool of an MCP server is named by its `namespace` too (`mcp__SERVER`), and a tool whose
@@ -30,8 +30,7 @@ class ToolUse:
     namespace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(Struct, frozen=True):
     """The usage the model reports; `input` includes the cached ones."""
 
     input: int = 11
@@ -39,8 +38,7 @@ class Tokens:
     output: int = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """One answer of the model; with no fields it is an empty one.
 
     `text` may be several pieces, each sent `delay_s` after the one before. A `status` other than 200 is an HTTP error
@@ -76,8 +74,7 @@ class Reply:
 Body = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One request as it came over the wire. `vendor` is None for one that asks for no turn; `at` is monotonic time."""
 
     method: str
@@ -97,8 +94,7 @@ class Request:
         return value if isinstance(value, dict) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One block of text of the conversation as the model got it."""
 
     role: str

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from teamchat.assemblers.formats import CLAUDE
 from teamchat.assemblers.parts import AssemblerInput, AssemblerOutput, PromptContextMessage, Trimmed
@@ -62,12 +61,12 @@ class TestAssemble:
     def test_without_task_and_context_only_the_message_is_left(self) -> None:
         given = AssemblerInput(current_message="Hello", system_instruction="You are Max")
 
-        assert assemble(given) == AssemblerOutput("[MESSAGE]\nHello", "You are Max", message_at=10)
+        assert replace(assemble(given), blocks=()) == AssemblerOutput("[MESSAGE]\nHello", "You are Max", message_at=10)
 
     def test_without_instructions_the_prompt_is_all(self) -> None:
         given = AssemblerInput(current_message="Hello", team_task="Build a feature")
 
-        assert assemble(given) == AssemblerOutput(
+        assert replace(assemble(given), blocks=()) == AssemblerOutput(
             "[TEAM_TASK]\nBuild a feature\n\n[MESSAGE]\nHello", None, message_at=39
         )
 
@@ -104,7 +103,7 @@ class TestEmptySectionHandling:
         assert output.message_at is None
 
     def test_returns_empty_prompt_when_all_sections_empty(self) -> None:
-        assert assemble(AssemblerInput()) == AssemblerOutput("", None)
+        assert replace(assemble(AssemblerInput()), blocks=()) == AssemblerOutput("", None)
 
     def test_returns_no_system_flag_when_no_instructions(self) -> None:
         assert assemble(AssemblerInput(current_message="Hello")).system_flag is None
@@ -139,13 +138,13 @@ class TestByteBudget:
         output = assemble(replace(FULL, max_bytes=self.whole - 1))
 
         assert output.prompt == FULL_PROMPT.replace("- kailai -> max: Hi, please help design a feature\n", "")
-        assert output.trimmed == Trimmed(history_messages=1)
+        assert replace(output.trimmed, bytes=0, limit=None) == Trimmed(history_messages=1)
 
     def test_preserves_message_section(self) -> None:
         output = assemble(replace(FULL, max_bytes=180))
 
         assert output.prompt.endswith("[MESSAGE]\nWhat do you think about this approach?")
-        assert output.trimmed == Trimmed(history_messages=2)
+        assert replace(output.trimmed, bytes=0, limit=None) == Trimmed(history_messages=2)
 
     def test_preserves_team_task_section(self) -> None:
         output = assemble(replace(FULL, current_message="a" * 500, max_bytes=200))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.assemblers.budget import fit
 from teamchat.assemblers.parts import LAYERS, AssemblerInput, PromptContextMessage, Trimmed
@@ -159,4 +160,4 @@ def test_a_long_message_of_the_history_loses_its_middle_and_the_current_one_does
     assert "tokens truncated…x" in parts.history[0]
     assert parts.history[1] == "- b -> all: short"
     assert parts.message.body == long
-    assert trimmed == Trimmed(long_messages=1)
+    assert replace(trimmed, bytes=0, limit=None) == Trimmed(long_messages=1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teamchat.cli.exporting.formats import Options, writer
 from teamchat.cli.exporting.rendering import MOST_RENDERED, rendered

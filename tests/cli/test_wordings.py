@@ -6,11 +6,11 @@ group, a fallback, a session that is continued, two summaries, with fences.
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from teamchat.core.cassette.format import read_cassette
 from teamchat.core.team.wording import NEWEST, TODAY, WORDINGS
@@ -35,7 +35,7 @@ def test_a_recording_of_the_first_wording_replays(cassette: Path) -> None:
 
 def test_the_recording_has_every_sentence_of_that_wording(cassette: Path) -> None:
     text = cassette.read_text().replace("\\n", "\n")
-    for name, sentence in dataclasses.asdict(WORDINGS[1]).items():
+    for name, sentence in asdict(WORDINGS[1]).items():
         parts = (part.partition("}")[2] or part for part in sentence.split("{"))
         assert (name in LESSONS) or all(part in text for part in parts), name
 

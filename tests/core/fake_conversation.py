@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
 from teamchat.core.conversation.coordinator import ConversationCoordinator
@@ -190,7 +192,7 @@ class Stage:
 
     def member(self, name: str, **changes: object) -> None:
         """Change a member of the team."""
-        members = tuple(replace(m, **changes) if m.name == name else m for m in self.team.members)  # type: ignore[arg-type]
+        members = tuple(replace(m, **changes) if m.name == name else m for m in self.team.members)
         self.team = replace(self.team, members=members)
 
     @property

@@ -5,11 +5,12 @@ The event loop may take as long to answer: the turn is stored, however busy the 
 
 from __future__ import annotations
 
-from teamchat.runners.base import StopRule
+from functools import partial
+
+from teamchat.runners import base
 
 GRACE_S = 600.0
-signal, group, _ = StopRule.__init__.__defaults__ or ()
-StopRule.__init__.__defaults__ = (signal, group, GRACE_S)  # before the runners have theirs
+base.StopRule = partial(base.StopRule, grace_s=GRACE_S)  # type: ignore[assignment,misc] # before the runners have it
 
 from teamchat.cli.app import main  # noqa: E402
 from teamchat.cli.shared import second_signal  # noqa: E402

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from signal import Signals
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.runners.base import Access, Job, Limit, Memory, Runner, StopRule
 from teamchat.runners.claude.runner import IN_TURNS_ONLY, ClaudeRunner

@@ -11,13 +11,14 @@ import json
 import math
 import tempfile
 from collections.abc import AsyncGenerator, Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from unicodedata import category
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import fields
 
 from teamchat.core.store.turns import events_of as stored_events
 from teamchat.runners.base import EventParser, Verdict
@@ -148,7 +149,7 @@ def size(value: object) -> int:
         return sum(1 + size(key) + size(item) for key, item in value.items())
     if isinstance(value, list | tuple | set):
         return sum(1 + size(item) for item in value)
-    if is_dataclass(value):
+    if isinstance(value, Struct):
         return sum(1 + size(getattr(value, field.name)) for field in fields(value))
     return 1
 

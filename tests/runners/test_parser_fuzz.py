@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from teamchat.runners.base import Verdict
 from teamchat.runners.blank import is_blank
@@ -55,7 +55,7 @@ LINES = st.lists(EVENTS | JSON.map(lambda value: json.dumps(value).encode()) | s
 def assert_sound(events: list[AgentEvent], verdict: Verdict) -> None:
     """Everything can be stored as JSON in UTF-8, and a success has text and a failure words."""
     for event in events:
-        json.dumps(asdict(event), ensure_ascii=False, allow_nan=False).encode()
+        json.dumps(to_builtins(event), ensure_ascii=False, allow_nan=False).encode()
     verdict.text.encode()
     if verdict.failure is None:
         assert not is_blank(verdict.text)

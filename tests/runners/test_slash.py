@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.runners.base import Job, Memory, Slash
 from teamchat.runners.claude.runner import LIVE, ClaudeRunner

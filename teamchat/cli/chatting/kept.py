@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teamchat.cli.shared.workspace import choose_session
 from teamchat.core.conversation.entry import check_entry
@@ -12,8 +12,7 @@ from teamchat.core.store.unsent import Unsent, keep_unsent, remove_unsent, unsen
 from teamchat.core.team.team import Team
 
 
-@dataclass(slots=True)
-class Place:
+class Place(Struct):
     """Where chat is: the team, as loaded and as typed, the person, the session, and what tells of the end of a run.
 
     A session that it does not continue begins with the first message, with the `name` and `title` that were typed.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
@@ -29,8 +29,7 @@ KEYS = "/help  Ctrl-D"
 DROPPED_FIRST = ("members", "team", "tokens", "cost")  # of the footer, in a narrow terminal
 
 
-@dataclass(frozen=True, slots=True)
-class Footer:
+class Footer(Struct, frozen=True):
     """What the line below the prompt says of the conversation; an empty part is unknown."""
 
     team: str = ""
@@ -51,8 +50,7 @@ class Footer:
         return _cut(line, columns) if columns > 0 else ""
 
 
-@dataclass(slots=True)
-class Shown:
+class Shown(Struct):
     """What the lines say. `asked` is the member that asks. `notice` replaces the footer until the next key.
 
     `back_at` is when the prompt came back, in seconds of the monotonic clock.

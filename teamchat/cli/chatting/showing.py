@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.cli.chatting.slash import named_in_chat
 from teamchat.cli.output import Output
@@ -15,8 +17,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """An output whose events chat follows, too. `you` are asked at the prompt, which needs no command."""
 
     inner: Output

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import SimpleQueue
+
+from msgspec import Struct
 
 from teamchat.cli.chatting.addressees import split_addressees, with_addressees
 from teamchat.cli.chatting.kept import Kept, Place
@@ -21,23 +22,19 @@ LEAVES = "leaving as soon as the turn is stopped"
 OPEN = "the question stays open"
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True):
     """Send what is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """Wait no longer for a session that another process runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     words: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(Struct, frozen=True):
     code: int = ExitCode.DONE
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import cast, get_args
+
+from msgspec import Struct
 
 from teamchat.cli.shared.options import FormatName
 from teamchat.core.errors import UsageError
@@ -16,8 +17,7 @@ from teamchat.core.transcripts.transcript import Transcript
 DEFAULT: FormatName = "md"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """`max_pause` is the longest pause of a `cast`, in seconds."""
 
     max_pause: float = 1.5

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.cli.exporting.words import FOLDER
 from teamchat.cli.output.terminal.look import Look
@@ -60,8 +61,7 @@ SAID: dict[str, Callable[[str], AgentEvent]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """An event that comes `pause` seconds after the one before. `marker` is the name of a turn that begins."""
 
     pause: float

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.ansi import AnsiDecoder
 from rich.console import Console

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from itertools import chain
 from typing import Any
+
+from msgspec import to_builtins
 
 from teamchat.assemblers.parts import Trimmed
 from teamchat.cli.output.listing import SessionState
@@ -78,8 +79,8 @@ class JsonOutput:
             case TodoChanged(change=change):
                 write_line(f"todo_{change.what}", **todo_fields(change))
             case GroupCompared(differences=differences, conflicts=conflicts):
-                given = {"members": [dataclasses.asdict(one) for one in differences]}
-                write_line("group_compared", **given, conflicts=[dataclasses.asdict(one) for one in conflicts])
+                given = {"members": [to_builtins(one) for one in differences]}
+                write_line("group_compared", **given, conflicts=[to_builtins(one) for one in conflicts])
             case Warned(text=text):
                 write_line("warning", text=text)
 
@@ -234,7 +235,7 @@ def listed_fields(listed: Listed, state: SessionState, *, current: bool) -> dict
         **session_fields(listed.session, listed.title),
         "current": current,
         "state": state.name,
-        "running": [dataclasses.asdict(turn) for turn in listed.running],
+        "running": [to_builtins(turn) for turn in listed.running],
         "queue": [route_fields(route) for route in listed.queue],
         "last": listed.last and {"message": listed.last.id, "from": listed.last.speaker, "at": listed.last.at},
         "branch_of": of and {"session": of[0], "at": of[1]},
@@ -258,7 +259,7 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "model": outcome.model,
         "version": outcome.version,
         "usage": outcome.usage and usage_fields(outcome.usage),
-        "denied": None if outcome.denied is None else [dataclasses.asdict(denied) for denied in outcome.denied],
+        "denied": None if outcome.denied is None else [to_builtins(denied) for denied in outcome.denied],
         "files": list(outcome.files),
         "changes": _changes(outcome),
         "reported": list(outcome.reported),
@@ -278,9 +279,7 @@ def _changes(outcome: Outcome) -> dict[str, Any] | None:
     if isinstance(found, NoCheckpoint):
         return {"unknown": found.reason}
     return {
-        "files": [
-            {**dataclasses.asdict(change), "reported": change.path in outcome.reported} for change in found.files
-        ],
+        "files": [{**to_builtins(change), "reported": change.path in outcome.reported} for change in found.files],
         "more": found.more,
         "left_out": list(found.left_out),
         "shared_with": list(found.shared_with),
@@ -290,7 +289,7 @@ def _changes(outcome: Outcome) -> dict[str, Any] | None:
 
 
 def trimmed_fields(trimmed: Trimmed) -> dict[str, Any] | None:
-    return dataclasses.asdict(trimmed) if trimmed else None
+    return to_builtins(trimmed) if trimmed else None
 
 
 def usage_fields(usage: Usage) -> dict[str, Any]:

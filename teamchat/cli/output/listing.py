@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from teamchat.cli.output.lines import moment, plural
 from teamchat.core.engine.state import Route, RouteStatus
@@ -27,8 +28,7 @@ CURRENT = "▸ "
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class SessionState:
+class SessionState(Struct, frozen=True):
     """What a conversation does now, and `words` on who does it."""
 
     name: StateName

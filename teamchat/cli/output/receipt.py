@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from msgspec import to_builtins
 
 from teamchat.assemblers.parts import SUMMARY, Trimmed
 from teamchat.assemblers.truncation import approx_tokens
@@ -52,7 +53,7 @@ def receipt_fields(
         "started_at": turn.started_at,
         "shown_through": turn.shown_through,
         "vendor_session": turn.vendor_session,
-        "setup": dataclasses.asdict(turn.setup),
+        "setup": to_builtins(turn.setup),
         "prompt": prompt.decode(errors="replace"),
         "system": system,
         "outcome": turn.outcome and outcome_fields(turn.outcome),

@@ -10,9 +10,11 @@ import contextlib
 import io
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput
@@ -31,8 +33,7 @@ from teamchat.runners.process.supervisor import SILENT
 CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """What one event printed; `route` is the turn's route, if the event belongs to a turn."""
 
     route: int | None

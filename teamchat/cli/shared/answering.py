@@ -7,11 +7,13 @@ import os
 import sys
 import termios
 from collections.abc import Awaitable
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.cli.output.lines import note
 from teamchat.cli.shared.conversation import Work, converse
@@ -38,8 +40,7 @@ if TYPE_CHECKING:
 KEYS = "Enter sends your answer; an empty line leaves the question open"
 
 
-@dataclass(slots=True)
-class Asked:
+class Asked(Struct):
     """Takes the command that answers out of a conclusion that asks `you`, and keeps it as the `hint`."""
 
     you: str | None
@@ -60,8 +61,7 @@ def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions, *, no_
     return person(team, speaker).name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answering:
+class Answering(Struct, frozen=True, kw_only=True):
     """Runs a conversation whose questions the person at the terminal answers, unless `no_input`.
 
     `record` is the cassette that each run is added to, `bounds` and `wait` are as for `converse`. `speaker` is the name

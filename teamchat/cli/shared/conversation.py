@@ -13,8 +13,9 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import closing_lines, note

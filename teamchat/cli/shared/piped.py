@@ -8,7 +8,9 @@ import select
 import stat
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.cli.output.lines import note
 from teamchat.cli.shared.reading import decoded_text, limit_of_text, read_input_file, read_within
@@ -22,8 +24,7 @@ INPUT = "standard input"
 EMPTY = "standard input was empty"
 
 
-@dataclass(frozen=True, slots=True)
-class PersonMessage:
+class PersonMessage(Struct, frozen=True):
     """A person's message. The first `typed` characters come from the command line."""
 
     text: str

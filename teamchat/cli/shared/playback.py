@@ -7,9 +7,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teamchat.cli.output import Output, Silent
 from teamchat.cli.output.lines import note
@@ -75,8 +77,7 @@ def play(
         return ExitCode.DONE if same else DIFFERS
 
 
-@dataclass(slots=True)
-class Played:
+class Played(Struct):
     """The result of replaying one input. `left` are the recorded turns that were not played.
 
     `stopped`: the person who watched it ended it early.
@@ -105,8 +106,7 @@ def open_stage(cassette: Cassette, plays: Plays, show: OutputOptions | None, tea
             db.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _WithoutReceipts:
+class _WithoutReceipts(Struct, frozen=True):
     """An output that refers to no receipts: a replay keeps none. Paths are those of the recorded `folders`."""
 
     inner: Output
@@ -126,8 +126,7 @@ class _WithoutReceipts:
         self.inner.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """A place to replay a cassette in. `heard` may listen to every call of the recorded machine.
 
     With `as_worded` prompts have the sentences of the teamchat that recorded them, else today's.

@@ -7,8 +7,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teamchat.cli.shared.interrupts import raise_again
 from teamchat.cli.shared.playback import Played, Stage, open_stage
@@ -27,8 +29,7 @@ from teamchat.core.text.commands import saying
 from teamchat.runners.process.running import Identity
 
 
-@dataclass(slots=True)
-class Checked:
+class Checked(Struct):
     """The changes in a cassette's prompts: each difference with its turns, by member and text.
 
     `problem` says why the cassette could not be played to its end.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from teamchat.cli.shared.report import standard_output
 from teamchat.cli.shared.typed import placed_here
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from teamchat.cli.output import Output
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
+class OutputOptions(Struct, frozen=True):
     """How a run is shown, by the options of a command. Raises `UsageError` for options that exclude each other.
 
     `notify` is a shell command that is run at its end.

@@ -6,9 +6,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from teamchat.cli.shared.typed import line_of, typed_with, was_typed
 from teamchat.core.errors import AgentMissing, StoreError, TeamchatError, UnknownName, UsageError

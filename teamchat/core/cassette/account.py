@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct, to_builtins
 
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.state import Route
@@ -29,8 +30,7 @@ OUTCOME = ("failure", "exit_code", "model", "usage", "denied", "files", "tools",
 ROUTE = ("number", "target", "priority", "group", "parent", "by", "request", "as_of", "status", "attempt")
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """The state of a conversation: how many messages and turns it had, and which routes were finished."""
 
     messages: int
@@ -128,7 +128,7 @@ def _turn(db: Database, turn: Turn) -> dict[str, Any]:
 
 
 def _facts(of: Setup | Outcome, names: tuple[str, ...]) -> dict[str, Any]:
-    facts = json.loads(json.dumps(asdict(of), default=list))
+    facts = json.loads(json.dumps(to_builtins(of), default=list))
     notes = {"notes": [note for note in facts["notes"] if not _silent(note)]} if "notes" in facts else {}
     return {name: facts[name] for name in names} | notes
 

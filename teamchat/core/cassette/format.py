@@ -10,14 +10,16 @@ from __future__ import annotations
 import base64
 import json
 import stat
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from teamchat.core.agents import ProtocolName
 from teamchat.core.cassette.team import RecordedTeam
+from teamchat.core.checked_structs import Checked
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.state import Bounds
@@ -172,7 +174,7 @@ class TurnLine(Line):
     left: list[str] = []
     changed: list[str] = []
     not_all_looked_at: bool = False
-    files: FileChanges | NoCheckpoint | None = None
+    files: Annotated[FileChanges, Checked()] | Annotated[NoCheckpoint, Checked()] | None = None
     error: ErrorLine | None = None
 
     @field_validator("output")
@@ -276,8 +278,7 @@ class Entry(Line):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedRun:
+class RecordedRun(Struct, frozen=True):
     """An input, the turns that followed from it, and how it ended (None: the recording breaks off)."""
 
     input: HumanLine | ResumeLine
@@ -285,8 +286,7 @@ class RecordedRun:
     end: EndLine | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cassette:
+class Cassette(Struct, frozen=True):
     header: Header
     runs: tuple[RecordedRun, ...]
 

@@ -10,8 +10,10 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Launcher, Running
@@ -21,8 +23,7 @@ LOOK_S = 0.005  # how often a turn checks whether it may begin
 STOPPED = -15  # the exit code of a stopped replayed agent: ended by SIGTERM
 
 
-@dataclass(frozen=True, slots=True)
-class NotStarted:
+class NotStarted(Struct, frozen=True):
     """Why a turn did not start: `kind` is the caller's name for such errors."""
 
     kind: str
@@ -33,8 +34,7 @@ class NotStarted:
 SPAWN = "spawn"  # the kind of a `NotStarted` by the operating system
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedTurn:
+class RecordedTurn(Struct, frozen=True):
     """One turn as it crossed the process boundary; `env_names` are the variables it was given.
 
     `at` is when it began, in seconds from the beginning of its run. `cut` is what ended it before its own end. `exit`

@@ -8,9 +8,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from teamchat.runners.process.framing import LineFramer
 from teamchat.runners.process.running import Chunk
@@ -157,8 +158,7 @@ def _put(value: Any, path: KeyPath, text: str) -> None:
     value[last] = text
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLine:
+class OutputLine(Struct, frozen=True):
     """A line of output with its line end, and when its last byte came."""
 
     at: float

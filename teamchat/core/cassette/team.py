@@ -5,14 +5,16 @@ Paths are relative to the team's folder, and values of environment variables sta
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import to_builtins
+from msgspec.structs import asdict, replace
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from teamchat.core.agents import normalize_agent_type
+from teamchat.core.checked_structs import Checked
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.team import MOST, AgentSpec, Limits, Member, Team
 
@@ -42,9 +44,9 @@ class RecordedTeam(BaseModel):
     fence: bool = False  # the default for older recordings, like the next two: their prompts had none
     max_message_tokens: int = Field(default=10**9, ge=10)
     redact: bool = False
-    limits: Limits
-    members: tuple[Member, ...]
-    agents: dict[str, AgentSpec]
+    limits: Annotated[Limits, Checked()]
+    members: tuple[Annotated[Member, Checked()], ...]
+    agents: dict[str, Annotated[AgentSpec, Checked()]]
 
     @field_validator("name")
     @classmethod
@@ -90,21 +92,21 @@ class RecordedTeam(BaseModel):
 def team_to_json(team: Team) -> dict[str, Any]:
     own = {name: getattr(team, name) for name in RecordedTeam.model_fields}
     return own | {
-        "limits": dataclasses.asdict(team.limits),
+        "limits": to_builtins(team.limits),
         "members": [_member(team, member) for member in team.members],
         "agents": {name: _agent(team, spec) for name, spec in team.agents.items()},
     }
 
 
 def _member(team: Team, member: Member) -> dict[str, Any]:
-    fields = {field.name: getattr(member, field.name) for field in dataclasses.fields(member)}
+    fields = asdict(member)
     fields |= {"cwd": _relative(member.cwd, team.root), "env": dict.fromkeys(member.env, ""), "knowledge": {}}
     fields["instruction_file"] = member.instruction_file and _relative(member.instruction_file, team.root)
     return fields
 
 
 def _agent(team: Team, spec: AgentSpec) -> dict[str, Any]:
-    fields = dataclasses.asdict(spec)
+    fields: dict[str, Any] = to_builtins(spec)
     fields[_recorded_key("protocol")] = fields.pop("protocol")
     program = spec.command[0]
     fields["command"] = [_relative(Path(program), team.root) if spec.local else program, *spec.command[1:]]
@@ -124,12 +126,11 @@ def team_from_json(recorded: RecordedTeam, root: Path) -> Team:
 
 def in_folder(team: Team, root: Path) -> Team:
     """The team with all its members below `root`, an empty folder: a replay touches no other one."""
-    return dataclasses.replace(
+    return replace(
         team,
         root=root,
         members=tuple(
-            dataclasses.replace(member, cwd=_below(root, team.root, member.cwd), knowledge={})
-            for member in team.members
+            replace(member, cwd=_below(root, team.root, member.cwd), knowledge={}) for member in team.members
         ),
     )
 

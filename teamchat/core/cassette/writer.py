@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import re
 from collections import defaultdict
@@ -11,6 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from teamchat.core.cassette.account import standing_of, well_formed_json
 from teamchat.core.cassette.format import Entry, Header, Line, dump_line, fixed_words, read_cassette
@@ -192,7 +194,7 @@ class CassetteWriter:
 
     def _slash(self, member: str) -> Mapping[str, Any] | None:
         found = self.slashes.get(member)
-        return dataclasses.asdict(found) if found else None
+        return to_builtins(found) if found else None
 
     def _clean(self, value: Any) -> Any:
         """JSON with every text redacted."""
@@ -270,4 +272,5 @@ def _files(files: FileChanges | NoCheckpoint | None) -> Mapping[str, Any] | None
     """The changes without the path of the work tree, which belongs to this machine."""
     if files is None:
         return None
-    return dataclasses.asdict(dataclasses.replace(files, top="") if isinstance(files, FileChanges) else files)
+    fields: Mapping[str, Any] = to_builtins(replace(files, top="") if isinstance(files, FileChanges) else files)
+    return fields

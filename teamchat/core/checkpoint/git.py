@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.text.clean import printable
@@ -44,8 +45,7 @@ def git_environment(*, users_own: bool = False) -> dict[str, str]:
     return {"PATH": os.defpath, **_MUTE, **hidden, **passed}
 
 
-@dataclass(frozen=True, slots=True)
-class GitProgram:
+class GitProgram(Struct, frozen=True):
     """A git that runs in `cwd` and takes at most `seconds`.
 
     `held` is a lock that outlives this process while a git that it started is still at work.

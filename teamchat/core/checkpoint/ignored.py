@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import object_reader
 from teamchat.core.checkpoint.git import GitFailed, GitProgram

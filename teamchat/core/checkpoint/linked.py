@@ -10,8 +10,9 @@ import contextlib
 import hashlib
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.git import GitFailed, GitProgram

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes, entries, object_reader
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
@@ -22,8 +23,7 @@ _FILE = "100644"
 _NO_TEXT = 255  # what `git merge-file` ends with
 
 
-@dataclass(frozen=True, slots=True)
-class Clash:
+class Clash(Struct, frozen=True):
     """A path that both sides changed in ways that exclude each other; `why` says how.
 
     `final`: it cannot be decided by favouring a side.
@@ -34,8 +34,7 @@ class Clash:
     final: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """`paths` is what has to change in `ours`; None deletes. `clashes` are not in it, unless a side is favoured."""
 
     paths: Mapping[str, TreeEntry | None]

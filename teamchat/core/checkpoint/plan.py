@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.core.checkpoint.paths import folders_of
 from teamchat.core.checkpoint.values import SUBMODULE, Conflict, PathChange, RestorePlan, Step, TreeEntry
 
 
-@dataclass(slots=True)
-class _Path:
+class _Path(Struct):
     """`target` is what the path was before the first step, `left` after the last one that touched it."""
 
     target: TreeEntry | None

@@ -13,10 +13,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, Self
+
+from msgspec import Struct, field
 
 from teamchat.core.checkpoint.compare import object_reader
 from teamchat.core.checkpoint.paths import is_safe
@@ -52,8 +53,7 @@ def _told(failed: Mapping[str, str]) -> str:
     return f"not put back: {named}{f' and {more} more' if more > 0 else ''}; everything else is"
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(Struct):
     repository: GitRepository
     paths: dict[str, TreeEntry | None]
     failed: dict[str, str] = field(default_factory=dict)

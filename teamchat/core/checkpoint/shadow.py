@@ -20,8 +20,10 @@ import shutil
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
 from teamchat.core.checkpoint.values import GitRepository
@@ -61,8 +63,7 @@ _LONGEST_LOCK_S = 900.0
 _LONGEST_LOOK_S = 240.0  # an agent may have put a pipe in the place of a `.gitignore`
 
 
-@dataclass(frozen=True, slots=True)
-class Shadow:
+class Shadow(Struct, frozen=True):
     """The folder, held under its lock."""
 
     repository: GitRepository

@@ -8,10 +8,11 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from teamchat.core.checkpoint.git import GitFailed
 from teamchat.core.checkpoint.paths import is_safe
@@ -53,11 +54,11 @@ def take_latest(
     limits = limits or CheckpointLimits()
     began = time.monotonic()
     with open_shadow(repository, state_folder, limits.seconds) as shadow:
-        found = _Snapshot(shadow, limits)
+        found = _Snapshot(shadow, limits, _Places(repository.top))
         try:
             tree = _kept(found, ref)
         except GitFailed:  # such as: `git gc` took objects that only our index knew
-            found = _Snapshot(shadow, limits, shadow.forget())
+            found = _Snapshot(shadow, limits, _Places(repository.top), shadow.forget())
             tree = _kept(found, ref)
         mark = mark_of(shadow.folder)
     largest = nlargest(_MOST_NAMED, ((size, path) for path, size in found.read.items()))
@@ -119,19 +120,15 @@ def _with_entries(shadow: Shadow, paths: Mapping[str, TreeEntry | None]) -> str:
     return tree
 
 
-@dataclass(slots=True)
-class _Snapshot:
+class _Snapshot(Struct):
     """One look at the files. `extra` are paths that the index is to have, although git may ignore them."""
 
     shadow: Shadow
     limits: CheckpointLimits
+    places: _Places
     extra: list[str] = field(default_factory=list)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
-    places: _Places = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.places = _Places(self.shadow.repository.top)
 
     def take(self) -> str:
         """The tree."""
@@ -219,8 +216,7 @@ class _Snapshot:
             add.remove(path)
 
 
-@dataclass(slots=True)
-class _Scan:
+class _Scan(Struct):
     """What is not as the index has it. `differs`: the index is not as HEAD has it."""
 
     changed: list[str] = field(default_factory=list)

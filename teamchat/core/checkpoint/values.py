@@ -7,17 +7,17 @@ A path is relative to the top of the work tree, with `/` between its parts; byte
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 SUBMODULE = "160000"
 LINK = "120000"
 EXECUTABLE = "100755"
 
 
-@dataclass(frozen=True, slots=True)
-class GitRepository:
+class GitRepository(Struct, frozen=True):
     """A git repository with a work tree. `common_dir` is `git_dir`, except in a linked worktree."""
 
     top: Path
@@ -27,15 +27,13 @@ class GitRepository:
     object_format: str
 
 
-@dataclass(frozen=True, slots=True)
-class NoRepository:
+class NoRepository(Struct, frozen=True):
     """`reason` says why no checkpoints can be taken, as the rest of a sentence."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointLimits:
+class CheckpointLimits(Struct, frozen=True):
     """`file_bytes`: a larger file is left out. `seconds`: the longest that one git process may take."""
 
     file_bytes: int = 50 * 1024**2
@@ -45,8 +43,7 @@ class CheckpointLimits:
 Why = Literal["large", "unreadable", "special", "repository", "name", "changing"]
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """A path that a checkpoint says nothing of: where it is missing in the tree, it was not deleted.
 
     `large`: over the limit; `unreadable`: without the permission to read; `special`: a pipe, a socket or a device;
@@ -59,8 +56,7 @@ class LeftOut:
     why: Why
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """`largest` has the files that took longest to read, with their sizes: at most five, the largest first."""
 
     tree: str
@@ -69,8 +65,7 @@ class Checkpoint:
     largest: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Latest:
+class Latest(Struct, frozen=True):
     """A checkpoint that may serve a second time. `at` is when it was complete, in seconds of the monotonic clock.
 
     `mark` is what the list of checkpoints was then (`refs.mark_of`).
@@ -81,8 +76,7 @@ class Latest:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
+class TreeEntry(Struct, frozen=True):
     """`mode` as git writes it (six octal digits); `blob` names the content, or the commit of a submodule."""
 
     mode: str
@@ -92,8 +86,7 @@ class TreeEntry:
 What = Literal["added", "changed", "deleted", "mode", "type"]
 
 
-@dataclass(frozen=True, slots=True)
-class PathChange:
+class PathChange(Struct, frozen=True):
     """`mode`: the x bit alone; `type`: a file, a symbolic link or a submodule became another of these."""
 
     path: str
@@ -102,23 +95,20 @@ class PathChange:
     new: TreeEntry | None
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """The lines of a file that were added and removed; None for what is no text."""
 
     added: int | None
     removed: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What one turn changed."""
 
     changes: tuple[PathChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A path that somebody else changed, or that stands where another one has to be put back.
 
     `expected` is what the last step left there, `found` what is there, `target` what it was before the first step.
@@ -130,8 +120,7 @@ class Conflict:
     target: TreeEntry | None
 
 
-@dataclass(frozen=True, slots=True)
-class RestorePlan:
+class RestorePlan(Struct, frozen=True):
     """`restore` has what each path is to be, None for one that is to be deleted.
 
     `submodules` name the paths that stay as they are, since the work tree of a submodule is its own repository's.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import FRAMEWORK, SUMMARY, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import byte_length
@@ -40,8 +42,7 @@ FindSlash = Callable[[str], Slash | None]
 """Finds the custom command at the beginning of a typed text, by the files of the turn's CLI."""
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltPrompt:
+class BuiltPrompt(Struct, frozen=True):
     """What a member is given: the prompt, as assembled and as prepared for its CLI, and the message that it answers.
 
     `vendor_session` is the one that it continues or adopts, or why it begins a fresh one, which is then bound to `key`.
@@ -76,8 +77,7 @@ class BuiltPrompt:
         return {name: tuple(part.name for part in told.excerpts) for name, told in shown.items() if told.excerpts}
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """A route and everything that its prompt is built from."""
 
     team: Team
@@ -96,8 +96,7 @@ class _Asked:
         return self.quote(self.request, quoted_text(self.request))
 
 
-@dataclass(frozen=True, slots=True)
-class _Assembled:
+class _Assembled(Struct, frozen=True):
     """A prompt, and what its vendor session has been shown with it: every message from `shown_from` on.
 
     `redacted` counts the removed secrets. `beside` are messages in the prompt that are older than `shown_from`.

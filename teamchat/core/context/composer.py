@@ -7,7 +7,8 @@ a prompt exactly once. The assemblers bring the parts into each CLI's format.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.assemblers.parts import LAYERS, AssemblerInput, PromptContextMessage
 from teamchat.assemblers.truncation import TruncationPolicy
@@ -16,8 +17,7 @@ from teamchat.core.messages import well_formed
 from teamchat.core.team.wording import TODAY, Wording
 
 
-@dataclass(frozen=True, slots=True)
-class ContextComposer:
+class ContextComposer(Struct, frozen=True):
     """`max_bytes` is the hard ceiling, `target_bytes` what a prompt may cost, `per_message` for each of the history.
 
     With a `fence_key`, a secret of the conversation, a prompt that answers a message has a fence around what somebody

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import MAX_BYTES, AssemblerInput
 from teamchat.assemblers.truncation import TruncationPolicy, byte_length, truncate_end

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice, takewhile
+
+from msgspec import Struct
 
 from teamchat.assemblers.parts import PromptContextMessage
 from teamchat.core.messages import ConversationMessage, Said, name_of
@@ -23,8 +24,7 @@ Quote = Callable[[ConversationMessage, str], str]
 """The text that a prompt shows for a message; it gets the message and its text without markers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """The text of the current message, and the history before it, oldest first.
 
     `answers` is the current message itself, and `shown` has the ids of all messages in here, oldest first. From index
@@ -44,16 +44,14 @@ def verbatim(message: ConversationMessage, text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class Since:
+class Since(Struct, frozen=True):
     """What a reader already has: every message up to the one of the id `after`, and its `own` messages."""
 
     after: str
     own: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Summarised:
+class Summarised(Struct, frozen=True):
     """What a summary replaces: every message up to the one of the id `through`, except those `kept`.
 
     `kept` are ids, oldest first.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import count
+
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import AssemblerInput
 from teamchat.core.messages import ConversationMessage

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
@@ -27,16 +28,14 @@ _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())  # for programs that want it
 
 
-@dataclass(frozen=True, slots=True)
-class Renamed:
+class Renamed(Struct, frozen=True):
     """A message whose id was empty or taken, and the one that it got."""
 
     old: str
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     """What a snapshot holds. No two messages have the same id; those that had are `renamed`."""
 
     messages: tuple[ConversationMessage, ...]
@@ -138,7 +137,7 @@ class SpeakerModel(_Model):
 
     def to_speaker(self) -> Speaker:
         name = self.role_id if self.role_name is None else self.role_name
-        return Speaker(self.role_id or name, name, self.role_title, type=self.type)
+        return Speaker(self.role_id or name, name, role_title=self.role_title, type=self.type)
 
 
 class RoutingModel(_Model):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.messages import Said

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import reduce
+
+from msgspec import Struct
 
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import Since
@@ -25,8 +26,7 @@ from teamchat.core.team.team import AgentSpec, Member
 from teamchat.runners.events import FailureKind, Usage
 
 
-@dataclass(frozen=True, slots=True)
-class ContinuedSession:
+class ContinuedSession(Struct, frozen=True):
     """A vendor session that a turn continues.
 
     It has been shown every message from `shown_from` on that `since` leaves out. Messages in `beside` may be older:
@@ -43,15 +43,13 @@ class ContinuedSession:
     by_hand: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AdoptedSession:
+class AdoptedSession(Struct, frozen=True):
     """A vendor session that a person began, and of which the turn continues a copy. It has been shown no message."""
 
     session: str
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """A member's last turn in the store, and all `turns` of its vendor session, the last one included.
 
     `turn` is None before the first turn. `adopted` is the session that the next turn adopts.

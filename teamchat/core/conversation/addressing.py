@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.core.engine.decide import asker_gone, default_target
 from teamchat.core.engine.state import State
@@ -19,8 +20,7 @@ from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import reading, saying
 
 
-@dataclass(frozen=True, slots=True)
-class Addressed:
+class Addressed(Struct, frozen=True):
     """A person's message, ready to be stored and routed. `text` is stored as it is; `drops` None is DROP: ALL.
 
     `wordless` is a message of markers only. `problems` says what was ignored, near misses of markers included.
@@ -41,8 +41,7 @@ class Addressed:
         return tuple(request.target for request in self.requests)
 
 
-@dataclass(frozen=True, slots=True)
-class AddressedReply:
+class AddressedReply(Struct, frozen=True):
     """What an agent's reply asks for. Its problems stop nothing."""
 
     requests: tuple[RouteRequest, ...]

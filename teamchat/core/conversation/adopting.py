@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.errors import UnknownName, UsageError
@@ -27,8 +28,7 @@ from teamchat.runners.environment import environment
 TEAMCHAT = Speaker("teamchat", "teamchat", type="system")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(Struct, frozen=True):
     """The sessions of a member's CLI in its folder, the newest first, without those that members began."""
 
     member: Member

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage
@@ -36,8 +37,7 @@ def branch(db: Database, session: Session, at: str | None = None, name: str | No
         return need_session(db, made.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(Struct, frozen=True):
     """A turn that ended after a message was said, and the name of its session."""
 
     session: str

@@ -6,7 +6,8 @@ The message is one that both share, or where they share none one of the same tex
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.core.conversation.branching import turns_after
 from teamchat.core.conversation.differences import Difference, differences, why_unknown
@@ -20,8 +21,7 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.text.commands import saying
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What came after the message `to` in a session: the `replies` up to the next message of a person.
 
     `asked` is what people said before the replies. `turns` gave the replies, failed attempts among them.
@@ -111,8 +111,7 @@ def _answer(db: Database, session: Session, to: str) -> Answer:
     return Answer(session, log.get(to), asked, replies, tuple(later[: last + 1]))
 
 
-@dataclass(frozen=True, slots=True)
-class Trees:
+class Trees(Struct, frozen=True):
     """How the files after one answer differ from those after another. `unknown` says why some cannot be compared."""
 
     differences: tuple[Difference, ...]

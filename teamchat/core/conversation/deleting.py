@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.checkpoint.find import find_repository
@@ -17,8 +18,7 @@ from teamchat.core.store.turns import Turn, turns_of
 from teamchat.core.turn.work_trees import refs_of
 
 
-@dataclass(frozen=True, slots=True)
-class VendorSessions:
+class VendorSessions(Struct, frozen=True):
     """Sessions that an agent's CLI keeps in its own `folder`. teamchat does not touch them."""
 
     agent: str

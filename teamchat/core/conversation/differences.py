@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes, has_tree, patch, stat
 from teamchat.core.checkpoint.find import find_repository
@@ -15,8 +16,7 @@ from teamchat.core.store.turns import Turn
 from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """How one work tree differs from before the turn `first` to after the turn `last`, whoever changed it."""
 
     repository: GitRepository

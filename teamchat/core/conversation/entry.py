@@ -61,7 +61,7 @@ def _stored(addressed: Addressed, db: Database, session: Session | None) -> Conv
     who = addressed.speaker
     message = NewMessage(
         addressed.text,
-        Speaker(who.name, who.name, who.title, type="human"),
+        Speaker(who.name, who.name, role_title=who.title, type="human"),
         Routing(addressed.names, addressed.markers),
     )
     return message.stored_as(f"msg-{next_number((latest,) if latest else ())}")

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teamchat.core.conversation.conclusion import conclude, conclusion
 from teamchat.core.conversation.lessons import lessons_in
@@ -23,7 +25,6 @@ from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import holder_of
 from teamchat.core.messages import ConversationMessage
-from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import newest_lessons
@@ -35,7 +36,6 @@ from teamchat.core.store.todos import changes_after, last_change
 from teamchat.core.store.turns import (
     LARGEST,
     Turn,
-    adapter,
     agent_events_of,
     begun_after,
     find_turn,
@@ -77,8 +77,7 @@ _Part = tuple[tuple[float, ...], Iterable[ConversationEvent]]
 """A part of what has happened, and its place in the order."""
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A turn that runs. `after` is the place of the message after which it began."""
 
     turn: Turn
@@ -87,8 +86,7 @@ class _Open:
     told: bool = False  # its output is told to the end
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """What the store has at one moment that it did not have before, and the state by now."""
 
     state: State
@@ -114,8 +112,6 @@ class Follower:
         self._log = SqliteLog(db, session.id)
         self._open: dict[int, _Open] = {}
         self._place = after
-        for kind in (Setup, Outcome):
-            adapter(kind)  # takes long the first time, and the first turn must not wait for it
         with db.snapshot():
             check_there(db, session)
             self._version = db.changes() - 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.paths import readable
@@ -16,8 +17,7 @@ from teamchat.core.worktrees.records import Opened, all_of, opened
 from teamchat.runners.file_changes import FileChanges
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """The paths of the user's files that have changes of these turns of a member.
 
     `last`: the last merge of the member's worktree brought all of them in, so that its undo removes them.

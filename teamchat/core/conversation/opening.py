@@ -6,8 +6,10 @@ What is said there is no part of the conversation. Only the member remembers it,
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.errors import UnknownName
@@ -23,8 +25,7 @@ from teamchat.runners.environment import environment
 from teamchat.runners.events import FailureKind
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """What to run in the foreground. `turn` is the turn that left the session."""
 
     argv: tuple[str, ...]

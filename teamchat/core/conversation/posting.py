@@ -6,8 +6,10 @@ Everything happens in the caller's transaction. Each message comes with the even
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.conversation.addressing import Addressed, AddressedReply, address_reply
 from teamchat.core.conversation.loop_detection import says_nothing_new
@@ -28,8 +30,7 @@ LOOK_BACK = 24  # messages; a speaker's own last reply is looked for among these
 Event = TypeVar("Event")
 
 
-@dataclass(frozen=True, slots=True)
-class Posted(Generic[Event]):
+class Posted(Struct, Generic[Event], frozen=True):
     """A stored message, the engine's event for it, and the todos that it changed."""
 
     message: ConversationMessage
@@ -37,8 +38,7 @@ class Posted(Generic[Event]):
     noted: Noted
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """A parsed reply: what it asks for, and whether it says something `new`."""
 
     member: Member
@@ -47,8 +47,7 @@ class Parsed:
     new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Posting:
+class Posting(Struct, frozen=True):
     """Posts the messages of one run."""
 
     run: Run
@@ -64,7 +63,7 @@ class Posting:
         message = run.manager.add_message(
             NewMessage(
                 addressed.text,
-                Speaker(who.name, who.name, who.title, type="human"),
+                Speaker(who.name, who.name, role_title=who.title, type="human"),
                 Routing(addressed.names, addressed.markers),
                 typed=typed,
             )
@@ -103,7 +102,7 @@ class Posting:
         message = run.manager.add_message(
             NewMessage(
                 parsed.text,
-                Speaker(member.name, member.name, member.title, type="ai"),
+                Speaker(member.name, member.name, role_title=member.title, type="ai"),
                 Routing(asks.names, asks.markers),
                 turn_id=turn.id,
                 agent=turn.agent,

@@ -8,10 +8,11 @@ teamchat's own, and only where turns keep theirs.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.core.conversation.turn_output import TurnOutput
 from teamchat.core.errors import DiskFull, StoreError
@@ -66,7 +67,7 @@ def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn,
     for turn in running_turns(db, session):
         own = folder / turn.folder.name
         if _OURS.fullmatch(own.name) and (finished := read_end(own)):
-            yield dataclasses.replace(turn, folder=own), finished
+            yield replace(turn, folder=own), finished
 
 
 def clean_turns(db: Database, session: int, folder: Path) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import SUMMARY, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
@@ -79,8 +81,7 @@ def _halved(said: Said) -> list[Said]:
     return [replace(said, text=truncate_middle(said.text, size // 2).text)] if size > SHORT else []
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryPrompt:
+class HistoryPrompt(Struct, frozen=True):
     """A question to `member` about the messages `said`, without those that the budget left out."""
 
     team: Team

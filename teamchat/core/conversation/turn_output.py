@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
+
+from msgspec import Struct
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.store.turns import Turn
@@ -24,8 +25,7 @@ AT_ONCE = 16  # pieces that are read of each stream before the caller looks at s
 UNKNOWN_END = -9  # the exit code of a process whose end nobody saw
 
 
-@dataclass(frozen=True, slots=True)
-class _Stream:
+class _Stream(Struct, frozen=True):
     name: Literal["out", "err"]
     file: BinaryIO
     framer: Framer

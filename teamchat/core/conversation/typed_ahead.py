@@ -7,7 +7,9 @@ too: what waits behind that turn goes on, and a kept message goes out first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teamchat.core.conversation.addressing import Addressed, address
 from teamchat.core.engine.actions import Action, Deliver, HumanAsked, Idle, Paused, PauseKind, Queued, RunGroup, RunTurn
@@ -22,8 +24,7 @@ RESET_BY_SPEAKING = (PauseKind.TURNS, PauseKind.TIME, PauseKind.LOOP)
 """The guards that a person's message resets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(Struct, frozen=True):
     """A kept message that is to be stored now. It does not `answer` a question that was asked after it was typed."""
 
     unsent: Unsent
@@ -31,8 +32,7 @@ class Outgoing:
     answers: bool
 
 
-@dataclass(slots=True)
-class TypedAhead:
+class TypedAhead(Struct):
     """The kept messages of one run. `store` stores one; it returns () if the person has just removed it."""
 
     run: Run

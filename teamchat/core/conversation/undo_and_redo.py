@@ -7,8 +7,10 @@ running it again. The same holds for a redo.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import changes
 from teamchat.core.checkpoint.find import find_repository
@@ -47,8 +49,7 @@ from teamchat.core.turn.run import Run, rules_of
 MOST_PATHS = 20  # in a command that brings files back
 
 
-@dataclass(frozen=True, slots=True)
-class UndoProposal:
+class UndoProposal(Struct, frozen=True):
     """What an undo would do, and the commands to run `instead` where others changed files.
 
     `begun` is the undo that it completes, `merged` what stays in the user's files.
@@ -63,8 +64,7 @@ class UndoProposal:
     merged: tuple[Merged, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RedoProposal:
+class RedoProposal(Struct, frozen=True):
     """What a redo would do, as `UndoProposal`."""
 
     undo: Undo

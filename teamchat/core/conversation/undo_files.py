@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import changes, kind_of, stat
 from teamchat.core.checkpoint.find import find_repository
@@ -29,8 +31,7 @@ from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
 MOST_COUNTED = 200  # paths of which the lines are counted
 
 
-@dataclass(frozen=True, slots=True)
-class TreePlan:
+class TreePlan(Struct, frozen=True):
     """What goes back in one work tree, in which the checkpoint `now` was taken before.
 
     `files` has the changes of the turns that an undo reverts or a redo makes again, `left_out` the paths that no
@@ -55,8 +56,7 @@ class TreePlan:
         return {**self.plan.restore, **forced}
 
 
-@dataclass(frozen=True, slots=True)
-class FilesPlan:
+class FilesPlan(Struct, frozen=True):
     """What goes back in each work tree. `not_undone` says what does not, a sentence each."""
 
     trees: tuple[TreePlan, ...] = ()
@@ -166,8 +166,7 @@ def _listed(turns: Sequence[Turn]) -> str:
     return f"{', '.join(others)} and {last}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(Struct, frozen=True):
     """The time between two checkpoints, by their trees; `ours` while one of the turns was at work."""
 
     old: str

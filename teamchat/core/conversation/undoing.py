@@ -8,8 +8,9 @@ them, and often they say what went wrong. What was spent stays spent.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Redone, Retargeted, Undone
@@ -43,8 +44,7 @@ from teamchat.core.text.commands import saying
 from teamchat.core.turn.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class UndoPlan:
+class UndoPlan(Struct, frozen=True):
     """What an undo reverts: everything from the beginning of turn `first` on.
 
     - `turns` are the turns that are undone, side turns among them, `messages` those that are hidden, both in order.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
 
 from teamchat.core.errors import StoreError
 from teamchat.core.store.checking import problems
@@ -15,8 +16,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.rescue import row_counts
 
 
-@dataclass(frozen=True, slots=True)
-class Backup:
+class Backup(Struct, frozen=True):
     """An undamaged store in a file, and how many rows of each kind it has."""
 
     file: Path

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from teamchat.core.errors import ExitCode, TeamchatError
 
 State = Literal["ok", "note", "warning", "unknown", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """A finding about a member (None: about all of them), in one line for a person.
 
     `what` is the program, version, args, login, access, tools, reads or folder of a member; else the team, store,

@@ -11,8 +11,9 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.core.doctor.checks import Check, failed, not_installed
 from teamchat.core.doctor.members import check_members

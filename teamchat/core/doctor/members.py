@@ -5,8 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.doctor.arguments import check_arguments
@@ -25,8 +27,7 @@ from teamchat.runners.environment import environment
 CANNOT_RUN = ExitCode.AGENT_UNAVAILABLE
 
 
-@dataclass(frozen=True, slots=True)
-class _Post:
+class _Post(Struct, frozen=True):
     """A member and what would run it: its runner, its whole environment, and its program's path."""
 
     member: Member

@@ -6,10 +6,11 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from shlex import quote
+
+from msgspec.structs import replace
 
 from teamchat.core.doctor.backups import Backup, newest_whole
 from teamchat.core.doctor.checks import Check, failed

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
+
+from msgspec import Struct
 
 from teamchat.core.engine.state import Route
 
@@ -18,14 +19,12 @@ class PauseKind(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True)
-class Queued:
+class Queued(Struct, frozen=True):
     final: ClassVar[bool] = False
     route: Route
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(Struct, frozen=True):
     """A route leaves the queue. `left`: nobody dropped it, but its person has left the team."""
 
     final: ClassVar[bool] = False
@@ -33,8 +32,7 @@ class Dropped:
     left: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NotDropped:
+class NotDropped(Struct, frozen=True):
     """A route that `agent` cannot drop, because a person has queued it."""
 
     final: ClassVar[bool] = False
@@ -42,8 +40,7 @@ class NotDropped:
     agent: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """A route that is not queued: the queue is full."""
 
     final: ClassVar[bool] = False
@@ -51,8 +48,7 @@ class Refused:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotCalled:
+class NotCalled(Struct, frozen=True):
     """A member that an agent calls in `message` and that is not queued: the run hands over to nobody."""
 
     final: ClassVar[bool] = False
@@ -61,24 +57,21 @@ class NotCalled:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunGroup:
+class RunGroup(Struct, frozen=True):
     """The turns of these routes of one group run at the same time."""
 
     final: ClassVar[bool] = True
     routes: tuple[Route, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
+class Deliver(Struct, frozen=True):
     """All turns of a group are over. The replies of these routes become messages, in this order."""
 
     final: ClassVar[bool] = True
     routes: tuple[Route, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFailed:
+class GroupFailed(Struct, frozen=True):
     """These routes of a group failed. `all_of_it`: no other route of it succeeded. The rest of the queue is held."""
 
     final: ClassVar[bool] = True
@@ -86,22 +79,19 @@ class GroupFailed:
     all_of_it: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RunTurn:
+class RunTurn(Struct, frozen=True):
     final: ClassVar[bool] = True
     route: Route
 
 
-@dataclass(frozen=True, slots=True)
-class HumanAsked:
+class HumanAsked(Struct, frozen=True):
     """A person is asked, and the queue waits."""
 
     final: ClassVar[bool] = True
     route: Route
 
 
-@dataclass(frozen=True, slots=True)
-class Paused:
+class Paused(Struct, frozen=True):
     """A guard or a person stopped the run. The whole queue is held."""
 
     final: ClassVar[bool] = True
@@ -109,16 +99,14 @@ class Paused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFailed:
+class TurnFailed(Struct, frozen=True):
     """The turn of this route failed. It and the rest of the queue are held."""
 
     final: ClassVar[bool] = True
     route: Route
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(Struct, frozen=True):
     """Nobody is left to speak."""
 
     final: ClassVar[bool] = True

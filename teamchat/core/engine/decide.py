@@ -8,7 +8,8 @@ actions and stores the state.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from teamchat.core.engine.actions import (
     Action,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teamchat.core.engine.actions import Action, Dropped, NotCalled, NotDropped, Queued, Refused
 from teamchat.core.engine.state import Route, RouteStatus, State
@@ -13,8 +15,7 @@ from teamchat.core.routing.requests import RouteRequest
 MAX_WAITING = 50
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """The state that is being changed at the time `now`, and the actions so far."""
 
     state: State

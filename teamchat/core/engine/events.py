@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from teamchat.core.engine.state import State
 from teamchat.core.routing.requests import RouteRequest
@@ -15,8 +16,7 @@ class ResumeMode(StrEnum):
     DROP = "drop"
 
 
-@dataclass(frozen=True, slots=True)
-class HumanSpoke:
+class HumanSpoke(Struct, frozen=True):
     """A person's message was stored. `drops` holds names to drop from the queue; None is DROP: ALL.
 
     A message of markers only, or one that was typed before the question, does not `answer` it.
@@ -30,8 +30,7 @@ class HumanSpoke:
     answers: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class TurnBegan:
+class TurnBegan(Struct, frozen=True):
     """The turn of a route begins. `as_of` is the message that it answers."""
 
     now: float
@@ -39,8 +38,7 @@ class TurnBegan:
     as_of: str
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(Struct, frozen=True):
     """The turn of a route is over. `reply` is the stored message; None is a failure.
 
     `speaker` is the member that answered: the target or a fallback. `new` is False for a reply that says nothing new.
@@ -55,8 +53,7 @@ class TurnEnded:
     new: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """The cost of a turn, whether it succeeded or not. An unknown cost counts as 0."""
 
     now: float
@@ -64,8 +61,7 @@ class Spent:
     cost_usd: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class MemberAnswered:
+class MemberAnswered(Struct, frozen=True):
     """A member of a group has replied. The turn `answer` keeps the reply until the group is over."""
 
     now: float
@@ -73,24 +69,21 @@ class MemberAnswered:
     answer: int
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRan:
+class GroupRan(Struct, frozen=True):
     """All started turns of a group are over. Those of the routes `failed` have no reply."""
 
     now: float
     failed: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDelivered:
+class GroupDelivered(Struct, frozen=True):
     """The replies of a group were stored as messages. `ends` is in the order in which the members were named."""
 
     now: float
     ends: tuple[TurnEnded, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(Struct, frozen=True):
     """A person resumes a stopped conversation: retry, skip the first turn or question, or drop the queue.
 
     With `only`, the routes of these numbers and the rest of their groups run; everything else stays on hold.
@@ -101,30 +94,26 @@ class Resumed:
     only: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(Struct, frozen=True):
     """A person stopped only the turn that ran, or spoke at a guard: these held routes wait to speak again."""
 
     now: float
     routes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StopRequested:
+class StopRequested(Struct, frozen=True):
     """Ctrl-C or SIGTERM."""
 
     now: float
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(Struct, frozen=True):
     """The conversation was opened, and no other process runs it: whatever ran before is dead."""
 
     now: float
 
 
-@dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(Struct, frozen=True):
     """What happened since the state `before` is undone, except what was spent.
 
     `before` is the state when the first undone turn was about to begin. Its whole queue is held, except people who are
@@ -135,16 +124,14 @@ class Undone:
     before: State
 
 
-@dataclass(frozen=True, slots=True)
-class Redone:
+class Redone(Struct, frozen=True):
     """An undo is undone. `before` is the state before it, with nothing running."""
 
     now: float
     before: State
 
 
-@dataclass(frozen=True, slots=True)
-class Retargeted:
+class Retargeted(Struct, frozen=True):
     """A person gives the held call of an agent to another agent."""
 
     now: float

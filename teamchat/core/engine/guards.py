@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from teamchat.core.engine.actions import Paused, PauseKind
 from teamchat.core.engine.state import Rules, State

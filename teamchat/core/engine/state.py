@@ -7,8 +7,9 @@ keeps its place as ASKED. After a failure, a guard, Ctrl-C or a crash routes are
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class RouteStatus(StrEnum):
@@ -24,8 +25,7 @@ class RouteStatus(StrEnum):
 OPEN = (RouteStatus.WAITING, RouteStatus.ANSWERED, RouteStatus.ASKED)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """A queued call. `parent` is the message that calls, said by `by`; `request` is the person's message behind it.
 
     `as_of` is the message that the turn answers. It is fixed at the first start, so that a retry sees the same.
@@ -47,8 +47,7 @@ class Route:
     instead_of: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """What the person who starts a run limits it to: so many `turns`, and with `only` no hand-over between agents."""
 
     turns: int | None = None
@@ -58,8 +57,7 @@ class Bounds:
 UNBOUNDED = Bounds()
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """Who may speak: the AI members in order, the people, the lead, the guards of the team file, the run's bounds.
 
     `max_stale` is the number of replies in a row that may say nothing new. None and infinity are no limit.
@@ -78,8 +76,7 @@ class Rules:
     only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """A conversation between two events.
 
     `turns`, `since` and `stale` count from a person's last message or the last resume; `tokens` and `cost_usd` from the

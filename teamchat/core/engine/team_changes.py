@@ -7,7 +7,8 @@ team, or may have become a person or an agent.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from teamchat.core.engine.actions import Dropped
 from teamchat.core.engine.draft import Draft

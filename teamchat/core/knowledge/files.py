@@ -10,8 +10,9 @@ import os
 import stat
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.core.text.clean import clean
 
@@ -22,8 +23,7 @@ MAX_ENTRIES = 50_000  # files that are looked at
 GENERATED = frozenset({"node_modules", "__pycache__", "venv", "site-packages", "target", "dist", "build"})
 
 
-@dataclass(frozen=True, slots=True)
-class KnowledgeFile:
+class KnowledgeFile(Struct, frozen=True):
     """A file that may be knowledge. `name` begins as in the team file. `stamp` changes when the file does."""
 
     path: Path
@@ -33,8 +33,7 @@ class KnowledgeFile:
     stamp: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileSet:
+class FileSet(Struct, frozen=True):
     """The files, and how many were left out, by reason."""
 
     files: tuple[KnowledgeFile, ...]

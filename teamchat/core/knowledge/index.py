@@ -12,9 +12,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.errors import StoreError
@@ -51,8 +52,7 @@ class _Row(NamedTuple):
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A piece of a file. A higher `score` is a better match; it is 0 when nothing was searched for."""
 
     file: KnowledgeFile
@@ -65,8 +65,7 @@ class Hit:
     score: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
+class Indexed(Struct, frozen=True):
     """The files of a set that have text, by their row; their total size in bytes; the problems of the others."""
 
     files: dict[int, KnowledgeFile]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.assemblers.truncation import byte_length
 
@@ -21,8 +22,7 @@ _WORD = re.compile(r"[^\s。！？；]*(?:[\s。！？；]+|\Z)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """The lines `first` to `last` of a file, or parts of them. `heading` names the headings above them."""
 
     text: str

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.knowledge.excerpt import Excerpt
@@ -14,8 +16,7 @@ BETWEEN = "\n\n"
 LONGEST_HEADING = 200  # characters
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """Adjacent pieces of a file. `why` says how they were found."""
 
     hit: Hit

@@ -15,10 +15,11 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
+
+from msgspec import Struct, field
 
 _END = r"(?:\r\n|\n|\r)"
 _AT_END = r"(?=[\r\n]|\Z)"
@@ -51,8 +52,7 @@ class Place(StrEnum):
     QUOTE = "quote"
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """The characters from `start` up to `end`."""
 
     start: int
@@ -63,8 +63,7 @@ class Span:
 _PLACES = (None, *Place)  # None is a paragraph, which may have code in it
 
 
-@dataclass(frozen=True, slots=True)
-class _Spans:
+class _Spans(Struct, frozen=True):
     """Parts of a text, in order and apart from each other: 17 bytes each, since a large text has millions."""
 
     starts: array[int] = field(default_factory=lambda: array("q"))
@@ -125,15 +124,13 @@ def places_of(text: str) -> Places:
     return Places(text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fence:
+class _Fence(Struct, frozen=True):
     start: int
     run: str
     base: int  # the column of the list item it stands in
 
 
-@dataclass(slots=True)
-class _Blocks:
+class _Blocks(Struct):
     """Walks the lines with what is open: list items (the columns of their content), a fence, a paragraph."""
 
     text: str

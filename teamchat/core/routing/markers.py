@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property, lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from teamchat.core.routing.markdown import Place, Places, is_escaped, places_of
 from teamchat.core.routing.todos import todo_text
@@ -237,8 +238,7 @@ def scan(text: str, author: Author) -> tuple[Marker, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True)
-class MarkedText:
+class MarkedText(Struct, frozen=True, dict=True):
     """A text, what in it looks like a marker, and the text without the markers that count."""
 
     text: str

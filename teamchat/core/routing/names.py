@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Generic, NamedTuple, Protocol, TypeVar
 from unicodedata import category, normalize
 from unicodedata import name as letter_name
+
+from msgspec import Struct
 
 from teamchat.core.text.invisible import INVISIBLE
 
@@ -68,13 +69,11 @@ class Named(Protocol):
 M = TypeVar("M", bound=Named)
 
 
-@dataclass(frozen=True, slots=True)
-class Found(Generic[M]):
+class Found(Struct, Generic[M], frozen=True):
     member: M
 
 
-@dataclass(frozen=True, slots=True)
-class Ambiguous(Generic[M]):
+class Ambiguous(Struct, Generic[M], frozen=True):
     """Several members have this title."""
 
     name: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain
+
+from msgspec import Struct
 
 from teamchat.core.routing.markdown import is_escaped, places_of
 from teamchat.core.routing.markers import HUMANS_ONLY, SPACE, Author, Marker, MarkerKind, WhyNot
@@ -48,8 +49,7 @@ _UNCLOSED_BODY = re.compile(rf"{SPACE}*+{_NAMES}")
 _Piece = tuple[int, int]  # where it begins and ends
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(Struct, frozen=True):
     """A near miss at `position`: its `text`, and what to write instead.
 
     `calls` are the members that a near miss of NEXT was probably meant to call; None for one of another kind.
@@ -58,7 +58,7 @@ class Hint:
     position: int
     text: str
     suggestion: str
-    calls: str | None = field(default=None, compare=False)
+    calls: str | None = None
 
 
 def near_miss_lines(found: Iterable[Hint]) -> list[str]:

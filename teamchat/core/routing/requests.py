@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 from unicodedata import name as letter_name
+
+from msgspec import Struct, field
 
 from teamchat.core.routing.markers import (
     LONGEST_NAMES,
@@ -59,8 +60,7 @@ class Problem(NamedTuple):
         return self.kind in (ProblemKind.AMBIGUOUS, ProblemKind.HIDDEN)
 
 
-@dataclass(frozen=True, slots=True)
-class RouteRequest:
+class RouteRequest(Struct, frozen=True):
     """A member (its exact name) is to speak. `group` is the index of its group in the message, None when alone."""
 
     target: str
@@ -68,8 +68,7 @@ class RouteRequest:
     group: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(Struct, frozen=True):
     """What a message asks for. `drops` None is DROP: ALL; `from_name` is a member's exact name, human or not.
 
     `todos` are what is to be noted on the list, in order; whether its numbers are there is not known here.
@@ -124,14 +123,12 @@ def resolve(
     )
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     members: list[str]
     priority: Priority
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """Gathers what the markers ask for, in order; the dicts keep each name once.
 
     `known` has the members by names as they were written; None for a name that is nobody's.

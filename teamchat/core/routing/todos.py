@@ -7,8 +7,9 @@ its items and ticks too, and a redo restores them. A number is given once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.text.clean import told
@@ -22,23 +23,20 @@ What = Literal["added", "done", "cleared"]
 HOW_TO = "[TODO: ...] adds one, [DONE: n] closes one."
 
 
-@dataclass(frozen=True, slots=True)
-class Add:
+class Add(Struct, frozen=True):
     """An item is to be added; the text is a `todo_text` with something in it."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(Struct, frozen=True):
     number: int
 
 
 Wish = Add | Finish
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A change of an item: by whom and when (seconds since 1970). `text` is the item's text.
 
     `message` is the id of the message that made it, None for a command's. It does not count while that is `hidden`.
@@ -53,8 +51,7 @@ class Change:
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Todo:
+class Todo(Struct, frozen=True):
     """An item of the list: how it was added and, once it is done, how that was said first."""
 
     added: Change
@@ -70,8 +67,7 @@ class Todo:
         return f"- {self.number} ({self.added.by}): {self.added.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class TodoList:
+class TodoList(Struct, frozen=True):
     """The items by their numbers, in order; `last` is the highest number that was ever given."""
 
     items: Mapping[int, Todo] = field(default_factory=dict)
@@ -104,8 +100,7 @@ def read_todos(changes: Iterable[Change]) -> TodoList:
     return TodoList(items, last)
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Struct, frozen=True):
     """The changes to store for some requests, and what was not done, in words for the user.
 
     `unknown` are the numbers that are not on the list, `already` those that a command need not close again.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 
 
-@dataclass(frozen=True, slots=True)
-class Adoption:
+class Adoption(Struct, frozen=True):
     """`message` tells of it in the conversation. `agent` is the name of the agent whose session it is."""
 
     member: str

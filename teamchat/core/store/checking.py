@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.store.adoptions import an_adoption
@@ -26,8 +27,7 @@ from teamchat.core.text.clean import printable
 MOST_SHOWN = 5  # problems of one kind
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """The rows of a table, in the order of their `key`, and what makes values of them; `more` are columns it needs."""
 
     noun: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 LARGEST_IMAGE = 5 << 20  # bytes, which is what Anthropic's API takes of one
 MOST_IMAGES = 10  # in one message
@@ -18,13 +19,12 @@ _BEGINS: Mapping[Kind, tuple[bytes, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """An image by its content: `name` is what the person called it, `kind` one of png, jpg, gif and webp."""
 
     name: str
     kind: Kind
-    data: bytes = field(repr=False)
+    data: bytes
 
 
 ImagesOf = Callable[[str], tuple[Image, ...]]

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedEntry:
+class ImportedEntry(Struct, frozen=True):
     """What belongs to a `message`, or a turn without one that came after the message `after`.
 
     `turn` is the turn as JSON (`core/transcripts/form.py`); `images` are the names of the message's images.

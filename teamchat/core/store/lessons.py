@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import unicodedata
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import well_formed
@@ -19,8 +21,7 @@ LONGEST_LESSON = 1000  # UTF-8 bytes
 TOLD = 1000  # lessons at most, the newest, are considered for a prompt
 
 
-@dataclass(frozen=True, slots=True)
-class Lesson:
+class Lesson(Struct, frozen=True):
     """One line; `session` is the name of the conversation that it is from. `score` tells how well it fits a search."""
 
     number: int

@@ -6,7 +6,7 @@ Shared messages are not copied. What is hidden in one session is not hidden in a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
@@ -81,8 +81,7 @@ def owner_of(db: Database, place: int) -> int:
     return db.the(lambda row: row.integer("session"), "SELECT session FROM messages WHERE id = ?", place)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The messages that a session has from one session: those up to the id `through` in the store."""
 
     session: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from teamchat.core.engine.state import Route
 from teamchat.core.routing.titles import READ, first_words
@@ -29,8 +30,7 @@ RUNNING = """SELECT session, member, number, started_at FROM turns WHERE status 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class RunningTurn:
+class RunningTurn(Struct, frozen=True):
     """A turn that has not ended; `started_at` in seconds since 1970."""
 
     member: str
@@ -38,8 +38,7 @@ class RunningTurn:
     started_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class LastMessage:
+class LastMessage(Struct, frozen=True):
     """The newest message that was not undone; `at` in seconds since 1970."""
 
     id: str
@@ -47,8 +46,7 @@ class LastMessage:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """A session in a list. `branch_of` is the session that it is a branch of, and the last message they share."""
 
     session: Session

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from codecs import iterdecode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from teamchat.core.errors import NoMessage, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Said, Speaker, SpeakerType
@@ -111,7 +112,7 @@ class SqliteLog:
 
     def _a_message(self, row: Row) -> ConversationMessage:
         message = a_message(row)
-        return dataclasses.replace(message, content=joined(self._content(row))) if row.integer("more") else message
+        return replace(message, content=joined(self._content(row))) if row.integer("more") else message
 
     def _a_quote(self, row: Row) -> Said:
         message = self._a_message(row)
@@ -199,7 +200,7 @@ class SqliteLog:
             self.team_task = team_task
             for message in messages:
                 number = next_number((message,)) - 1
-                self._insert(dataclasses.replace(message, turn_id=None), number or None)
+                self._insert(replace(message, turn_id=None), number or None)
 
 
 def _stored_quote(message: NewMessage) -> str | int | None:
@@ -230,7 +231,7 @@ def a_message(row: Row) -> ConversationMessage:
         speaker=Speaker(
             row.text("speaker_id"),
             row.text("speaker_name"),
-            row.text_or_none("speaker_title"),
+            role_title=row.text_or_none("speaker_title"),
             type=row.one_of(SpeakerType, "speaker_type"),
         ),
         routing=Routing(_texts(addressees), _texts(markers)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
@@ -38,8 +38,7 @@ BOUNDS = """SELECT MIN((SELECT MIN(id) FROM messages WHERE session = ancestor)) 
 FIRST_SINCE = "SELECT MIN(id) AS first FROM messages INDEXED BY messages_by_time WHERE timestamp >= ?"
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """The `parts` of the text that is searched, in one `session` or all, by one `member`, `since` a time.
 
     `since` is in seconds since 1970. `undone` includes messages that were undone.
@@ -52,8 +51,7 @@ class Search:
     undone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A message that was found. `session` is the id of one that has it, and `at` in seconds since 1970."""
 
     session: int

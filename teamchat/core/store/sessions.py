@@ -6,9 +6,10 @@ import contextlib
 import secrets
 import sqlite3
 import time
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.database import Database
@@ -17,8 +18,7 @@ from teamchat.core.store.rows import Row
 from teamchat.core.text.commands import saying
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """A conversation. `title` is the one that a person gave it; without one its first words are its title.
 
     `cost_usd` is the cost of the `turns_with_cost`; None if no turn's cost is known.

@@ -8,7 +8,8 @@ not hold either: its prompt may have had a task that was undone.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import OF_ID
@@ -17,8 +18,7 @@ from teamchat.core.store.texts import Packed, put_text, stored_text
 from teamchat.core.store.turns import Turn
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """The summary by `member` of all messages up to the id `through`; the messages in `kept` are also quoted."""
 
     member: str

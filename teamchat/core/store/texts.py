@@ -6,7 +6,8 @@ import codecs
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.rows import Row
@@ -20,8 +21,7 @@ SLICE = 256 * 1024  # bytes, or characters, that are read or made at once
 SELECT = "SELECT hash, compressed, body FROM texts WHERE hash = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(Struct, frozen=True):
     """A text as it is stored: its key, its size in bytes, and its body, `compressed` where that makes it smaller."""
 
     key: str

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import re
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
 from teamchat.core.engine.state import Route, Rules, State
@@ -20,26 +19,24 @@ from teamchat.core.store.lineage import MESSAGES
 from teamchat.core.store.pairing import StoredEvent, paired
 from teamchat.core.store.rows import Row
 from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, stored_text
+from teamchat.core.store.values import dump, load, load_outcome
 from teamchat.runners.events import AgentEvent, ShownOnly
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    pass
 
 LARGEST = 2**63 - 1  # that SQLite holds
-_SURROGATE = re.compile("[\ud800-\udfff]")
 TurnStatus = Literal["running", "answered", "done", "failed", "interrupted"]
 
 
-@dataclass(frozen=True, slots=True)
-class TimedEvent:
+class TimedEvent(Struct, frozen=True):
     """An agent event and when it came, in seconds since the turn began."""
 
     at: float
     event: AgentEvent
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(Struct, frozen=True):
     """What an undo of a turn restores: the queue, the counters and the task when the turn was about to begin.
 
     `through` is the id of the session's newest message in the store, 0 without one. The turns of a group begin from one
@@ -61,8 +58,7 @@ class Before:
         return State(Rules((), ()), self.queue, 1, self.turns, self.since, self.last_ai, stale=self.stale)
 
 
-@dataclass(frozen=True, slots=True)
-class NewTurn:
+class NewTurn(Struct, frozen=True):
     """A turn that is about to start. `route` is None for a side turn, which has no state `before` it.
 
     A turn of a group takes over the state `before` the one that keeps it, whose id is `group`.
@@ -82,8 +78,7 @@ class NewTurn:
     group: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """A turn as it is stored; `number` counts within the session and is what a user calls it by.
 
     `route` is None for a side turn, which is no part of the conversation and which its member does not remember.
@@ -190,16 +185,18 @@ def states_of_turns(db: Database, session: int) -> list[Before]:
 
 def a_before(row: Row) -> Before | None:
     written = json.loads(row.text_or_none("before_state") or "null")
-    return None if written is None else adapter(Before).validate_python(written)
+    return None if written is None else load(Before, written)
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """What a turn leaves besides its outcome, ready to be written: a text, a vendor session, its events."""
 
     text: Packed | None = None
     vendor_session: str | None = None
     events: tuple[tuple[float, str, str], ...] = ()
+
+
+NO_TRACE = Trace()
 
 
 def trace(text: str = "", vendor_session: str | None = None, events: Iterable[TimedEvent] = ()) -> Trace:
@@ -212,7 +209,7 @@ def trace(text: str = "", vendor_session: str | None = None, events: Iterable[Ti
     )
 
 
-def end_turn(db: Database, turn: Turn, status: TurnStatus, outcome: Outcome, left: Trace = Trace()) -> None:
+def end_turn(db: Database, turn: Turn, status: TurnStatus, outcome: Outcome, left: Trace = NO_TRACE) -> None:
     """Complete a turn; part of the caller's transaction, with the reply and the queue."""
     with db.transaction():
         db.execute(
@@ -228,28 +225,11 @@ def end_turn(db: Database, turn: Turn, status: TurnStatus, outcome: Outcome, lef
 def deliver_turn(db: Database, turn: Turn, reply: str) -> None:
     """Note that the reply an answered turn kept is a message now."""
     assert turn.outcome is not None, turn
-    outcome = dataclasses.replace(turn.outcome, reply=reply)
+    outcome = replace(turn.outcome, reply=reply)
     db.execute("UPDATE turns SET status = 'done', outcome = ?, text = NULL WHERE id = ?", dump(outcome), turn.id)
 
 
-def dump(value: Any) -> str:
-    """A value as JSON that the store can hold."""
-    fields = dataclasses.asdict(value)
-    written = json.dumps(fields, ensure_ascii=False, default=list)
-    # surrogates cannot be stored; JSON's escapes, up to six times as long, keep them
-    return json.dumps(fields, default=list) if _SURROGATE.search(written) else written
-
-
-@cache
-def adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    """The adapter that makes values of that kind from JSON."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(kind)
-
-
 def a_turn(row: Row) -> Turn:
-    # by way of json: pydantic's own parser refuses the escaped surrogates of a path that is no UTF-8
     setup, outcome = row.json("setup"), json.loads(row.text_or_none("outcome") or "null")
     status = row.one_of(TurnStatus, "status")
     if (outcome is None) != (status == "running"):
@@ -264,9 +244,9 @@ def a_turn(row: Row) -> Turn:
         status=status,
         started_at=row.moment("started_at"),
         shown_through=row.text("shown_through"),
-        setup=adapter(Setup).validate_python(setup),
+        setup=load(Setup, setup),
         folder=_folder(row),
-        outcome=adapter(Outcome).validate_python(outcome) if outcome is not None else None,
+        outcome=load_outcome(outcome) if outcome is not None else None,
         vendor_session=row.text_or_none("vendor_session"),
         opened=bool(row.integer("opened")),
         prompt_key=row.text("prompt"),
@@ -449,7 +429,7 @@ def mark_redone(db: Database, undo: int) -> None:
 def keep_reply(db: Database, turn: Turn, text: Packed) -> None:
     """Have a delivered turn keep its reply again, for its group is no longer over; the reverse of `deliver_turn`."""
     assert turn.outcome is not None, turn
-    outcome = dataclasses.replace(turn.outcome, reply=None)
+    outcome = replace(turn.outcome, reply=None)
     db.execute(
         "UPDATE turns SET status = 'answered', outcome = ?, text = ? WHERE id = ?",
         dump(outcome), put_text(db, text), turn.id,
@@ -491,7 +471,7 @@ def an_agent_event(row: Row) -> AgentEvent:
     kind = next((kind for kind in get_args(AgentEvent) if kind.__name__ == row["type"]), None)
     if kind is None:
         raise ValueError(f"type is {row['type']!r:.40}")
-    event: AgentEvent = adapter(kind).validate_python(row.json("data"))
+    event: AgentEvent = load(kind, row.json("data"))
     return event
 
 

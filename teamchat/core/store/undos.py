@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
-from teamchat.core.store.turns import Before, a_before, dump
+from teamchat.core.store.turns import Before, a_before
+from teamchat.core.store.values import dump
 
 Scope = Literal["both", "conversation", "files"]
 Status = Literal["begun", "files", "done", "redoing", "redone"]
@@ -23,8 +26,7 @@ Trees = Mapping[str, tuple[str | None, str | None]]
 """The checkpoints before and after the undo, by the path of the work tree; None for a missing one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
+class Undo(Struct, frozen=True):
     """An undo of all turns from the number `turn` on; `number` counts the undos of the session.
 
     `through` is the id in the store of the newest message that stays, 0 without one. `before` is the state before the

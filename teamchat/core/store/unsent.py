@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 
 
-@dataclass(frozen=True, slots=True)
-class Unsent:
+class Unsent(Struct, frozen=True):
     """`speaker` and `to` are as for `send`; `at` is the time of typing in seconds since the epoch."""
 
     id: int

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teamchat.core.store import rows
 from teamchat.core.store.database import Database
 from teamchat.core.store.migrations import QUANTITIES, TURN_USED
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """The sum of what is known, and of how many turns nothing is. None: of no turn is anything known."""
 
     known: float | None = None
@@ -27,8 +27,7 @@ class Sum:
         return Sum(sum(known) if known else None, self.unknown + other.unknown)
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(Struct, frozen=True):
     """Turns of one kind. `sent_bytes` went to their agents; as fresh turns they would have been sent `fresh_bytes`."""
 
     turns: int = 0
@@ -56,8 +55,7 @@ class Used:
         return max(1 - self.sent_bytes / self.fresh_bytes, 0.0) if self.fresh_bytes else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class UsageRow:
+class UsageRow(Struct, frozen=True):
     """`model` is what the CLI said it used, else what the team file asked for."""
 
     member: str

@@ -7,8 +7,9 @@ import os
 import pwd
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from teamchat.core.errors import AgentMissing, NotTrusted, TeamFileError, UnknownName
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Member, Team, default_human, folder_name, login_name

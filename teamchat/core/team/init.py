@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.errors import AgentMissing, UsageError
@@ -22,8 +23,7 @@ from teamchat.runners.regular_files import read_regular_text
 from teamchat.runners.toml import in_toml
 
 
-@dataclass(frozen=True, slots=True)
-class Seat:
+class Seat(Struct, frozen=True):
     """A member before its agent is chosen. `git`: it needs to see what changed."""
 
     name: str
@@ -159,8 +159,7 @@ Template = Literal["pair", "panel", "offline"]
 SCRIPTS = {seat.name: f"agents/{seat.name}.py" for seat in OFFLINE}
 
 
-@dataclass(frozen=True, slots=True)
-class NewTeam:
+class NewTeam(Struct, frozen=True):
     """A team that is not written yet: the text of each file by its path in the folder, and a first message to send."""
 
     files: Mapping[str, str]

@@ -7,8 +7,9 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.core.team.team import INSTALL
 from teamchat.core.text.commands import quote
@@ -23,8 +24,7 @@ NO_FORMAT = {"register", "status"}  # the files there that are not handlers
 OTHERWISE = "install it, or change its command in the team file"
 
 
-@dataclass(frozen=True, slots=True)
-class Unusable:
+class Unusable(Struct, frozen=True):
     """Why a program cannot run, in words that follow its name, and the command that repairs it, if one does."""
 
     why: str

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct, field
 
 from teamchat.assemblers.parts import MAX_BYTES
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
@@ -26,8 +27,7 @@ from teamchat.runners.base import FIRST_BYTE_S, Access, Memory, Terminal
 Workspace = Literal["shared", "worktree"]
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSpec:
+class AgentSpec(Struct, frozen=True):
     """A program that speaks for members. `protocol` names its prompt format and its events (`like` in the team file).
 
     `local` marks a program that the team file names relative to its own folder; `command` then begins with its absolute
@@ -60,8 +60,7 @@ INSTALL: Mapping[str, str] = MappingProxyType({row.name: row.install for row in 
 """How each built-in agent's program is installed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The guards: `turns` and `minutes` are per human message, `tokens` and `cost_usd` per session; None is no limit.
 
     Replies at least as alike as `similarity` (0 to 1; 0 is off) say nothing new. After `rounds` of them the
@@ -76,8 +75,7 @@ class Limits:
     rounds: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A member. `cwd` is absolute. `agent` is the name as written, None for a human, who has only a name and a title.
 
     Times are seconds; `stall_s` None is the runner's own default. With `mcp` None the access decides which of the
@@ -120,8 +118,7 @@ class Member:
         return os.path.isdir(self.cwd)  # noqa: PTH112 (pathlib raises errors)
 
 
-@dataclass(frozen=True, slots=True)
-class Team:
+class Team(Struct, frozen=True):
     """The members, their agents, and the limits.
 
     `path` is the team file (None when the installed CLIs are the team) and `root` the folder that the members'

@@ -8,9 +8,10 @@ changed.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from teamchat.core.errors import NotTrusted, StoreError
 from teamchat.core.files.folders import WRITABLE
@@ -30,8 +31,7 @@ REMEMBERED = 100  # team files, the last ones trusted, of which more than the fi
 FIRST = 3  # changes named in an error
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """Whether a team is trusted. If not: whether it was (`before`), and each change since then, if known."""
 
     trusted: bool

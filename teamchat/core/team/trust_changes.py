@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from msgspec import Struct
 
 from teamchat.core.team.trust_files import file_states
 from teamchat.core.team.trust_needs import Need, covered, fingerprint
@@ -29,14 +30,12 @@ _Name: TypeAlias = tuple[str, str, str]
 """Member, key, and the variable of `env` or the path of `knowledge`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True):
     line: str
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Trusted:
+class Trusted(Struct, frozen=True):
     """A trusted content. `values` and `files` are empty if only its fingerprint is known."""
 
     fingerprint: str

@@ -11,9 +11,10 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.core.team.team import Member, Team
 from teamchat.runners.regular_files import open_regular, read_regular

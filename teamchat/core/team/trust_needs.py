@@ -6,10 +6,12 @@ import hashlib
 import json
 import os
 import shlex
-from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team
 from teamchat.core.team.trust_files import file_states
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 WHOLE_TEAM = "the team"  # no member's name: a name has no space
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """A key of a member, or of the team, that needs trust. `line` shows it to a person, `value` is what is trusted."""
 
     member: str

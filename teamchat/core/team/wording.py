@@ -7,12 +7,12 @@ sentence is a new `Wording` behind the others in `WORDINGS`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+
+class Wording(Struct, frozen=True):
     """One version of all sentences; words in braces are filled in.
 
     `member`, `others`, `protocol` and `fence` go with the system text. `request` is the turn note when the member

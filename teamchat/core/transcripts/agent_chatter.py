@@ -10,9 +10,10 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from teamchat.core.agents import CLIS, normalize_agent_type
 from teamchat.runners.toml import in_toml
@@ -80,8 +81,7 @@ def _addressee(listed: object) -> object:
     return next((listed[key] for key in ("memberName", "roleName", "identifier") if listed.get(key)), "")
 
 
-@dataclass(slots=True)
-class _Team:
+class _Team(Struct):
     """A team file in the making. `lost` is what has no counterpart."""
 
     lines: list[str] = field(default_factory=list)

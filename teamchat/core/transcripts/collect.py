@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.database import Database
@@ -30,8 +32,7 @@ STEPS: dict[str, tuple[StepKind, str]] = {
 """What an event that is no tool call becomes, and the field that has its text."""
 
 
-@dataclass(slots=True)
-class _Turns:
+class _Turns(Struct):
     """The turns of a session: those whose messages it has, by their ids, and the others by the message before them."""
 
     of_messages: dict[str, MemberTurn] = field(default_factory=dict)

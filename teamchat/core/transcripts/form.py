@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Annotated, Any, Literal
 
+from msgspec import to_builtins
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError, model_validator
 
+from teamchat.core.checked_structs import Checked
 from teamchat.core.context.snapshot import Milliseconds
 from teamchat.core.messages import ConversationMessage, Routing, Speaker, SpeakerType
 from teamchat.core.routing.titles import LONGEST_TITLE
@@ -22,6 +24,7 @@ VERSION = 1
 LONGEST_NAME = 255  # characters of a team's name
 HEAD, MESSAGE, TURN = "transcript", "message", "turn"
 _Version = Literal[1]
+_Turn = Annotated[MemberTurn, Checked()]
 LATEST_MS = int(LATEST * 1000)
 
 
@@ -60,7 +63,7 @@ def entry_fields(entry: Entry) -> dict[str, Any]:
 
 
 def turn_fields(turn: MemberTurn) -> dict[str, Any]:
-    fields: dict[str, Any] = _turns().dump_python(turn, mode="json")
+    fields: dict[str, Any] = to_builtins(turn)
     return fields
 
 
@@ -98,7 +101,7 @@ def turn_from_json(text: str) -> MemberTurn:
 
 @cache
 def _turns() -> TypeAdapter[MemberTurn]:
-    return TypeAdapter(MemberTurn)
+    return TypeAdapter(_Turn)
 
 
 def _first(error: ValidationError) -> str:
@@ -125,7 +128,7 @@ class _Message(_Model):
     time_ms: Milliseconds
     images: list[str] = []
     undone: bool = False
-    turn: MemberTurn | None = None
+    turn: _Turn | None = None
 
     @model_validator(mode="after")
     def _is_said_by_somebody(self) -> _Message:
@@ -137,7 +140,7 @@ class _Message(_Model):
         message = ConversationMessage(
             id=self.id,
             content=self.text,
-            speaker=Speaker(self.speaker_id or self.name, self.name, self.title, type=self.kind),
+            speaker=Speaker(self.speaker_id or self.name, self.name, role_title=self.title, type=self.kind),
             routing=Routing(tuple(self.to), tuple(self.markers)),
             timestamp=self.time_ms,
             stands_for=self.stands_for,
@@ -149,7 +152,7 @@ def _type(entry: object) -> object:
     return entry.get("type") if isinstance(entry, dict) else None
 
 
-_Entry = Annotated[Annotated[_Message, Tag(MESSAGE)] | Annotated[MemberTurn, Tag(TURN)], Discriminator(_type)]
+_Entry = Annotated[Annotated[_Message, Tag(MESSAGE)] | Annotated[_Turn, Tag(TURN)], Discriminator(_type)]
 
 
 class _Transcript(_Model):

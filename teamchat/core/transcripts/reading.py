@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.cassette.account import well_formed_json
@@ -32,8 +34,7 @@ NAMES = frozenset(
 MOST_RENAMED = 5  # ids named in a remark
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """A conversation from a file, and what a person has to know about how it differs from the file, a line each.
 
     `session` and `team` of the transcript are empty where the file does not name them.
@@ -43,8 +44,7 @@ class Imported:
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """The team configuration of agent_chatter in a file, not checked yet."""
 
     value: dict[str, Any]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import is_
 from typing import Annotated, Any, Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field
 
 from teamchat.core.messages import ConversationMessage
@@ -19,8 +20,7 @@ Seconds = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
 StepKind = Literal["said", "tool", "denied", "question", "retry", "note", "error"]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """Something that a member did `at` so many seconds into its turn.
 
     `name` is the tool's, of a call that was made or denied. `output` and `failed` are the result of a call.
@@ -34,8 +34,7 @@ class Step:
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
+class ChangedFile(Struct, frozen=True):
     """A file that changed during a turn; `what` is None where only the CLI's own report is known.
 
     `added` and `removed` count lines; they are None where that is unknown.
@@ -47,8 +46,7 @@ class ChangedFile:
     removed: Count | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MemberTurn:
+class MemberTurn(Struct, frozen=True):
     """A turn of a member. None is unknown, never zero.
 
     `steps` leaves out what the member said in its reply, or in `text`, which it had written when it failed.
@@ -75,8 +73,7 @@ class MemberTurn:
     undone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """A message, and the turn that it came from if that is known. `images` are the names of its images."""
 
     message: ConversationMessage
@@ -100,8 +97,8 @@ def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any
         case tuple():
             items = tuple(mapped(item, change, name) for item in value)
             return value if all(map(is_, items, value)) else items
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            held = {field.name: getattr(value, field.name) for field in fields(value)}
+        case Struct():
+            held = {name: getattr(value, name) for name in value.__struct_fields__}
             made = {each: mapped(item, change, each) for each, item in held.items()}
             changed = {each: item for each, item in made.items() if item is not held[each]}
             return replace(value, **changed) if changed else value
@@ -109,8 +106,7 @@ def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any
             return value
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     """The entries are in the order of the conversation. `began_ms` is in milliseconds since 1970 (UTC).
 
     `title` is the one that a person gave it.

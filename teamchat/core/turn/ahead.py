@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
+
+from msgspec import Struct, field
 
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.take import keep_latest, take, take_latest
@@ -20,8 +21,7 @@ from teamchat.runners.process.guardians import GUARDIANS
 LATEST_S = 0.5  # so much earlier than its agent starts a turn's checkpoint may be complete
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     """`latest` is None where there is no repository, or where a checkpoint that was there still serves."""
 
     repository: GitRepository | NoRepository
@@ -33,8 +33,7 @@ class _Look:
         return time.monotonic() - self.at > LATEST_S
 
 
-@dataclass(frozen=True, slots=True)
-class Ahead:
+class Ahead(Struct, frozen=True):
     """Takes the checkpoints of the turns in any folder. `folder` is the state folder.
 
     The checkpoint after a turn is also the one before the next, if that begins at once.

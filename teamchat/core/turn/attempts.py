@@ -9,9 +9,11 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.build import BuiltPrompt
@@ -54,24 +56,21 @@ BACKOFF_S = 2.0
 LONGEST_BACKOFF_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(OpenTurn):
+class Answer(OpenTurn, frozen=True):
     """The last turn of a route, which is still open. `member` may be a fallback of the route's target."""
 
     route: Route
     member: Member
 
 
-@dataclass(frozen=True, slots=True)
-class NoAnswer:
+class NoAnswer(Struct, frozen=True):
     """Why no turn ran: an error known before the start, or an interruption by then."""
 
     route: Route
     error: TeamchatError
 
 
-@dataclass(slots=True)
-class Attempts:
+class Attempts(Struct):
     """Runs the turns of the routes of one run."""
 
     run: Run

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.engine.events import Spent
 from teamchat.core.errors import DiskFull, StoreError, StoreGone
@@ -25,8 +27,7 @@ from teamchat.runners.events import Failure, FailureKind, Usage
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTurn:
+class OpenTurn(Struct, frozen=True):
     """A turn whose process is over and whose end is not stored yet. `scratch` is None for that of a process that stays.
 
     Its folders are removed when its end is stored.
@@ -41,8 +42,7 @@ class OpenTurn:
         return self.finished.outcome.failure is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Written(Generic[T]):
+class Written(Struct, Generic[T], frozen=True):
     """What was written along with the end of a turn, and the id of the message that the turn became, if any."""
 
     result: T

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.state import Route
@@ -18,39 +19,33 @@ from teamchat.runners.events import AgentEvent, Usage
 from teamchat.runners.file_changes import FileChange
 
 
-@dataclass(frozen=True, slots=True)
-class MessageStored:
+class MessageStored(Struct, frozen=True):
     message: ConversationMessage
 
 
-@dataclass(frozen=True, slots=True)
-class RouteQueued:
+class RouteQueued(Struct, frozen=True):
     route: Route
 
 
-@dataclass(frozen=True, slots=True)
-class RouteDropped:
+class RouteDropped(Struct, frozen=True):
     route: Route
 
 
-@dataclass(frozen=True, slots=True)
-class RouteRefused:
+class RouteRefused(Struct, frozen=True):
     """A call that is not queued: the queue is full."""
 
     route: Route
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStarted:
+class TurnStarted(Struct, frozen=True):
     """A turn begins. A side turn has no route."""
 
     turn: Turn
     route: Route | None
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSpoke:
+class AgentSpoke(Struct, frozen=True):
     """An event of an agent whose turn runs. `more`: another one follows at once, which came with it."""
 
     member: str
@@ -65,24 +60,21 @@ def spoken(member: str, turn: int, events: Sequence[AgentEvent]) -> Iterator[Age
     return (AgentSpoke(member, turn, event, place < last) for place, event in enumerate(events))
 
 
-@dataclass(frozen=True, slots=True)
-class Replied:
+class Replied(Struct, frozen=True):
     """The reply of a turn is stored as a message. The replies of a group come together, after all its turns."""
 
     turn: Turn
     message: ConversationMessage
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryStored:
+class SummaryStored(Struct, frozen=True):
     """A turn has summarised the conversation. Later prompts no longer quote what the summary covers."""
 
     turn: Turn
     summary: Summary
 
 
-@dataclass(frozen=True, slots=True)
-class LessonsFound:
+class LessonsFound(Struct, frozen=True):
     """A turn has found new lessons in the conversation. `kept` holds those that are stored: all or none."""
 
     turn: Turn
@@ -90,8 +82,7 @@ class LessonsFound:
     kept: tuple[Lesson, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFinished:
+class TurnFinished(Struct, frozen=True):
     """A turn is over. `partial` is the partial reply of a failed turn."""
 
     turn: Turn
@@ -99,8 +90,7 @@ class TurnFinished:
     partial: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """What a member has changed in its worktree and is not merged."""
 
     member: str
@@ -109,8 +99,7 @@ class Difference:
     files: tuple[FileChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SameLines:
+class SameLines(Struct, frozen=True):
     """A file that two members have changed in ways that exclude each other; `why` says how."""
 
     path: str
@@ -118,23 +107,20 @@ class SameLines:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCompared:
+class GroupCompared(Struct, frozen=True):
     """What the members of a group have changed in their worktrees. Everything is kept."""
 
     differences: tuple[Difference, ...]
     conflicts: tuple[SameLines, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TodoChanged:
+class TodoChanged(Struct, frozen=True):
     """A message added a todo, or closed one."""
 
     change: Change
 
 
-@dataclass(frozen=True, slots=True)
-class TriesAgain:
+class TriesAgain(Struct, frozen=True):
     """A member's turn runs again after a wait: its retry `number` of `most`."""
 
     number: int
@@ -142,8 +128,7 @@ class TriesAgain:
     delay_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Warned:
+class Warned(Struct, frozen=True):
     """Something that a person should know and that stops nothing. `route` names the turn that it is about, if any.
 
     `of_disk`: it tells of worktrees, of which a replay has none. `again` is the retry that it tells of.
@@ -172,8 +157,7 @@ ConversationEvent = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Conclusion:
+class Conclusion(Struct, frozen=True):
     """How a run of the conversation ended, and how it can continue.
 
     `text` is the last reply of this run, markers included. `held` holds the routes that wait for `resume`.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teamchat.core.context.vendor_session import AdoptedSession, ContinuedSession, own_share
 from teamchat.core.doctor.ledger import reports_denials
@@ -36,8 +38,7 @@ NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGEN
 LITTLE = 64 * 1024  # bytes; with less room on the disk an output may be cut short
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedTurn:
+class FinishedTurn(Struct, frozen=True):
     """The end of a turn. `text` is the reply, or the partial text when `outcome.failure` says why there is no reply.
 
     `interrupted`: a person ended it, with or without a reply. `unreported`: its process was to be kept for further
@@ -118,8 +119,7 @@ async def execute(
     return FinishedTurn(outcome, end.text, end.interrupted, unreported, end.vendor_session, tuple(collector.events))
 
 
-@dataclass(slots=True)
-class _Collector:
+class _Collector(Struct):
     """Keeps the events of a turn with their times, and counts them for the receipt."""
 
     emit: Callable[[Sequence[AgentEvent]], None]

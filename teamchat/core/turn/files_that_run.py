@@ -12,8 +12,10 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.agents import CLIS
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
@@ -71,8 +73,7 @@ def look(what: Launch) -> Callable[[Exit], Exit] | None:
     return compared
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     """The state of each file that was looked at: a fingerprint, or None if there is no file.
 
     `places` holds the folder and pattern by which each was found, `cut` the patterns with names not looked at.

@@ -6,8 +6,9 @@ import os
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.values import GitRepository
@@ -84,8 +85,7 @@ def find_slash(_member: Member, runner: Runner, job: Job, typed: str) -> Slash |
     return found or (unknown(typed, runner.vendor) if runner.vendor else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """What turns touch of the machine. A replay uses a host made of a recording.
 
     - `check` raises what is known to fail before anything is started.

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import get_args
 
 from teamchat.core.files.whole_files import put_in_place, write_private
-from teamchat.core.receipt import Outcome
-from teamchat.core.store.turns import TimedEvent, adapter, dump
+from teamchat.core.store.turns import TimedEvent
+from teamchat.core.store.values import dump, load, load_outcome
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.runners.events import AgentEvent
 from teamchat.runners.process.running import MAX_OUTPUT_BYTES
@@ -58,10 +58,8 @@ def read_end(folder: Path) -> FinishedTurn | None:
     """The end of a turn that is kept in its folder; None if there is none, or it is damaged."""
     try:
         found = json.loads(_inflated(read_regular(folder / NAME, LARGEST)))
-        events = tuple(
-            TimedEvent(float(at), adapter(EVENTS[kind]).validate_python(fields)) for at, kind, fields in found["events"]
-        )
-        outcome = adapter(Outcome).validate_python(found["outcome"])
+        events = tuple(TimedEvent(float(at), load(EVENTS[kind], fields)) for at, kind, fields in found["events"])
+        outcome = load_outcome(found["outcome"])
         session = found["vendor_session"]
         return FinishedTurn(
             outcome,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.receipt import Setup
 from teamchat.core.team.team import Member
@@ -13,8 +15,7 @@ from teamchat.runners.events import Usage
 from teamchat.runners.process.live import LiveAgent
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     """A member's process, the setup of the turn that started it, and the cost of its turns."""
 
     member: str

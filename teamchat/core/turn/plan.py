@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.context.build import BuiltPrompt, build_prompt

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.receipt import Purpose, Setup
@@ -14,8 +15,7 @@ from teamchat.runners.base import Command, Runner
 from teamchat.runners.process.supervisor import Clocks
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyTurn:
+class ReadyTurn(Struct, frozen=True):
     """A planned turn. `env` is the whole environment of the agent.
 
     `program` is where the program of `command` is, or why it cannot be run. A replay looks for none, and has its name.
@@ -33,8 +33,7 @@ class ReadyTurn:
     clocks: Clocks
 
 
-@dataclass(frozen=True, slots=True)
-class TurnReason:
+class TurnReason(Struct, frozen=True):
     """What a turn is for, as its receipt says: why it runs, the message that it serves, the number of the attempt.
 
     `first`: the member has had no turn in this conversation yet.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.context.layers.sources import collector_of
@@ -76,7 +77,7 @@ class Run:
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with
         self.collector = self.host.collected(collector_of(self.team, self.db, session))
-        self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)), ahead)
+        self.trees = WorkTrees(ahead or Ahead(folder.parent), refs_of(fence_key(db, session)))
         self.apart: frozenset[str] = frozenset()  # members of the group that runs who have worktrees for it
         self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
 

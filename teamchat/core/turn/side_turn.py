@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.store.turns import Turn, begin_turn
@@ -30,8 +32,7 @@ from teamchat.runners.events import AgentEvent, Failure, FailureKind
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class SideTurn(Generic[T]):
+class SideTurn(Struct, Generic[T], frozen=True):
     """What a member is asked in a side turn, and what its answer is used for.
 
     `read` reads the answer and returns the function that stores its result, in the transaction that ends the turn.

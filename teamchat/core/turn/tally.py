@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import AgentMissing, ExitCode, NoMessage, NotTrusted, TeamchatError, UsageError
@@ -15,8 +15,7 @@ RESUME = "teamchat resume"
 SKIP = f"{RESUME} --skip"
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFailure:
+class TurnFailure(Struct, frozen=True):
     """Why a turn has no reply. `repeats`: a resume fails again until a person has repaired what the reason says."""
 
     code: ExitCode
@@ -25,8 +24,7 @@ class TurnFailure:
     repeats: bool = False
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """The sums over the turns of one run. A sum with an unknown part is unknown. `turns` counts turns with a route."""
 
     turns: int = 0

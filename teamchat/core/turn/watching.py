@@ -7,10 +7,12 @@ import concurrent.futures
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.turn.files_that_run import look
 from teamchat.runners.events import Failure
@@ -52,8 +54,7 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await asyncio.wrap_future(begun) if begun else work()
 
 
-@dataclass(slots=True)
-class _Files:
+class _Files(Struct):
     """Compares the files of a work tree, from the end of a process on: its output may still be read meanwhile."""
 
     tree: WorkTree

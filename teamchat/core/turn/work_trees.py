@@ -10,9 +10,10 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import InitVar, dataclass, field
 from itertools import islice
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from teamchat.core.checkpoint.compare import changes_and_lines
 from teamchat.core.checkpoint.find import find_repository
@@ -41,22 +42,18 @@ def owner_of(db: Database, session: int) -> Owner:
     return Owner(session, name_of(db, session), refs_of(fence_key(db, session)))
 
 
-@dataclass(slots=True)
-class WorkTrees:
-    """Takes the checkpoints of the turns of a session. `folder` is the state folder, `refs` is of `refs_of`.
+class WorkTrees(Struct):
+    """Takes the checkpoints of the turns of a session. `refs` is of `refs_of`. `ahead` may have begun one already."""
 
-    `begun` may have begun a checkpoint already.
-    """
-
-    folder: Path
+    ahead: Ahead
     refs: str
-    begun: InitVar[Ahead | None] = None
-    ahead: Ahead = field(init=False)
     _spans: list[_Span] = field(default_factory=list)
     _seen: dict[Path, GitRepository] = field(default_factory=dict)
 
-    def __post_init__(self, begun: Ahead | None) -> None:
-        self.ahead = begun or Ahead(self.folder)
+    @property
+    def folder(self) -> Path:
+        """The state folder."""
+        return self.ahead.folder
 
     def before(self, number: int, cwd: Path, *, writes: bool) -> TurnTree | NoTree:
         """The work tree of a turn that is about to start. Blocks while git reads it."""
@@ -104,8 +101,7 @@ class WorkTrees:
         )
 
 
-@dataclass(slots=True, eq=False)
-class _Span:
+class _Span(Struct, eq=False):
     """When a turn was at work in a work tree."""
 
     number: int
@@ -115,8 +111,7 @@ class _Span:
     ended: float = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class NoTree:
+class NoTree(Struct, frozen=True):
     """A turn whose files cannot be compared."""
 
     why: NoCheckpoint
@@ -125,8 +120,7 @@ class NoTree:
         return self.why
 
 
-@dataclass(frozen=True, slots=True)
-class TurnTree:
+class TurnTree(Struct, frozen=True):
     """The work tree of one turn. `before` names the tree that it had before the turn."""
 
     trees: WorkTrees

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.compare import stat as lines_of
@@ -31,8 +32,7 @@ MOST_SHOWN = 3  # files that were changed since a merge, each with a command
 _BEFORE, _AFTER, _THEIRS = "merging/before", "merging/after", "merging/theirs"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """What a member has changed since its worktree was made or merged, and is not in the user's files as well."""
 
     changes: tuple[PathChange, ...]
@@ -49,8 +49,7 @@ class Difference:
         return sum(self.lines[change.path].removed or 0 for change in self.changes)
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(Struct, frozen=True):
     """What a merge has changed in the user's files. With `clashes` and no favoured side it has changed nothing."""
 
     changes: tuple[PathChange, ...] = ()

@@ -6,8 +6,10 @@ import contextlib
 import hashlib
 import json
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.linked import linked_at
@@ -24,8 +26,7 @@ _LARGEST = 1 << 16
 _UNFIT = re.compile(r"[^\w.-]+|\.(?=\.)")
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Struct, frozen=True):
     """The session whose members have the worktrees. `refs` is where it keeps its checkpoints."""
 
     session: int
@@ -33,8 +34,7 @@ class Owner:
     refs: str
 
 
-@dataclass(frozen=True, slots=True)
-class Worktree:
+class Worktree(Struct, frozen=True):
     """A worktree of a member. `top` is the work tree of the user that it is made of, `folder` the worktree itself.
 
     `refs` is where its trees are kept: `base` is what both had when it was made or merged last. `start` is the commit
@@ -56,8 +56,7 @@ class Worktree:
         return f"{self.refs}/{name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A worktree that is as it should be. `home` is the user's work tree, `own` its own, `base` a tree."""
 
     tree: Worktree
@@ -96,7 +95,7 @@ def all_of(state: Path, session: int | None = None) -> list[Worktree]:
 def keep(state: Path, tree: Worktree) -> Worktree:
     """Write what is known of a worktree. Raises `StoreError`."""
     file = _file(state, tree.session, tree.member)
-    fields = {name: getattr(tree, name) for name in Worktree.__slots__}
+    fields = {name: getattr(tree, name) for name in Worktree.__struct_fields__}
     fields |= {"top": str(tree.top), "folder": str(tree.folder)}
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

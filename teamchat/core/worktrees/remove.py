@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.linked import set_refs, unlink
@@ -18,8 +19,7 @@ from teamchat.core.worktrees.merging import difference
 from teamchat.core.worktrees.records import Worktree, forget, opened
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Struct, frozen=True):
     """A worktree that is gone. With `commits` of its own its branch stays."""
 
     tree: Worktree

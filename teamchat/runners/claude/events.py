@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from teamchat.runners.claude.usage import Requests, usage_of
 from teamchat.runners.edited_lines import lines_of

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct
 
 from teamchat.runners.process.command import Ended, printing, run
 
@@ -20,8 +21,7 @@ class GitError(Exception):
     """Why git has no answer, in one line for the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """The lines from `first` to `last` of what git printed. `more`: others follow; `cut` of these are not whole."""
 
     text: str

@@ -15,8 +15,9 @@ import os
 import re
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.runners.git_server.output import LONGEST_S, GitError, Page, read_from_line, read_whole
 from teamchat.runners.regular_files import open_regular
@@ -43,8 +44,7 @@ _PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # the variables by which git fi
 _QUIET = ("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects")
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """`top` is the folder of the working tree, `own` has what belongs to it alone (HEAD, index), `common` the rest."""
 
     top: Path

@@ -11,12 +11,13 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from tempfile import TemporaryFile
 from threading import Timer
 from typing import IO, Any
+
+from msgspec import Struct
 
 from teamchat.runners.process import guardian
 from teamchat.runners.process.start_errors import SpawnFailed, start_error
@@ -26,8 +27,7 @@ _LONGEST = 1 << 16  # bytes of what `capture` returns, and of stderr of a progra
 _LOOKS_S = 0.02  # seconds between two looks at a program that runs
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How a program ended. `code` is its exit code, None if it took too long and was killed."""
 
     code: int | None

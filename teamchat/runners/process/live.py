@@ -12,8 +12,9 @@ import os
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.runners.base import LiveRule
 from teamchat.runners.events import Failure

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
+
+from msgspec import Struct, field
 
 from teamchat.runners.base import StopRule
 from teamchat.runners.events import Failure
@@ -18,8 +19,7 @@ BEGINS = "begins"  # this file in the folder of a kept process's turn has the of
 MAX_OUTPUT_BYTES = 256 * 1024**2
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """The turn's identity besides its stdin: a recording is found by both."""
 
     member: str
@@ -33,8 +33,7 @@ class Stays(Protocol):
     def turn(self, what: Launch, /) -> Running: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """What to start. `folder` gets the files `stdout` and `stderr`, of at most `max_output` bytes together.
 
     The caller removes `scratch` once the turn's outcome is stored. If teamchat is killed before the process has ended,
@@ -65,8 +64,7 @@ class Launch:
     at_exit: Callable[[], None] = lambda: None
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """Bytes as they came, from one stream, `at` seconds after the start."""
 
     stream: Literal["out", "err"]
@@ -74,16 +72,14 @@ class Chunk:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class CutShort:
+class CutShort(Struct, frozen=True):
     """In a recording: the turn was ended here, `at` seconds after the start, and `why`."""
 
     why: Failure
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(Struct, frozen=True):
     """How the process ended: its code (a signal is negative) and the names of what had to be ended after it.
 
     `seconds` is how long it ran. `over_limit` is the limit of output in bytes if it was killed for that. `cwd` is where

@@ -13,9 +13,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from teamchat.runners.base import EventParser, Verdict
 from teamchat.runners.events import (
@@ -50,8 +51,7 @@ ANSWERED_S = 0.7  # of silence after a complete answer; Claude's terminal event 
 LATE_S = 0.5  # a check that comes later than this may find unread output
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
+class Clocks(Struct, frozen=True):
     """Seconds. Each failure says which clock ran out.
 
     `exit_s` is from the CLI's own terminal event to its exit; after `note_s` of silence there is a note.
@@ -92,8 +92,7 @@ class Stopper:
             await asyncio.sleep(min(left, TICK_S))
 
 
-@dataclass(slots=True)
-class TurnEnd:
+class TurnEnd(Struct):
     """Everything known about a finished turn. `text` is the reply, or the partial text when it failed.
 
     `cwd` is the folder of a recorded turn that ran elsewhere. `version` is that of the CLI, as its output or its
@@ -123,8 +122,7 @@ class TurnEnd:
     untold: bool = False
 
 
-@dataclass(slots=True)
-class _Facts:
+class _Facts(Struct):
     """What the events of a turn have reported so far."""
 
     open_tools: set[str] = field(default_factory=set)

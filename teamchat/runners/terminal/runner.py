@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from teamchat.runners import isolated
 from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import ProtocolName
@@ -25,7 +25,7 @@ from teamchat.core.messages import NewMessage, Routing, Said, Speaker
 from teamchat.core.store.message_log import MemoryLog
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.summaries import summary_before
-from teamchat.core.store.turns import dump
+from teamchat.core.store.values import dump
 from teamchat.core.team.team import KEPT_TOKENS, Team
 from teamchat.core.turn.events import Conclusion, SummaryStored, TurnFinished, TurnStarted
 from teamchat.core.turn.ready import ReadyTurn
@@ -99,7 +99,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def change(stage: Stage, **changes: object) -> None:
-    stage.team = replace(stage.team, **changes)  # type: ignore[arg-type]
+    stage.team = replace(stage.team, **changes)
 
 
 def compact(stage: Stage, name: str | None = None) -> Conclusion:

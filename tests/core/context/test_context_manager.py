@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import TODO, AssemblerInput, PromptContextMessage
 from teamchat.assemblers.truncation import TruncationPolicy

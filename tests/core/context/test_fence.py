@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import KNOWLEDGE, SUMMARY, TODO, AssemblerInput
 from teamchat.core.agents import AGENT_TYPES

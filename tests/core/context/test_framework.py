@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teamchat.core.context.layers.framework import MAX_BYTES, framework_text, turn_note
 from teamchat.core.engine.state import Route

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import Trimmed
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
@@ -26,7 +26,7 @@ def test_two_thousand_messages_stay_within_twenty_thousand_tokens_a_prompt(
 ) -> None:
     """Nothing is left out by a window or a budget: it is summed up, and what people said is quoted all the same."""
     team = team_of(tmp_path, {"max": "codex", "sarah": "claude"})
-    team = replace(team, compactor="sarah", context_window=2 * MESSAGES, **{limit: tokens})  # type: ignore[arg-type]
+    team = replace(team, compactor="sarah", context_window=2 * MESSAGES, **{limit: tokens})
     stage = Stage(tmp_path, team)
 
     def answer(launch: Launch) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.agents import AGENT_TYPES, ProtocolName
 from teamchat.core.context.build import BuiltPrompt, Exists, build_prompt, check_limit, exists

@@ -21,7 +21,7 @@ MESSAGES = (
     ConversationMessage(
         "[NEXT: max] Hi", Speaker("u1", "Kai Lai", type="human"), Routing(("max",), ("[NEXT: max]",)), 1000, id="msg-1"
     ),
-    ConversationMessage("Hello", Speaker("m1", "Max", "Architect", type="ai"), timestamp=2000, id="msg-2"),
+    ConversationMessage("Hello", Speaker("m1", "Max", role_title="Architect", type="ai"), timestamp=2000, id="msg-2"),
 )
 JSON_MESSAGES = [
     {
@@ -43,7 +43,11 @@ SNAPSHOT = {"messages": JSON_MESSAGES, "teamTask": "Design it", "timestamp": 300
 MESSAGE = JSON_MESSAGES[0]
 
 speakers = st.builds(
-    Speaker, st.text(min_size=1), st.text(), st.none() | st.text(), type=st.sampled_from(["ai", "human", "system"])
+    Speaker,
+    st.text(min_size=1),
+    st.text(),
+    role_title=st.none() | st.text(),
+    type=st.sampled_from(["ai", "human", "system"]),
 )
 names = st.lists(st.text()).map(tuple)
 conversations = st.lists(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.context.tool_use import MAX_BYTES, with_tool_calls
 from teamchat.core.messages import ConversationMessage, Said

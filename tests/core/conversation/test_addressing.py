@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.conversation.addressing import address, address_reply
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
 from teamchat.core.conversation.entry import check_entry

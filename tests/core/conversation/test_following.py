@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.conversation.following import Follower
 from teamchat.core.conversation.undoing import plan_undo, undo_conversation

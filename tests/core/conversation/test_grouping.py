@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.conversation.grouping import in_lines, run_together
 from teamchat.core.engine.state import Route

@@ -8,10 +8,10 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import ExitCode

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.cli.shared.workspace import open_store, trust_store
 from teamchat.core.agents import AGENT_TYPES, CLIS

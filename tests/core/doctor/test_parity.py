@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.doctor.parity import ROWS, features_without, parity
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec

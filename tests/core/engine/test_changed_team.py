@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.state import Rules
@@ -189,7 +189,7 @@ def edited(team: Team, how: str, name: str) -> Team:
             changes: dict[str, object] = {"cwd": team.root / "gone"}
         case _:
             changes = {"agent": "dora-agent"}
-    members = (replace(m, **changes) if m.name == name and m.type == "ai" else m for m in team.members)  # type: ignore[arg-type]
+    members = (replace(m, **changes) if m.name == name and m.type == "ai" else m for m in team.members)
     return replace(team, members=tuple(members))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from dataclasses import replace
 from functools import reduce
 from itertools import cycle
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Literal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 
 from teamchat.core.engine.actions import (
     Action,

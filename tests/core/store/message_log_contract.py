@@ -12,7 +12,7 @@ from teamchat.core.routing.quoted import quoted_text
 from teamchat.core.store.message_log import MessageLog
 
 KAILAI = Speaker("kailai", "Kai Lai", type="human")
-MAX = Speaker("max", "Max", "Architect", type="ai")
+MAX = Speaker("max", "Max", role_title="Architect", type="ai")
 
 
 def draft(content: str, speaker: Speaker = KAILAI) -> NewMessage:

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.store.message_log import MemoryLog
 from tests.core.store.message_log_contract import MessageLogContract, draft

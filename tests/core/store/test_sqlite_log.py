@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.errors import DamagedStore, UsageError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.store.database import Database

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teamchat.core.messages import Speaker
 from teamchat.core.store import search as searching
@@ -31,7 +31,7 @@ def said(db: Database, session: int) -> Database:
     log, other = SqliteLog(db, session), SqliteLog(db, create_session(db, "team", None, "other").id)
     for text in ("the slug of a title", "undone slug", "nothing"):
         log.append(draft(text))
-    other.append(replace(draft("Another SLUG"), speaker=Speaker("m", "Max", None, type="ai")))
+    other.append(replace(draft("Another SLUG"), speaker=Speaker("m", "Max", role_title=None, type="ai")))
     branch = create_session(db, "team", None, "branch")
     share_messages(db, session, branch.id, log.place("msg-3"))
     hide(db, "msg-2")
@@ -39,7 +39,7 @@ def said(db: Database, session: int) -> Database:
 
 
 def found(db: Database, text: str, **keys: object) -> list[tuple[int, str]]:
-    hits, _ = search(db, replace(Search(search_parts(text)), **keys), 20)  # type: ignore[arg-type]
+    hits, _ = search(db, replace(Search(search_parts(text)), **keys), 20)
     return [(hit.session, hit.message) for hit in hits]
 
 

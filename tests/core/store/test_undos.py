@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.store.checking import problems

@@ -12,7 +12,7 @@ from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Said, 
 
 BEGAN = 1_795_000_000_000
 KAI = Speaker("kai", "kai", type="human")
-MAX = Speaker("max", "max", "Architect", type="ai")
+MAX = Speaker("max", "max", role_title="Architect", type="ai")
 TURN = MemberTurn(
     number=2,
     member="max",

@@ -102,7 +102,7 @@ def hostile(seed: int) -> Transcript:
         )
 
     def said(number: int) -> Said:
-        speaker = Speaker(text(), text(), text(), type=("ai", "human")[number % 2])
+        speaker = Speaker(text(), text(), role_title=text(), type=("ai", "human")[number % 2])
         routing = Routing((text(), text()), (text(),))
         message = ConversationMessage(text(), speaker, routing, BEGAN, stands_for=text(), id=f"{text()} {number}")
         return Said(message, turn() if number % 2 else None, (text(),), undone=number == 3)

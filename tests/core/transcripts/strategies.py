@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teamchat.core.messages import ConversationMessage, Routing, Speaker
 from teamchat.core.transcripts.form import LATEST_MS
@@ -57,7 +56,9 @@ turns = st.builds(
     cost_usd=st.none() | st.floats(0, 10**15),
     undone=st.booleans(),
 )
-speakers = st.builds(Speaker, names, words, st.none() | words, type=st.sampled_from(["ai", "human", "system"]))
+speakers = st.builds(
+    Speaker, names, words, role_title=st.none() | words, type=st.sampled_from(["ai", "human", "system"])
+)
 routings = st.builds(Routing, st.lists(words, max_size=3).map(tuple), st.lists(texts, max_size=3).map(tuple))
 messages = st.builds(
     ConversationMessage,

@@ -6,11 +6,11 @@ import itertools
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from teamchat.core.conversation.branching import branch
 from teamchat.core.store.checking import problems

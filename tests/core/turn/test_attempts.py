@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.layers.collector import framework_only

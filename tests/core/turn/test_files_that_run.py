@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from pathlib import Path
 from threading import Event, current_thread
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
 from teamchat.core.receipt import Outcome

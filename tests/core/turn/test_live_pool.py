@@ -6,10 +6,10 @@ import asyncio
 import os
 import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.conversation.recovery import clean_turns
 from teamchat.core.errors import ExitCode

@@ -8,10 +8,10 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
 from teamchat.core.context.context_manager import manager_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.runners.base import Job
 from teamchat.runners.claude.project import MOST_FILES, shows, trusts

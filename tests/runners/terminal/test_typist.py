@@ -8,10 +8,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.cassette.player import Player, RecordedTurn, Recorder
 from teamchat.runners.base import Job, Terminal

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 LONGEST = 8_000  # characters of a block that is read as Markdown, for which the time grows faster than the text
 _FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})[ \t]*([^\n]*)")
@@ -20,8 +21,7 @@ _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 Kind = Literal["markdown", "code", "plain"]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """`text` is what was written; of code in a fence, `code` is what the fence holds, in that `language`."""
 
     kind: Kind

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teamchat.cli.output.lines import short_number
 from teamchat.cli.output.terminal.look import Look
@@ -37,8 +38,7 @@ MODEL = "waiting for the model"
 LONGEST_REASON = 60
 
 
-@dataclass(slots=True)
-class Doing:
+class Doing(Struct):
     """One member's line: what it does, since when, and the tokens that it has used so far, if they are known."""
 
     member: str

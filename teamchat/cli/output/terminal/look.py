@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 BAR = "▌"
 # of the 256 colours, those that differ from each other and have a contrast of 3 and more on black and on white
@@ -33,8 +34,7 @@ def own_colour(name: str) -> int:
     return zlib.crc32(name.casefold().encode("utf-8", "replace")) % len(COLOURS)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """How a terminal shows text: `styles` such as bold and dim, and `colours`."""
 
     styles: bool = True

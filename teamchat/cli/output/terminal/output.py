@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from threading import RLock
+
+from msgspec import Struct, field
 
 from teamchat.cli.output.lines import (
     BEGINS,
@@ -60,8 +61,7 @@ ACCESS = {"read": "read only", "edit": "may edit", "full": "full access"}
 SUMMARISED = 4_000  # characters of a message that are looked at
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(Struct):
     """A turn that is shown. Those of a group keep their lines until they are told in the order of their names."""
 
     voice: Voice

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from teamchat.core.text.clean import visible
 from teamchat.runners.events import ToolCall, ToolResult
@@ -61,8 +62,7 @@ _END = 400  # characters of an output in which that is
 _SERVER = re.compile(r"mcp_+([A-Za-z0-9-]+)_+(.+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """What a tool call does: `what` is a path, a command or a name."""
 
     done: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec.structs import replace
 
 from teamchat.cli.output.terminal.blocks import Block, Blocks
 from teamchat.cli.output.terminal.look import BAR, Look

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teamchat.assemblers.parts import FRAMEWORK, LAYERS
 from teamchat.core.context.layers.framework import framework_text
@@ -12,8 +13,7 @@ from teamchat.core.messages import ConversationMessage
 from teamchat.core.team.team import Member, Team
 
 
-@dataclass(frozen=True, slots=True)
-class LayerContext:
+class LayerContext(Struct, frozen=True):
     """What a source knows of the turn. `text` is the current message without its markers.
 
     `request` is the human message that the turn serves, also without markers. Both may be the same message.
@@ -26,8 +26,7 @@ class LayerContext:
     request: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LayerText:
+class LayerText(Struct, frozen=True):
     """A layer's text and the excerpts in it. `note` says what was left out, or why there is no text."""
 
     text: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teamchat.assemblers.truncation import truncate_middle
 from teamchat.core.context.layers.collector import LayerContext
@@ -14,8 +14,7 @@ from teamchat.core.text.clean import told
 from teamchat.core.text.redact import redact_shapes
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryLayer:
+class SummaryLayer(Struct, frozen=True):
     """A source: the valid summary of the messages before the one that is answered, or None."""
 
     db: Database

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.routing.todos import rendered
@@ -11,8 +11,7 @@ from teamchat.core.store.todos import todos_of
 from teamchat.core.text.redact import redact_shapes
 
 
-@dataclass(frozen=True, slots=True)
-class TodoLayer:
+class TodoLayer(Struct, frozen=True):
     """A source. `redact` removes well-known keys from the items: anybody may have written them."""
 
     db: Database

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.core.doctor.arguments import refused_arguments
 from teamchat.core.doctor.checks import Check

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.scripted.home import home_environment
@@ -30,8 +32,7 @@ def make_home(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> d
     return home_environment(folder / "home", server.url, path)
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
+class Bench(Struct, frozen=True):
     """One CLI with its home, workspace and model."""
 
     runner: Runner

@@ -10,9 +10,10 @@ import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check, not_installed

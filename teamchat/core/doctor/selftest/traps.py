@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teamchat.core.agents import CLIS
 from teamchat.runners.selftest import SelfTest
 
 
-@dataclass(frozen=True, slots=True)
-class Traps:
+class Traps(Struct, frozen=True):
     """The folder in which each sprung trap leaves a file."""
 
     folder: Path

@@ -8,8 +8,10 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
 from teamchat.core.errors import StoreError
@@ -32,8 +34,7 @@ LOOK_S = 0.05
 SETTLE_S = 0.5  # a killed process may take a moment to disappear
 
 
-@dataclass(frozen=True, slots=True)
-class StoppedTurn:
+class StoppedTurn(Struct, frozen=True):
     """How a hanging turn was ended: its processes, those that outlived it, and how long the end took."""
 
     tree: Mapping[int, str]
@@ -41,8 +42,7 @@ class StoppedTurn:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Struct, frozen=True):
     """What was seen of one turn: its end, its events, their vendor names, and how it was stopped, if it was.
 
     `ours` says why it could not be tried, if that is not the CLI's fault.
@@ -95,8 +95,7 @@ class _Witness:
         return self.parser.finish(exit_code, stderr_tail)
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Struct, frozen=True):
     """A turn to run, in `life` if its process is to stay.
 
     `hangs` gets the names of its processes by their pids and returns whether it hangs. A turn that hangs is
