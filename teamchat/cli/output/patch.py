@@ -36,34 +36,44 @@ def write_patch(pieces: Iterable[bytes]) -> None:
     """All of a patch, byte for byte. At a terminal, which it could deceive: visible, coloured, with short hashes."""
     sys.stdout.flush()
     if sys.stdout.isatty():
-        for line, is_head in _with_heads(_lines(pieces)):
-            print(_colored(_INDEX.sub(r"\1..\2", line) if is_head else line, is_head=is_head))
+        colours = not (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")
+        head = True
+        for lines in _lines(pieces):
+            shown, head = _shown(lines, head=head, colours=colours)
+            sys.stdout.write("".join(f"{line}\n" for line in shown))
+        sys.stdout.flush()
         return
     for piece in pieces:
         sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
 
 
-def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    held = b""
+def _lines(pieces: Iterable[bytes]) -> Iterator[list[str]]:
+    """The lines of a patch made visible, as many at a time as the pieces complete."""
+    held: list[bytes] = []  # of a line that is not complete
     for piece in pieces:
-        *whole, held = (held + piece).split(b"\n")
-        for line in whole:
-            yield visible(line.decode(errors="replace").removesuffix("\r"))
-    if held:
-        yield visible(held.decode(errors="replace"))
+        whole, end, rest = piece.rpartition(b"\n")
+        if end:
+            yield _visible(b"".join((*held, whole)))
+            held = []
+        held.append(rest)
+    if last := b"".join(held):
+        yield _visible(last)
 
 
-def _with_heads(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it stands before a file's changes."""
-    head = True
+def _visible(lines: bytes) -> list[str]:
+    return visible(lines.decode(errors="replace")).split("\n")  # also without carriage returns
+
+
+def _shown(lines: Iterable[str], *, head: bool, colours: bool) -> tuple[list[str], bool]:
+    """The lines in colours and with short hashes. `head` says whether the next line stands before a file's changes."""
+    shown: list[str] = []
     for line in lines:
+        if not line:
+            shown.append(line)
+            continue
         head = (head and not line.startswith("@@")) or line.startswith("diff --git ")
-        yield line, head
-
-
-def _colored(line: str, *, is_head: bool) -> str:
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return line
-    color = _BOLD if is_head else _COLORS.get(line[:1], "")
-    return f"{color}{line}{_END}" if color else line
+        color = (_BOLD if head else _COLORS.get(line[:1], "")) if colours else ""
+        text = _INDEX.sub(r"\1..\2", line) if head and line.startswith("index ") else line
+        shown.append(f"{color}{text}{_END}" if color else text)
+    return shown, head

@@ -49,10 +49,13 @@ def parse_targets(body: str) -> tuple[Target, ...]:
     """
     if _SIGN.search(body) is None:  # as most are, of which a text may have a hundred thousand
         return (Target((name,)),) if (name := body.strip()) else ()
-    return tuple(target for item in _SEPARATOR.split(body) if (target := _target(item)))
+    targets = {item: _target(item) for item in {*_SEPARATOR.split(body)}}  # many repeat themselves where there are many
+    return tuple(target for item in _SEPARATOR.split(body) if (target := targets[item]))
 
 
 def _target(item: str) -> Target | None:
+    if _SIGN.search(item) is None:
+        return Target((name,)) if (name := item.strip()) else None
     names: list[str] = []
     priorities: list[int] = []
     for part in _PLUS.split(item):

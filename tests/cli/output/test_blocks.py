@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.cli.output.terminal.blocks import LONGEST, Block, Blocks
+from teamchat.cli.output.terminal.blocks import LONGEST, MOST, PER_BLOCK, Block, Blocks
 
 LINES = st.sampled_from(
     ["", "text", "# head", "- item", "  - inner", "1. one", "```py", "```", "~~~", "    code", "> said", "| a | b |"]
@@ -79,5 +80,17 @@ def test_a_long_block_comes_in_parts_and_long_code_stays_code() -> None:
 
 def test_a_terminal_without_changing_lines_gets_every_line_at_once() -> None:
     blocks = Blocks(by_lines=True)
-    assert blocks.push("# One\ntw") == [Block("plain", "# One\n")]
-    assert blocks.push("o\n") == [Block("plain", "two\n")]
+    assert blocks.push("# One\ntw") == [Block("lines", "# One\n")]
+    assert blocks.push("o\n\nthree\n") == [Block("lines", "two\n\nthree\n")]
+    assert [*blocks.push("fo"), *blocks.push("ur"), *blocks.flush()] == [Block("lines", "four")]
+
+
+@pytest.mark.parametrize("text", ["```\nx\n```\n", "# Head\n", "One\n\n", "word ", "\n", "- a\n", "```py\n", "x\n"])
+def test_what_follows_the_most_that_is_read_as_markdown_is_given_as_it_was_written(text: str) -> None:
+    blocks = Blocks()
+    pieces = [text * (LONGEST // len(text))] * (2 * MOST // LONGEST)
+    done = [*(block for piece in pieces for block in blocks.push(piece)), *blocks.flush()]
+    first = next(place for place, block in enumerate(done) if block.kind == "lines")
+    assert "".join(block.text for block in done) == "".join(pieces)
+    assert {block.kind for block in done[first:]} == {"lines"}
+    assert MOST - 2 * LONGEST < sum(len(block.text) + PER_BLOCK for block in done[:first]) <= MOST + 2 * LONGEST

@@ -7,7 +7,9 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
+from teamchat.cli.output.terminal import wrap
 from teamchat.cli.output.terminal.blocks import Block, Blocks
 from teamchat.cli.output.terminal.look import COLOURS, Look, colours_of, look_of
 from teamchat.cli.output.terminal.markdown import LEXERS, rendered
@@ -58,6 +60,20 @@ def test_wrapping_keeps_every_character_and_breaks_words_only_where_it_must(text
     assert "".join("".join(lines).split()) == "".join(text.split())
     if all(cells(word) <= width for word in text.split()):
         assert " ".join(lines).split() == text.split()
+
+
+@given(
+    st.lists(st.sampled_from(["a", "Ж", "é", "ǭ", "한", "\u0301", "ab " * 20, "\n", " ", "\t", "\u00ad"])).map("".join)
+)
+def test_a_text_is_wrapped_line_by_line(text: str) -> None:
+    assert list(wrapped(text, 10)) == [piece for line in text.split("\n") for piece in wrapped(line, 10)]
+    assert cells("".join(text.split())) == sum(map(cells, "".join(text.split())))
+
+
+def test_narrow_characters_take_one_column() -> None:
+    narrow = [chr(code) for code in range(0x20, 0x3000) if wrap._is_narrow(chr(code)) and code != 0x7F]
+    assert len(narrow) > 800
+    assert {cell_len(character) for character in narrow} == {1}
 
 
 @given(WORDS, st.integers(1, 40))

@@ -2,7 +2,7 @@
 
 A block begins at the top level: a paragraph, a list item, a heading, a code fence. Nothing is lost: the texts of all
 blocks together are the text. A block that grows too long is given out in parts, which are shown as they are written;
-the parts of a code fence stay code.
+the parts of a code fence stay code. What follows `MOST` characters is no longer cut at blocks.
 """
 
 from __future__ import annotations
@@ -14,15 +14,20 @@ from typing import Literal
 from msgspec import Struct
 
 LONGEST = 8_000  # characters of a block that is read as Markdown, for which the time grows faster than the text
+MOST = 200_000  # characters of one turn that are read as Markdown; the rest is shown as it was written
+PER_BLOCK = 50  # characters that one more block counts as
 _FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})[ \t]*([^\n]*)")
 _ITEM = re.compile(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 
-Kind = Literal["markdown", "code", "plain"]
+Kind = Literal["markdown", "code", "plain", "lines"]
 
 
 class Block(Struct, frozen=True):
-    """`text` is what was written; of code in a fence, `code` is what the fence holds, in that `language`."""
+    """`text` is what was written; of code in a fence, `code` is what the fence holds, in that `language`.
+
+    `lines` are whole lines, with those that are empty, or a part of a line that is too long.
+    """
 
     kind: Kind
     text: str
@@ -33,11 +38,13 @@ class Block(Struct, frozen=True):
 class Blocks:
     """Takes text in pieces and gives blocks. `rest` is what is no complete block yet.
 
-    With `by_lines` every line is a block, which is shown as it is written.
+    With `by_lines` all text is given as `lines`, as soon as they are whole. `count` is how many characters were read as
+    Markdown.
     """
 
-    def __init__(self, *, by_lines: bool = False) -> None:
-        self._by_lines = by_lines
+    def __init__(self, *, by_lines: bool = False, count: int = 0) -> None:
+        self.count = count
+        self._by_lines = by_lines or count > MOST
         self._lines: list[str] = []  # of the block that is open
         self._size = 0
         self._tail: list[str] = []  # of a line that is not complete
@@ -49,14 +56,16 @@ class Blocks:
 
     def push(self, text: str) -> list[Block]:
         """The blocks that this piece completes."""
-        first, *others = text.split("\n")
-        self._tail.append(first)
-        self._tail_size += len(first)
         done: list[Block] = []
-        for part in others:
-            line = "".join(self._tail)
-            self._tail, self._tail_size = [part], len(part)
-            done += self._line(line + "\n")
+        at = 0
+        while not self._by_lines and (end := text.find("\n", at) + 1):
+            line = "".join((*self._tail, text[at:end]))
+            self._tail, self._tail_size, at = [], 0, end
+            done += self._line(line)
+        if self._by_lines:
+            done, at = [*done, *self._whole_lines(text, at)], text.rfind("\n", at) + 1 or at
+        self._tail.append(text[at:])
+        self._tail_size += len(text) - at
         if self._tail_size > LONGEST:
             done += self._long()
         return done
@@ -79,9 +88,19 @@ class Blocks:
             size += len(part)
         return "".join(reversed(parts))
 
+    def _whole_lines(self, text: str, at: int) -> Iterator[Block]:
+        """The lines that the text from `at` on completes, and what is held."""
+        end = text.rfind("\n", at) + 1
+        tail = self._tail if end else []
+        if lines := "".join((*self._lines, *tail, text[at:end])):
+            yield Block("lines", lines)
+        self._lines, self._size = [], 0
+        if end:
+            self._tail, self._tail_size = [], 0
+
     def _line(self, line: str) -> Iterator[Block]:
         if self._by_lines:
-            yield Block("plain", line)
+            yield Block("lines", line)
         elif self._fence:
             yield from self._in_fence(line)
         elif not line.strip():
@@ -133,7 +152,10 @@ class Blocks:
 
     def _cut(self, *, closed: bool = False) -> Iterator[Block]:
         """The open block, if there is one."""
-        text, long = "".join(self._lines), self._size > LONGEST
+        kind: Kind = "lines" if self._by_lines else "plain" if self._size > LONGEST else "markdown"
+        text = "".join(self._lines)
+        self.count += len(text) + PER_BLOCK
+        self._by_lines = self._by_lines or self.count > MOST
         lines, fresh = self._lines, self._fresh
         self._lines, self._size, self._gap = [], 0, False
         if self._fence:
@@ -147,4 +169,4 @@ class Blocks:
             return
         self._list = False
         if text:
-            yield Block("plain" if long else "markdown", text)
+            yield Block(kind, text)

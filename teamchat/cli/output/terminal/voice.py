@@ -17,8 +17,6 @@ from teamchat.core.text.clean import VisibleCleaner, visible
 from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall, ToolResult
 
 WIDEST = 120  # columns of a text that a person reads
-MOST_RENDERED = 200_000  # characters of one turn that are read as Markdown; the rest is shown as it was written
-PER_BLOCK = 50  # characters that one more block counts as
 REPLACED = "(the text above was replaced:)"
 WRONG = "✗"
 DENIED = f"{WRONG} denied"
@@ -43,8 +41,7 @@ class Voice:
     said: list[str] = field(default_factory=list)  # of this section, as the agent wrote it
     last_said: str = ""  # the section before
     begun: bool = False  # lines of this section are written
-    last: Literal["head", "text", "tool"] = "head"
-    rendered: int = 0
+    last: Literal["head", "text", "lines", "tool"] = "head"
     calls: dict[str, ToolCall] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
     failed: tuple[ToolCall, str] | None = None  # it may still turn out to be denied
@@ -52,9 +49,9 @@ class Voice:
     def __post_init__(self) -> None:
         self.blocks = self._new_blocks()
 
-    def _new_blocks(self) -> Blocks:
+    def _new_blocks(self, count: int = 0) -> Blocks:
         """A terminal without changing lines is shown each line as it comes."""
-        return Blocks(by_lines=not self.look.styles)
+        return Blocks(by_lines=not self.look.styles, count=count)
 
     @property
     def columns(self) -> int:
@@ -113,7 +110,7 @@ class Voice:
 
     def _forget(self) -> None:
         """Drop what has streamed and is not written."""
-        self.cleaner, self.blocks = VisibleCleaner(), self._new_blocks()
+        self.cleaner, self.blocks = VisibleCleaner(), self._new_blocks(self.blocks.count)
         self.said.clear()
 
     def end(self) -> None:
@@ -138,29 +135,24 @@ class Voice:
     def tail(self, rows: int) -> list[str]:
         """The last rows of the text that streams."""
         text = self.blocks.rest(self.columns * rows).strip("\n")
-        return [self._under(line) for line in list(wrapped(text, self.columns - 1))[-rows:]] if text.strip() else []
+        bar = self.look.coloured(BAR, self.colour)
+        lines = list(wrapped(text, self.columns - 1))[-rows:] if text.strip() else []
+        return [f"{bar} {line}".rstrip() for line in lines]
 
     def _show(self, blocks: list[Block]) -> None:
         for block in blocks:
-            if not self.look.styles:
-                self.plain([block.text.removesuffix("\n")])
-                self.begun = True
+            if block.kind == "lines":
+                self.plain([*([""] if self.last == "text" else []), block.text.removesuffix("\n")])
+                self.last, self.begun = "lines", True
                 continue
             if not block.text.strip():
                 continue
             from teamchat.cli.output.terminal.markdown import rendered
 
-            self.rendered += len(block.text) + PER_BLOCK
-            lines = rendered(self._as_shown(block), self.columns, self.look)
-            if lines:
+            said = replace(block, text=without_calls(block.text, "ai")) if block.kind == "markdown" else block
+            if lines := rendered(said, self.columns, self.look):
                 self._lines([*([""] if self.last == "text" else []), *lines])
                 self.last, self.begun = "text", True
-
-    def _as_shown(self, block: Block) -> Block:
-        """The block without calls, and as it was written if the turn has had its share of Markdown."""
-        if self.rendered > MOST_RENDERED:
-            return replace(block, kind="plain")
-        return replace(block, text=without_calls(block.text, "ai")) if block.kind == "markdown" else block
 
     def _tool_ended(self, tool: str, result: ToolResult) -> None:
         call = self.calls.pop(tool, None)
@@ -204,10 +196,8 @@ class Voice:
         self.last = "tool"
 
     def _lines(self, lines: Iterable[str]) -> None:
-        self.write([self._under(line) for line in lines])
-
-    def _under(self, line: str) -> str:
-        return f"{self.look.coloured(BAR, self.colour)} {line}".rstrip()
+        bar = self.look.coloured(BAR, self.colour)
+        self.write([f"{bar} {line}".rstrip() if line else bar for line in lines])
 
 
 def without_calls(text: str, author: Author) -> str:

@@ -11,13 +11,17 @@ from rich.cells import cell_len
 TAB = 4
 _WORDS = re.compile(r" *+[^ ]++| ++")
 _STYLE = re.compile("\x1b\\[[0-9;]*m")
+_NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f]*+")  # Latin, Greek, Cyrillic
 
 
 def cells(text: str) -> int:
     """How many columns the text takes at most. Terminals disagree about some emoji."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_cell, text))
+    return len(text) if _is_narrow(text) else sum(map(_cell, text))
+
+
+def _is_narrow(text: str) -> bool:
+    """True of most texts: each character takes one column, which is quick to find."""
+    return text.isascii() or _NARROW.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -35,8 +39,20 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 
     A continued line has the indentation of its beginning, if that leaves room.
     """
+    ascii_without_tabs = text.isascii() and "\t" not in text
+    if ascii_without_tabs and (len(text) <= width or not _longer_line(width).search(text)):
+        yield from map(str.rstrip, text.split("\n"))  # a text of millions of short lines takes no seconds
+        return
     for line in text.split("\n"):
-        yield from _line(line.expandtabs(TAB).rstrip(), width)
+        if ascii_without_tabs and len(line) <= width:
+            yield line.rstrip()
+        else:
+            yield from _line(line.expandtabs(TAB).rstrip(), width)
+
+
+@lru_cache(maxsize=16)
+def _longer_line(width: int) -> re.Pattern[str]:
+    return re.compile(rf"[^\n]{{{max(width, 0) + 1}}}")
 
 
 def _line(line: str, width: int) -> Iterator[str]:
@@ -68,7 +84,7 @@ def _line(line: str, width: int) -> Iterator[str]:
 
 def folded(word: str, width: int) -> list[str]:
     """The pieces of a word, each at most `width` columns wide; a wide character may need two."""
-    if word.isascii():
+    if _is_narrow(word):
         return [word[at : at + width] for at in range(0, len(word), width)] or [""]
     pieces, begin, used = list[str](), 0, 0
     for at, character in enumerate(word):
