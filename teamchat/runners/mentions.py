@@ -24,16 +24,22 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def mention(begin: str = r"\S", text_behind: str = "") -> str:
-    """A pattern for an `@` that is not yet escaped, with the backslashes before it.
+    """A pattern for an `@` that is not yet escaped, with the backslashes before it and every `@` right behind it.
 
-    `begin` matches the first character after the `@`. Behind one of `text_behind` an `@` is text.
+    `begin` matches the first character after an `@`. Behind one of `text_behind` an `@` is text.
     Each branch begins with a plain character, which `re` looks for at a tenth of the cost.
     """
-    return rf"@(?<![\\{text_behind}]@)(?={begin})|\\(?<!\\\\)\\(?:\\\\)*+@(?={begin})"
+    one = f"@(?={begin})"
+    return rf"@(?<![\\{text_behind}]@)(?={begin})(?:{one})*+|\\(?<!\\\\)\\(?:\\\\)*+{one}"
+
+
+def escaped_mention(mention: str) -> str:
+    """What `mention` matches, with a backslash before each `@`."""
+    return mention.replace("@", "\\@")
 
 
 def inert(prompt: str, typed: range, mentions: re.Pattern[str], escaped: Callable[[re.Match[str]], str]) -> Prepared:
-    """`prompt` in UTF-8 with these mentions `escaped` (one character longer, or unchanged), except in what was `typed`.
+    """`prompt` in UTF-8 with these mentions `escaped`, except in what was `typed`.
 
     The mentions are not collected in a list: a hostile prompt is made of them.
     """

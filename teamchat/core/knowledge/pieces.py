@@ -50,7 +50,7 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
     has_text = False
     fence = ""
     for line in _LINE.findall(text):
-        level = 0 if fence else _level(line)
+        level = _level(line) if "#" in line and not fence else 0
         if level and has_text:
             yield _named(path), "".join(held)
             held, has_text = [], False
@@ -58,7 +58,7 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
             path = [*(path + [""] * level)[: level - 1], line.strip()[level:].strip("# \t")]
         elif not line.isspace():
             has_text = True
-            fence = _after(fence, line)
+            fence = _after(fence, line) if "```" in line or "~~~" in line else fence
         held.append(line)
     if held:
         yield _named(path), "".join(held)

@@ -34,7 +34,7 @@ from teamchat.runners.claude.tools import servers as servers_there
 from teamchat.runners.claude.tools import tools
 from teamchat.runners.claude.version import version_of
 from teamchat.runners.edits import Edits, edits
-from teamchat.runners.mentions import Existing, inert, mention
+from teamchat.runners.mentions import Existing, escaped_mention, inert, mention
 from teamchat.runners.untrusted_json import listed, scalar
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
@@ -94,11 +94,15 @@ class ClaudeRunner:
         def escaped(mention: re.Match[str]) -> str:
             if not mention[0].endswith("@"):
                 return f"{mention[0]}-"
-            if not known.all:
-                text, start = mention.string, mention.end()
-                if not known.at(text, start) and not _NO_FILE.match(text, start):
-                    return mention[0]
-            return f"\\{mention[0]}"
+            first = mention[0].index("@")
+            sent = [mention[0][:first]]
+            for at in range(first, len(mention[0])):
+                if known.all:
+                    return "".join((*sent, escaped_mention(mention[0][at:])))
+                start = mention.start() + at + 1
+                names_one = known.at(mention.string, start) or _NO_FILE.match(mention.string, start)
+                sent.append("\\@" if names_one else "@")
+            return "".join(sent)
 
         return inert(prompt, typed, _INERT, escaped)
 

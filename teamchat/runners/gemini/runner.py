@@ -30,7 +30,7 @@ from teamchat.runners.gemini.kept import forked, kept_in
 from teamchat.runners.gemini.login import gemini_login
 from teamchat.runners.gemini.tools import policy, settings_files, started, system_defaults
 from teamchat.runners.gemini.tools import servers as users_servers
-from teamchat.runners.mentions import inert, mention
+from teamchat.runners.mentions import escaped_mention, inert, mention
 from teamchat.runners.untrusted_json import listed
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
@@ -76,7 +76,7 @@ class GeminiRunner:
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         """Every `@token` becomes inert: it may name a file, a part of a file's path, an agent or what a server has."""
-        return inert(prompt, typed, _MENTION, lambda mention: f"\\{mention[0]}")
+        return inert(prompt, typed, _MENTION, lambda mention: escaped_mention(mention[0]))
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "--output-format", "stream-json", *ACCESS[job.access], *started(job)]
