@@ -216,7 +216,7 @@ def _images(asked: _Asked, continued: ContinuedSession | AdoptedSession | str, i
 def _had(asked: _Asked, continued: ContinuedSession) -> bool:
     """Whether the session has been shown the request."""
     request = asked.request.id
-    return request in continued.beside or not asked.manager.is_after(continued.shown_from, request)
+    return not asked.manager.is_after(continued.shown_from, request) or continued.turns.had(request)
 
 
 def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:

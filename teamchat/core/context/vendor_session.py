@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from functools import reduce
 
 from msgspec import Struct
 
@@ -21,7 +19,8 @@ from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.adoptions import adoption_of
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import edits_of
-from teamchat.core.store.turns import Turn, last_turn_of, turns_in
+from teamchat.core.store.turns import Turn, last_turn_of
+from teamchat.core.store.vendor_turns import VendorTurns
 from teamchat.core.team.team import AgentSpec, Member
 from teamchat.runners.events import FailureKind, Usage
 
@@ -29,18 +28,15 @@ from teamchat.runners.events import FailureKind, Usage
 class ContinuedSession(Struct, frozen=True):
     """A vendor session that a turn continues.
 
-    It has been shown every message from `shown_from` on that `since` leaves out. Messages in `beside` may be older:
-    requests, and what a summary keeps. `usage` is what its turns have used so far. `opened` means that a person
-    continued it by hand after its last turn, `by_hand` after any of its turns or before the first one.
+    It has been shown every message from `shown_from` on that `since` leaves out, and what its `turns` had beside: older
+    requests, and what a summary keeps. `opened` means that a person continued it by hand after its last turn.
     """
 
     session: str
     shown_from: str
     since: Since
-    beside: frozenset[str]
-    usage: Usage
+    turns: VendorTurns
     opened: bool = False
-    by_hand: bool = False
 
 
 class AdoptedSession(Struct, frozen=True):
@@ -50,7 +46,7 @@ class AdoptedSession(Struct, frozen=True):
 
 
 class Past(Struct, frozen=True):
-    """A member's last turn in the store, and all `turns` of its vendor session, the last one included.
+    """A member's last turn in the store, and the `turns` of its vendor session, if it left one.
 
     `turn` is None before the first turn. `adopted` is the session that the next turn adopts.
     `edits` counts the messages of the session that were hidden,
@@ -58,7 +54,7 @@ class Past(Struct, frozen=True):
     """
 
     turn: Turn | None = None
-    turns: tuple[Turn, ...] = ()
+    turns: VendorTurns | None = None
     edits: int = 0
     adopted: AdoptedSession | None = None
 
@@ -69,12 +65,12 @@ NOTHING_BEFORE = Past()
 def past_of(db: Database, session: int, member: Member, agent: AgentSpec) -> Past:
     """The last turn of `member` in this session, and what a person has had it adopt since."""
     turn = last_turn_of(db, session, member.name)
-    turns = turns_in(db, session, member.name, turn.vendor_session) if turn and turn.vendor_session else ()
+    turns = VendorTurns(db, session, member.name, turn.vendor_session) if turn and turn.vendor_session else None
     adopted = adoption_of(db, session, member.name)
     waits = adopted is not None and adopted.agent == agent.name and not _gone(turn, adopted.vendor_session)
     return Past(
         turn,
-        tuple(turns),
+        turns,
         edits_of(db, session),
         AdoptedSession(adopted.vendor_session) if adopted and waits else None,
     )
@@ -108,7 +104,9 @@ def session_for(
     if past.turn is None:
         return "its first turn"
     broken = _broken(past.turn, past.edits, key)
-    return broken or _continued(past.turn, past.turns, manager, answers) or "nothing was said since its last turn"
+    if broken or past.turns is None:
+        return broken or "its last turn left no session"
+    return _continued(past.turn, past.turns, manager, answers) or "nothing was said since its last turn"
 
 
 def _broken(turn: Turn, edits: int, key: str) -> str | None:
@@ -126,10 +124,10 @@ def _broken(turn: Turn, edits: int, key: str) -> str | None:
 
 
 def _continued(
-    turn: Turn, turns: tuple[Turn, ...], manager: ContextManager, answers: ConversationMessage
+    turn: Turn, turns: VendorTurns, manager: ContextManager, answers: ConversationMessage
 ) -> ContinuedSession | None:
     """None when the session has already had the message to answer."""
-    own = frozenset(done.outcome.reply for done in turns if done.outcome and done.outcome.reply)
+    own = turns.replies_after(turn.shown_through)
     if answers.id in own or not manager.is_after(answers.id, turn.shown_through):
         return None
     assert turn.vendor_session is not None, turn
@@ -137,26 +135,8 @@ def _continued(
         session=turn.vendor_session,
         shown_from=turn.setup.shown_from or turn.shown_through,
         since=Since(turn.shown_through, own),
-        beside=frozenset(had for done in turns for had in (done.setup.request, *done.setup.beside)),
-        usage=total_usage(done.outcome.usage for done in turns if done.outcome),
+        turns=turns,
         opened=turn.opened,
-        by_hand=any(done.opened or done.setup.adopted for done in turns),
-    )
-
-
-def total_usage(usages: Iterable[Usage | None]) -> Usage:
-    """The sum of what turns used. A figure that a turn did not report counts as nothing."""
-    return reduce(_plus, usages, Usage(0, 0, 0, 0.0))
-
-
-def _plus(one: Usage, other: Usage | None) -> Usage:
-    if other is None:
-        return one
-    return Usage(
-        (one.input_tokens or 0) + (other.input_tokens or 0),
-        (one.cached_tokens or 0) + (other.cached_tokens or 0),
-        (one.output_tokens or 0) + (other.output_tokens or 0),
-        (one.cost_usd or 0.0) + (other.cost_usd or 0.0),
     )
 
 

@@ -22,6 +22,7 @@ from teamchat.core.store.turns import a_before, a_turn, an_event
 from teamchat.core.store.undos import an_undo
 from teamchat.core.store.unsent import an_unsent_message
 from teamchat.core.store.usage import a_usage_row
+from teamchat.core.store.vendor_turns import a_vendor_usage
 from teamchat.core.text.clean import printable
 
 MOST_SHOWN = 5  # problems of one kind
@@ -96,7 +97,10 @@ KINDS = (
     Kind("lesson", "lessons", "id", a_lesson),
 )
 """In an order in which rows refer to earlier ones, except the messages of turns."""
-SUMS = Kind("sum of turns", "usage", "session, member, model, memory", a_usage_row)
+SUMS = (
+    Kind("sum of turns", "usage", "session, member, model, memory", a_usage_row),
+    Kind("sum of turns", "vendor_usage", "session, member, vendor_session", a_vendor_usage),
+)
 """Made from the turns: a rescue makes them anew."""
 REFERENCES = (
     "SELECT integrity_check AS problem FROM pragma_integrity_check(5) WHERE integrity_check <> 'ok'",
@@ -141,7 +145,7 @@ def problems(db: Database) -> Iterator[str]:
             yield from db.values(_problem, sql)[:MOST_SHOWN]
         except DamagedStore as error:
             yield reason(error)
-    for kind in (*KINDS, SUMS):
+    for kind in (*KINDS, *SUMS):
         article = "an" if kind.noun[0] in "aeiou" else "a"
         yield from (f"{article} {kind.noun} cannot be read: {wrong}" for wrong in _unreadable(db, kind)[:MOST_SHOWN])
 

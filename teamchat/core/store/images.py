@@ -28,7 +28,7 @@ def images_of(db: Database, session: int, message: str) -> tuple[Image, ...]:
         an_image,
         f"""SELECT images.* FROM {MESSAGES}
         JOIN images ON images.session = messages.session AND images.message = messages.message
-        WHERE lineage.session = ?1 AND messages.message = ?2 ORDER BY images.number""",  # noqa: S608 (our own words)
+        WHERE lineage.session = ?1 AND messages.message = ?2 ORDER BY lineage.through, images.number""",  # noqa: S608 (our own words)
         session,
         message,
     )

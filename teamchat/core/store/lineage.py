@@ -47,13 +47,17 @@ SHARE = (
     """INSERT INTO summaries (session, turn, through, without, kept, text)
     SELECT ?2, turn, summaries.through, without, kept, summaries.text FROM summaries
     JOIN turns ON turns.id = summaries.turn AND (turns.undone IS NULL OR turns.session <> ?1)
-    WHERE summaries.session = ?1 AND summaries.through <= ?3 ORDER BY summaries.id""",
-    f"""UPDATE sessions SET shared = (
-        SELECT COALESCE(MAX(number), 0) FROM {MESSAGES} WHERE lineage.session = ?2 AND messages.id <= ?3
-    ) WHERE id = ?2 AND ?1 <> ?2""",  # noqa: S608 (our own words)
-    f"""UPDATE sessions SET message_count = message_count + (
-        SELECT COUNT(*) FROM {MESSAGES} WHERE lineage.session = ?2 AND messages.id <= ?3
-    ) WHERE id = ?2 AND ?1 <> ?2""",  # noqa: S608 (our own words)
+    WHERE summaries.session = ?1 AND summaries.through <= ?3 ORDER BY summaries.through, summaries.id""",
+    f"""UPDATE sessions SET shared = CASE
+        WHEN EXISTS (SELECT 1 FROM {MESSAGES} WHERE lineage.session = ?1 AND messages.id > ?3)
+        THEN (SELECT COALESCE(MAX(number), 0) FROM {MESSAGES} WHERE lineage.session = ?2 AND messages.id <= ?3)
+        ELSE (SELECT max(last_number, shared) FROM sessions WHERE id = ?1)
+    END WHERE id = ?2 AND ?1 <> ?2""",  # noqa: S608 (our own words)
+    # counted from the end, where most branches begin
+    f"""UPDATE sessions SET message_count = message_count + (SELECT message_count FROM sessions WHERE id = ?1)
+        + (SELECT COUNT(*) FROM hides WHERE session = ?1)
+        - (SELECT COUNT(*) FROM {MESSAGES} WHERE lineage.session = ?1 AND messages.id > ?3)
+    WHERE id = ?2 AND ?1 <> ?2""",  # noqa: S608 (our own words)
 )
 
 
@@ -66,12 +70,14 @@ def last_shared(db: Database, session: int, other: int) -> str | None:
     """The id of the last message that both sessions show; None where they share none."""
     return db.value(
         lambda row: row.text("message"),
-        """SELECT messages.message FROM lineage AS one
-        JOIN lineage AS other ON other.session = ?2 AND other.ancestor = one.ancestor
-        JOIN messages ON messages.session = one.ancestor AND messages.id <= min(one.through, other.through)
-        WHERE one.session = ?1
-            AND NOT EXISTS (SELECT 1 FROM hides WHERE session IN (?1, ?2) AND hides.message = messages.id)
-        ORDER BY messages.id DESC LIMIT 1""",
+        """SELECT message FROM messages WHERE id = (
+            SELECT MAX((
+                SELECT id FROM messages WHERE session = one.ancestor AND id <= min(one.through, other.through)
+                AND NOT EXISTS (SELECT 1 FROM hides WHERE session IN (?1, ?2) AND hides.message = messages.id)
+                ORDER BY id DESC LIMIT 1
+            )) FROM lineage AS one JOIN lineage AS other ON other.session = ?2 AND other.ancestor = one.ancestor
+            WHERE one.session = ?1
+        )""",
         session, other,
     )  # fmt: skip
 

@@ -33,7 +33,7 @@ SHOWN = f"{EVERY} {NOT_HIDDEN}"
 """The messages of session ?1 up to the id ?2."""
 NEWEST_FIRST = "ORDER BY lineage.through DESC, messages.id DESC"
 OLDEST_FIRST = "ORDER BY lineage.through, messages.id"
-OWN_AFTER = f"{SHOWN} AND lineage.ancestor = ?1 AND messages.id > ?3 {OLDEST_FIRST}"
+OWN_AFTER = f"{SHOWN} AND +lineage.ancestor = ?1 AND messages.id > ?3 {OLDEST_FIRST}"  # + keeps its index away
 HEAD = INDEXED  # characters of a message that are in its row
 PIECE = 1024 * 1024  # characters, or bytes, of what follows, which are written or read at once
 LONGEST_QUOTED = 64 * 1024  # characters of a message whose quoted text is stored; of a longer one it is made each time

@@ -12,7 +12,7 @@ from teamchat.core.errors import DamagedStore
 from teamchat.core.store.checking import KINDS, Kind
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lessons import a_lesson
-from teamchat.core.store.migrations import RECOUNT, RECOUNT_USAGE
+from teamchat.core.store.migrations import RECOUNT, RECOUNT_USAGE, RECOUNT_VENDOR_USAGE
 from teamchat.core.store.rows import Row
 from teamchat.core.text.words import spaced
 
@@ -59,6 +59,7 @@ MENDING = (
         SELECT 1 FROM messages WHERE messages.session = images.session AND messages.message = images.message)""",
     RECOUNT,
     *RECOUNT_USAGE,
+    *RECOUNT_VENDOR_USAGE,
 )
 """What is done about rows that refer to lost ones; ?1 is a new secret, ?2 the time."""
 

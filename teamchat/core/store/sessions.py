@@ -188,6 +188,7 @@ BEFORE_MESSAGES = (
     "imported_entries",
     "adoptions",
     "usage",
+    "vendor_usage",
 )
 """The tables with rows of a session that are removed before its messages, to which most of them refer."""
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"

@@ -276,11 +276,9 @@ def _session_name(row: Row) -> str:
 
 def find_turn(db: Database, session: int, number: int | None = None) -> Turn | None:
     """A turn by its number, or the session's last."""
-    return db.value(
-        a_turn,
-        "SELECT * FROM turns WHERE session = ? AND (?2 IS NULL OR number = ?2) ORDER BY number DESC LIMIT 1",
-        session, None if number is None else min(number, LARGEST),
-    )  # fmt: skip
+    if number is None:
+        return db.value(a_turn, "SELECT * FROM turns WHERE session = ? ORDER BY number DESC LIMIT 1", session)
+    return db.value(a_turn, "SELECT * FROM turns WHERE session = ? AND number = ?", session, min(number, LARGEST))
 
 
 def get_turn(db: Database, turn: int) -> Turn:
@@ -347,15 +345,6 @@ def previous_turn(db: Database, turn: Turn) -> Turn | None:
         "SELECT * FROM turns WHERE session = (SELECT session FROM turns WHERE id = ?1) AND member = ?2 AND number < ?3"
         " AND json_extract(setup, '$.purpose') = ?4 ORDER BY number DESC LIMIT 1",
         turn.id, turn.member, turn.number, turn.setup.purpose,
-    )  # fmt: skip
-
-
-def turns_in(db: Database, session: int, member: str, vendor_session: str) -> list[Turn]:
-    """The member's turns in one vendor session. Another member's vendor session may have the same name."""
-    return db.values(
-        a_turn,
-        "SELECT * FROM turns WHERE session = ? AND member = ? AND vendor_session = ? ORDER BY number",
-        session, member, vendor_session,
     )  # fmt: skip
 
 

@@ -154,7 +154,7 @@ def _used_before(turn: ReadyTurn) -> Usage | None:
         return sessions.used(turn.env, continued.session)
     if not isinstance(continued, ContinuedSession) or sessions is None:
         return None
-    return (sessions.used(turn.env, continued.session) if continued.by_hand else None) or continued.usage
+    return (sessions.used(turn.env, continued.session) if continued.turns.by_hand else None) or continued.turns.usage
 
 
 def room_in(folder: Path) -> int | None:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from teamchat.core.context.vendor_session import own_share, total_usage
+from teamchat.core.context.vendor_session import own_share
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import Turn, mark_opened
 from teamchat.runners.events import Usage
@@ -355,12 +355,6 @@ def visible_then(stage: Stage, turn: Turn) -> list[str]:
     there = stage.visible_at[turn.number - 1]
     ids = [message.id for message in there]
     return [message.content for message in there[: ids.index(turn.shown_through) + 1]]
-
-
-def test_what_turns_used_is_added_up_and_what_none_has_told_is_nothing() -> None:
-    told = [Usage(1, 2, 3, 0.5), None, Usage(), Usage(10, 20, 30, 1.0)]
-    assert total_usage(told) == Usage(11, 22, 33, 1.5)
-    assert total_usage([]) == Usage(0, 0, 0, 0.0)
 
 
 def test_of_figures_that_add_up_over_a_session_a_turn_has_what_was_not_there_before() -> None:

@@ -21,7 +21,7 @@ from tests.program import ROOT
 TABLES = [
     "adoptions", "hides", "images", "imported_entries", "indexed", "lessons", "lineage", "messages", "migrations",
     "routes", "sessions", "summaries", "texts", "todo_changes", "turn_events", "turns", "undos",
-    "unsent", "usage",
+    "unsent", "usage", "vendor_usage",
 ]  # fmt: skip
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.migrations import RECOUNT_USAGE
+from teamchat.core.store.migrations import RECOUNT_USAGE, RECOUNT_VENDOR_USAGE
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.sessions import create_session, remove_session
-from teamchat.core.store.turns import deliver_turn, end_turn, find_turn
+from teamchat.core.store.turns import deliver_turn, end_turn, find_turn, trace
 from teamchat.core.store.usage import UsageRow, total_used, used
+from teamchat.core.store.vendor_turns import VendorTurns
+from teamchat.runners.base import Memory
 from teamchat.runners.events import Usage
 from tests.core.store.message_log_contract import draft
-from tests.core.store.test_stored_turns import some_turn
+from tests.core.store.test_stored_turns import SETUP, some_turn
 from tests.core.store.test_undos import older
 
 KNOWN = Outcome(0, 1.0, model="opus 5", usage=Usage(100, None, 20, 0.25))
@@ -86,6 +90,24 @@ def test_a_store_of_before_has_the_sums_of_its_turns(db: Database, session: int,
     with closing(Database(tmp_path / "older" / "teamchat.db")) as migrated:
         assert used(migrated, session) == used(db, session)
         assert list(problems(migrated)) == []
+
+
+def test_what_the_turns_in_a_vendor_session_used_is_added_up(db: Database, session: int) -> None:
+    def ended(name: str, usage: Usage | None, memory: Memory = "resume") -> None:
+        turn = some_turn(db, session, replace(SETUP, memory=memory))
+        end_turn(db, turn, "done", Outcome(0, 1.0, usage=usage), trace("", name))
+
+    for usage in (Usage(1, 2, 3, 0.5), None, Usage(), Usage(10, 20, 30, 1.0)):
+        ended("v-1", usage)
+    ended("v-2", Usage(7))
+    ended("v-3", Usage(7), "fresh")
+    for _ in range(2):
+        assert VendorTurns(db, session, "max", "v-1").usage == Usage(11, 22, 33, 1.5)
+        assert VendorTurns(db, session, "max", "v-2").usage == Usage(7, 0, 0, 0.0)
+        assert VendorTurns(db, session, "max", "v-3").usage == Usage(0, 0, 0, 0.0)
+        assert VendorTurns(db, session, "sarah", "v-1").usage == Usage(0, 0, 0, 0.0)
+        for sql in RECOUNT_VENDOR_USAGE:
+            db.execute(sql)
 
 
 def test_a_sum_that_is_none_is_a_problem_of_the_store(db: Database, session: int) -> None:
