@@ -1,8 +1,8 @@
 """What a large reply costs `teamchat send`, from the agent to the pipe: memory, and how soon Ctrl-C is answered.
 
-Memory is the peak over that of a send with a short reply, and its floor is the reply's size. The first Ctrl-C comes
-when the agent has ended, and its reply is being read or stored: a line answers it within `ANSWER_S`, and a second one
-ends the program within `END_S`. The seconds are those of a quiet machine; no answer within `GAP_S` counts as `GAP_S`.
+Memory is the peak over that of the same command with a short reply, and its floor is the reply's size. The first Ctrl-C
+comes when the agent has ended, and its reply is being read or stored: a line answers it within `ANSWER_S`, and a second
+one ends the program within `END_S`. The seconds are those of a quiet machine; no answer within `GAP_S` counts as that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -70,16 +70,16 @@ def peak(folder: Path, *args: str) -> int:
 
 def measures(_quick: bool) -> Measures:
     with team("reply", "Short.") as folder:
-        idle = peak(folder, "send", "Go")
+        idle = {typed: peak(folder, *typed.split()) for typed in COMMANDS}
     for kind, text in TEXTS.items():
         yield kind, partial(memory, kind, text, idle)
         yield f"{kind}: Ctrl-C", partial(interrupts, kind, text)
 
 
-def memory(kind: str, text: str, idle: int) -> Iterator[Figure]:
+def memory(kind: str, text: str, idle: Mapping[str, int]) -> Iterator[Figure]:
     with team("again", text, str(MEGABYTES)) as folder:
         for typed in COMMANDS:
-            taken = (peak(folder, *typed.split()) - idle) / 1e6
+            taken = (peak(folder, *typed.split()) - idle[typed]) / 1e6
             name = f"{kind}: {typed}"
             yield Figure(name=name, unit="MB", value=taken, floor=MEGABYTES, floor_is="the reply", bound=MOST)
 

@@ -9,7 +9,7 @@ HEAD = f"{'':<44} {'value':>12} {'floor':>12} {'measured':>10} {'at most':>10}"
 
 def amount(number: float, unit: str) -> str:
     """A number of about three digits with its unit."""
-    digits = next((digits for digits, least in enumerate((100, 10, 1)) if abs(number) >= least), 3)
+    digits = next((digits for digits, least in enumerate((100, 10, 1)) if abs(number) >= least), 3) if number else 0
     return f"{number:,.{digits}f} {unit}".rstrip()
 
 
