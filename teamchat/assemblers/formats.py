@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from teamchat.assemblers.budget import fit
-from teamchat.assemblers.parts import AssemblerInput, AssemblerOutput, PromptContextMessage
-from teamchat.assemblers.sections import BRACKETED, PLAIN, PromptFormat, addressed_line, lay_out, render
+from teamchat.assemblers.parts import AssemblerInput, AssemblerOutput
+from teamchat.assemblers.sections import BRACKETED, PLAIN, PromptFormat, addressed, lay_out, render
 
 
 class ContextAssembler(Struct, frozen=True):
@@ -22,19 +22,18 @@ class ContextAssembler(Struct, frozen=True):
         return render(*fit(lay_out(given, self.format), given.max_bytes, given.target_bytes))
 
 
-def _bulleted(message: PromptContextMessage) -> str:
-    """A history line that names the speaker but not the recipient."""
-    return f"- {message.from_}: {message.content}"
+def _bulleted(name: str, _to: str | None) -> str:
+    return f"- {name}: "
 
 
-def _bare(message: PromptContextMessage) -> str:
-    return f"{message.from_}: {message.content}"
+def _bare(name: str, _to: str | None) -> str:
+    return f"{name}: "
 
 
 CLAUDE = ContextAssembler(
     "claude-code",
     PromptFormat(
-        line=addressed_line,
+        speaker=addressed,
         layers=BRACKETED,
         task="[TEAM_TASK]",
         history="[CONTEXT]",
@@ -47,7 +46,7 @@ CLAUDE = ContextAssembler(
 CODEX = ContextAssembler(
     "openai-codex",
     PromptFormat(
-        line=addressed_line,
+        speaker=addressed,
         layers=BRACKETED,
         system="[SYSTEM]",
         task="[TEAM_TASK]",
@@ -60,7 +59,7 @@ CODEX = ContextAssembler(
 GEMINI = ContextAssembler(
     "google-gemini",
     PromptFormat(
-        line=_bulleted,
+        speaker=_bulleted,
         layers=PLAIN,
         system="Instructions:",
         task="Team Task:",
@@ -71,5 +70,5 @@ GEMINI = ContextAssembler(
     ),
 )
 OPENCODE = ContextAssembler("opencode", CLAUDE.format)  # a file of instructions takes the system text
-PLAIN_TEXT = ContextAssembler("plain", PromptFormat(line=_bare, layers=PLAIN))
+PLAIN_TEXT = ContextAssembler("plain", PromptFormat(speaker=_bare, layers=PLAIN))
 """Any other program: the same parts, the task among them, without headings."""

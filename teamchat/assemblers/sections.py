@@ -8,6 +8,7 @@ or a file holds is between two lines of its own, which are never cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from teamchat.assemblers.parts import (
     PromptContextMessage,
     Trimmed,
 )
-from teamchat.assemblers.truncation import TruncationPolicy, byte_length
+from teamchat.assemblers.truncation import Cut, TruncationPolicy, byte_length
 
 BLANK_LINE = "\n\n"
 BLOCKS = tuple(name for name in LAYERS if name != FRAMEWORK)
@@ -37,9 +38,12 @@ PLAIN = {LESSONS: "Experience:", KNOWLEDGE: "Knowledge:", TODO: "To do:", SUMMAR
 
 
 class PromptFormat(Struct, frozen=True):
-    """The format of one CLI's prompt. A section without a heading is bare text. `layers` has the layers' headings."""
+    """The format of one CLI's prompt. A section without a heading is bare text. `layers` has the layers' headings.
 
-    line: Callable[[PromptContextMessage], str]
+    `speaker` writes from whom and to whom a message of the history is, in front of its content.
+    """
+
+    speaker: Callable[[str, str | None], str]
     layers: Mapping[str, str]
     system: str = ""
     task: str = ""
@@ -83,26 +87,39 @@ def lay_out(given: AssemblerInput, form: PromptFormat) -> Parts:
     system = system_body(given.system_instruction, given.instruction_file_text, given.contexts.get(FRAMEWORK))
     layers = {name: _layer(name, form, given) for name in BLOCKS}
     task = Section(form.task, _stripped(given.team_task))
-    history = [_short(message, given.per_message) for message in given.context_messages]
+    history, shortened = _history(given, form)
     return Parts(
         system_flag=(system or None) if form.system_apart else None,
         opening=(task,) if form.system_apart else (Section(form.system, system), task),
         layers={name: section for name, section in layers.items() if section.body},
         history_heading=form.history,
-        history=tuple(form.line(_fenced(message, given.fence)) for message, _ in history),
-        shortened=tuple(gone for _, gone in history),
+        history=history,
+        shortened=shortened,
         request=_said(form.request, given.request, given.fence),
         turn=Section(form.turn, _stripped(given.turn_note)),
         message=_said(form.message, given.current_message, given.fence),
     )
 
 
-def _short(message: PromptContextMessage, policy: TruncationPolicy | None) -> tuple[PromptContextMessage, int]:
-    """The message as its policy lets it be, and the bytes that took out of it."""
-    if policy is None or message.whole:
-        return message, 0
-    cut = policy(message.content)
-    return replace(message, content=cut.text), cut.removed_bytes
+def _history(given: AssemblerInput, form: PromptFormat) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """A line for each message, and how many bytes of each message's middle are gone."""
+
+    @cache  # most of a long history has few speakers
+    def speaker(name: str, to: str | None) -> str:
+        return form.speaker(name, to) if given.fence is None else form.speaker(_one_line(name), to and _one_line(to))
+
+    begin, end = ("", "") if given.fence is None else (f"{opening(given.fence)}\n", f"\n{closing(given.fence)}")
+    cuts = [_short(message, given.per_message) for message in given.context_messages]
+    lines = [
+        f"{speaker(message.from_, message.to)}{begin}{cut.text}{end}"
+        for message, cut in zip(given.context_messages, cuts, strict=True)
+    ]
+    return tuple(lines), tuple([cut.removed_bytes for cut in cuts])
+
+
+def _short(message: PromptContextMessage, policy: TruncationPolicy | None) -> Cut:
+    """The content of the message as its policy lets it be."""
+    return Cut(message.content) if policy is None or message.whole else policy(message.content)
 
 
 def _layer(name: str, form: PromptFormat, given: AssemblerInput) -> Section:
@@ -117,18 +134,6 @@ def _said(heading: str, text: str | None, fence: str | None) -> Section:
     if fence is None:
         return Section(heading, _stripped(text))
     return Section(f"{heading}\n{opening(fence)}".lstrip(), _stripped(text), f"\n{closing(fence)}")
-
-
-def _fenced(message: PromptContextMessage, fence: str | None) -> PromptContextMessage:
-    """The message with a fence around its content, which begins on the speaker's own line."""
-    if fence is None:
-        return message
-    return replace(
-        message,
-        from_=_one_line(message.from_),
-        to=message.to and _one_line(message.to),
-        content=f"{opening(fence)}\n{message.content}\n{closing(fence)}",
-    )
 
 
 def opening(fence: str) -> str:
@@ -182,6 +187,6 @@ def _stripped(text: str | None) -> str:
     return (text or "").strip()
 
 
-def addressed_line(message: PromptContextMessage) -> str:
-    """`- from -> to: content`, the content as it is; a message to nobody in particular went to `all`."""
-    return f"- {message.from_} -> {message.to or 'all'}: {message.content}"
+def addressed(name: str, to: str | None) -> str:
+    """`- from -> to: `; a message to nobody in particular went to `all`."""
+    return f"- {name} -> {to or 'all'}: "

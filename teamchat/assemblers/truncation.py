@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+MOST_BYTES = 4  # of one character
 BYTES_PER_TOKEN = 4  # an estimate: each vendor counts with a tokenizer of its own
 
 
@@ -52,6 +53,8 @@ def truncate_middle(text: str, max_bytes: int) -> Cut:
     Head and tail get half of the room each, and the tail the odd byte. Characters stay whole. If not even the marker
     fits, only the beginning is kept.
     """
+    if len(text) * MOST_BYTES <= max_bytes:
+        return Cut(text)
     data = text.encode()
     if len(data) <= max_bytes:
         return Cut(text)

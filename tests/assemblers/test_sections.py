@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from teamchat.assemblers.budget import fit
 from teamchat.assemblers.parts import LAYERS, AssemblerInput, PromptContextMessage, Trimmed
-from teamchat.assemblers.sections import PLAIN, PromptFormat, addressed_line, lay_out, render, system_body
+from teamchat.assemblers.sections import PLAIN, PromptFormat, addressed, lay_out, render, system_body
 from teamchat.assemblers.truncation import TruncationPolicy
 
 FORMAT = PromptFormat(
-    line=addressed_line, layers=PLAIN, system="S", task="T", history="H", request="R", turn="N", message="M"
+    speaker=addressed, layers=PLAIN, system="S", task="T", history="H", request="R", turn="N", message="M"
 )
 
 
@@ -105,12 +105,14 @@ def test_blank_sections_are_left_out(fence: str | None) -> None:
 def test_history_content_stays_as_it_is() -> None:
     content = "  def f():\n\n      return '[MESSAGE]'  \n"
 
-    assert addressed_line(PromptContextMessage("max", content, "sarah, carol")) == f"- max -> sarah, carol: {content}"
+    given = AssemblerInput((PromptContextMessage("max", content, "sarah, carol"),))
+
+    assert lay_out(given, FORMAT).history == (f"- max -> sarah, carol: {content}",)
 
 
 @pytest.mark.parametrize("nobody", [None, ""])
 def test_a_message_to_nobody_in_particular_went_to_all(nobody: str | None) -> None:
-    assert addressed_line(PromptContextMessage("max", "Hi", nobody)) == "- max -> all: Hi"
+    assert addressed("max", nobody) == "- max -> all: "
 
 
 def test_message_at_is_where_the_messages_own_text_begins() -> None:

@@ -269,8 +269,13 @@ def _formatted(
 
 def _with_whole(context: Context, message_id: str) -> Context:
     """The same history, in which the message of that id keeps its middle."""
-    pairs = zip(context.history, context.shown, strict=False)  # the current message is shown last, and no history
-    return replace(context, history=tuple(replace(one, whole=shown == message_id) for one, shown in pairs))
+    if message_id not in context.shown[:-1]:  # the current message is shown last, and is no history
+        return context
+    pairs = zip(context.history, context.shown, strict=False)
+    return replace(
+        context,
+        history=tuple([replace(one, whole=True) if shown == message_id else one for one, shown in pairs]),
+    )
 
 
 def _typed(assembled: AssemblerOutput, answers: ConversationMessage) -> range:

@@ -30,7 +30,7 @@ class Crossing:
 
     def __call__(self, message: ConversationMessage, text: str) -> str:
         """The text of the message as the member gets it."""
-        if not self._redact or self._vendor in self._knowing(message):
+        if not self._redact or self._is_known(message):
             return text
         text, self._taken[message.id] = redact_shapes(text)
         return text
@@ -39,11 +39,11 @@ class Crossing:
         """How many secrets were removed from these messages."""
         return sum(self._taken.get(message_id, 0) for message_id in set(message_ids))
 
-    def _knowing(self, message: ConversationMessage) -> set[str | None]:
-        """The vendors that already have the whole message."""
+    def _is_known(self, message: ConversationMessage) -> bool:
+        """Whether the receiver's vendor already has the whole message."""
         if message.speaker.type == "human":
-            return {self._vendors.get(name) for name in message.routing.resolved_addressees}
-        return {message.agent}
+            return any(self._vendors.get(name) == self._vendor for name in message.routing.resolved_addressees)
+        return message.agent == self._vendor
 
 
 LENGTH = 8  # hexadecimal digits
@@ -54,9 +54,9 @@ def fence_code(key: str, message_id: str, texts: Iterable[str]) -> str:
 
     `key` is the conversation's secret. None of the `texts` contains the code, in either case of letters.
     """
-    lowered = [text.lower() for text in texts]
+    lowered = "\n".join(texts).lower()  # no code has a line end
     codes = (_code(key, f"{message_id} {number}") for number in count())
-    return next(code for code in codes if not any(code in text for text in lowered))
+    return next(code for code in codes if code not in lowered)
 
 
 def _code(key: str, what: str) -> str:

@@ -40,12 +40,19 @@ _STARS = re.compile(r"\**+")
 
 def redact_shapes(text: str) -> tuple[str, int]:
     """`text` with every well-known key replaced by as many `*`, and how many there were."""
+    if len(text) <= _PIECE and not _may_hold_a_key(text):
+        return text, 0
     # private keys alone have many lines, in which there may be what looks like another key
     text, whole = _without(PRIVATE_KEYS, text, text)
     pieces = [_redacted(piece) for piece in _pieces(text)]
     text = "".join([piece for piece, _ in pieces])
     text, begun = _without(OPEN_PRIVATE_KEYS, text, text)
     return text, whole + sum(found for _, found in pieces) + begun
+
+
+def _may_hold_a_key(text: str) -> bool:
+    """False for most messages, whose words are short. A prompt may quote thousands of them."""
+    return "@" in text or "-----" in text or max(map(len, text.split()), default=0) >= SHORTEST_RUN
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -70,8 +77,6 @@ def _redacted(piece: str) -> tuple[str, int]:
     # prose has few: a hundred beginnings are looked for in little text, and splitting costs less than searching
     words = "\n".join([word for word in piece.split() if len(word) >= SHORTEST_RUN])
     runs = "\n".join(_RUN.findall(words))
-    if not runs and "@" not in piece:  # as most messages
-        return piece, 0
     begun = [shape for shape in SHAPES if shape[0] in runs]
     for shape in (*begun, ADDRESSES) if "@" in piece else begun:
         piece, found = _without(shape, piece, piece)
