@@ -12,7 +12,7 @@ from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
 from teamchat.core.store.imported import an_imported_entry
 from teamchat.core.store.lessons import a_lesson
-from teamchat.core.store.messages import a_message, a_stored_quote
+from teamchat.core.store.message_rows import a_message
 from teamchat.core.store.routes import a_route, a_state
 from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import a_session
@@ -72,8 +72,6 @@ def _hide(row: Row) -> None:
 
 def _message(row: Row) -> None:
     a_message(row)
-    if row.has("quoted"):
-        a_stored_quote(row)
     if row.has("rest"):
         row.blob("rest").decode()
 

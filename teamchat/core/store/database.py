@@ -138,10 +138,10 @@ class Database:
 
     def values(self, make: Callable[[Row], T], sql: str, *values: Any) -> list[T]:
         """What `make` makes of each row. Raises `DamagedStore`."""
-        return list(self.each(make, sql, *values))
+        return [self._made(make, row) for row in self.rows(sql, *values)]
 
     def each(self, make: Callable[[Row], T], sql: str, *values: Any) -> Iterator[T]:
-        """The same, one after the other as they are asked for."""
+        """The same, one after the other as they are asked for, which takes longer and less memory."""
         rows = self.execute(sql, *values)
         while (row := self._next(rows)) is not None:
             yield self._made(make, row)
@@ -170,10 +170,14 @@ class Database:
             what = make.__name__.replace("_", " ").strip() if make.__name__.isidentifier() else "a row"
             raise self.damaged(f"{what} cannot be read: {error}") from error
 
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing. Inside another transaction it is part of that one."""
-        if self._connection.in_transaction:
+        if self.in_transaction:
             yield
             return
         self.execute("BEGIN IMMEDIATE")
@@ -213,7 +217,7 @@ class Database:
             self._roll_back()
 
     def _roll_back(self) -> None:
-        if self._connection.in_transaction:  # SQLite does it itself when the disk is full
+        if self.in_transaction:  # SQLite does it itself when the disk is full
             self.execute("ROLLBACK")
 
     def back_up(self, to: Path) -> None:

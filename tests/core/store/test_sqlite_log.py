@@ -16,7 +16,8 @@ from teamchat.core.routing.quoted import quoted_text
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.message_log import MessageLog
-from teamchat.core.store.messages import AS_SAID, HEAD, LONGEST_QUOTED, PIECE, SqliteLog
+from teamchat.core.store.message_rows import AS_SAID, LONGEST_QUOTED
+from teamchat.core.store.messages import HEAD, PIECE, SqliteLog
 from teamchat.core.store.sessions import create_session
 from tests.core.routing.marker_texts import marked_up
 from tests.core.store.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids
@@ -166,7 +167,7 @@ def test_a_quoted_text_that_is_no_text_is_damage(db: Database, session: int) -> 
     log.append(draft("Hi [NEXT: max]"))
     last = log.append(draft("last"))
     db.execute("UPDATE messages SET quoted = x'ff' WHERE message = 'msg-1'")
-    with pytest.raises(DamagedStore, match="quoted is"):
+    with pytest.raises(DamagedStore, match="quoted is wrong"):
         log.said(last.id, 5)
     assert [problem.startswith("a message cannot be read: quoted is") for problem in problems(db)] == [True]
 
