@@ -2,7 +2,7 @@
 
 The whole way is measured: messages from a store on disk, every layer asked of its source, the budget, the fence and
 keys taken out. The floor is one `"".join` of the prompt's own lines. `growth` is the slope of time over length, both as
-logarithms: 1 is linear.
+logarithms, for 100 to 20,000 messages: 1 is linear. A later turn of the same run reads only the messages that are new.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import math
 import statistics
 import tempfile
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks.figure import Figure, Measures
 from benchmarks.timing import best_ms
@@ -34,9 +36,18 @@ from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import NewTurn, begin_turn
 from teamchat.core.team.team import Member, Team
 
-COUNTS = (2_500, 5_000, 10_000)
+MESSAGES = 10_000
+NAME = f"{MESSAGES:,} messages"
+COUNTS = (100, 1_000, MESSAGES, 2 * MESSAGES)
+TURNS = 50
 RUNS = 5
-TEXT = "Message {} is where? [NEXT: max]"  # so short that all of it fits into the default budget
+LARGEST = 10**9  # bytes or tokens of a prompt, so that nothing is left out
+TEXTS = (  # so short that 10,000 fit into the default budget
+    "Message {} is where? [NEXT: max]",
+    "In `docs/part.md`, line {}.",
+    "See src/parser.py:{}",
+    "Größer als {}, in Zeile 7.",
+)
 
 
 def store_at(folder: Path, messages: int) -> tuple[Team, Database, int]:
@@ -50,15 +61,14 @@ def store_at(folder: Path, messages: int) -> tuple[Team, Database, int]:
         Member("max", "ai", folder, agent="claude", knowledge={"docs": docs}),
         Member("sarah", "ai", folder, agent="codex"),
     )
-    team = Team("bench", members, folder, context_window=messages, max_prompt_tokens=10**9, fence=True, task="Find it")
+    sizes: dict[str, Any] = {"max_bytes": LARGEST, "max_prompt_tokens": LARGEST}
+    team = Team("bench", members, folder, context_window=messages, fence=True, task="Find it", **sizes)
     db = Database(folder / "teamchat.db")
     session = create_session(db, team.name, team.task).id
     log = SqliteLog(db, session)
     with db.transaction():
         for number in range(messages + 2):  # the first is summed up, the last is the one to answer
-            name, kind = ("kailai", "human") if number % 2 == 0 else ("sarah", "ai")
-            speaker = Speaker(name, name, type=kind)  # type: ignore[arg-type]
-            log.append(NewMessage(TEXT.format(number), speaker, Routing(("max",))))
+            log.append(said(number))
         for number in range(50):
             add_lesson(db, f"Lesson {number}: message {number} is where it was", None)
         note_todos(db, session, [Add(f"Look at message {number}") for number in range(MOST_OPEN)], "kailai")
@@ -70,50 +80,91 @@ def store_at(folder: Path, messages: int) -> tuple[Team, Database, int]:
     return team, db, session
 
 
+def said(number: int) -> NewMessage:
+    name, kind = ("kailai", "human") if number % 2 == 0 else ("sarah", "ai")
+    speaker = Speaker(name, name, type=kind)  # type: ignore[arg-type]
+    return NewMessage(TEXTS[number % len(TEXTS)].format(number), speaker, Routing(("max",)))
+
+
 def build(team: Team, db: Database, session: int) -> BuiltPrompt:
     """The newest message's prompt, as a process builds it that has just started."""
-    manager = manager_of(team, db, session)
-    latest = manager.get_latest_message()
-    assert latest is not None
-    route = Route(latest.id, "kailai", latest.id, 1, "max")
-    return build_prompt(team, team.member("max"), route, manager, exists, collector=collector_of(team, db, session))
+    return building(team, db, session)()
+
+
+def building(team: Team, db: Database, session: int) -> Callable[[], BuiltPrompt]:
+    """Builds the newest message's prompt, in one process each time."""
+    manager, collector = manager_of(team, db, session), collector_of(team, db, session)
+
+    def build() -> BuiltPrompt:
+        latest = manager.get_latest_message()
+        assert latest is not None
+        route = Route(latest.id, "kailai", latest.id, 1, "max")
+        return build_prompt(team, team.member("max"), route, manager, exists, collector=collector)
+
+    return build
 
 
 def measures(quick: bool) -> Measures:
-    yield "10,000 messages", lambda: figures(COUNTS, RUNS if quick else 2 * RUNS)
+    runs = RUNS if quick else 2 * RUNS
+    yield NAME, lambda: figures(runs)
+    yield f"{NAME}, a later turn", lambda: later_turns(runs)
 
 
-def figures(counts: Sequence[int], runs: int) -> Iterator[Figure]:
-    """Those of the longest conversation, and the growth up to it."""
-    took = []
-    for count in counts:
-        with tempfile.TemporaryDirectory() as folder:
-            team, db, session = store_at(Path(folder), count)
-            try:
-                prompt = build(team, db, session)  # and the files are indexed from here on
-                took.append(best_ms(partial(build, team, db, session), runs))
-                tracemalloc.start()
-                build(team, db, session)
-                peak = tracemalloc.get_traced_memory()[1]
-                tracemalloc.stop()
-            finally:
-                db.close()
-        if prompt.assembled.trimmed:
-            raise RuntimeError(f"the prompt of {count} messages is trimmed")
-    text = prompt.assembled.prompt
+@contextmanager
+def conversation(messages: int) -> Iterator[tuple[Team, Database, int]]:
+    with tempfile.TemporaryDirectory() as folder:
+        team, db, session = store_at(Path(folder), messages)
+        try:
+            yield team, db, session
+        finally:
+            db.close()
+
+
+def figures(runs: int) -> Iterator[Figure]:
+    """Time and memory for the 10,000 messages, and the growth up to twice as many."""
+    took: dict[int, float] = {}
+    for count in COUNTS:
+        with conversation(count) as stored:
+            prompt = build(*stored)  # and the files are indexed from here on
+            if prompt.assembled.trimmed:
+                raise RuntimeError(f"the prompt of {count} messages is trimmed")
+            took[count] = best_ms(partial(build, *stored), runs)
+            if count == MESSAGES:
+                text = prompt.assembled.prompt
+                peak = peak_bytes(partial(build, *stored))
     join = best_ms(partial("".join, text.splitlines(keepends=True)), runs)
     size = len(text.encode())
-    name = f"{count:,} messages"
     yield Figure(
-        name=name, unit="ms", value=took[-1], floor=join, floor_is=f"one join of its {size >> 10} KiB", bound=100,
+        name=NAME, unit="ms", value=took[MESSAGES], floor=join, floor_is=f"one join of its {size >> 10} KiB", bound=100,
         by="value",
     )  # fmt: skip
+    slope = statistics.linear_regression([math.log(one) for one in took], [math.log(one) for one in took.values()])[0]
+    yield Figure(name=f"{NAME}, growth", unit="", value=slope, bound=1.1)
+    yield Figure(name=f"{NAME}, peak memory", unit="MB", value=peak / 1e6, floor=size / 1e6, floor_is="the prompt")
+
+
+def later_turns(runs: int) -> Iterator[Figure]:
+    """What the first and the other prompts of a run take that has fifty turns, each with a message more."""
+    first, later = [], []
+    with conversation(MESSAGES) as (team, db, session):
+        build(team, db, session)
+        log = SqliteLog(db, session)
+        for _ in range(max(runs // RUNS, 1)):
+            next_prompt = building(team, db, session)
+            first.append(best_ms(next_prompt, 1))
+            for number in range(TURNS - 1):
+                log.append(said(MESSAGES + number))
+                later.append(best_ms(next_prompt, 1))
     yield Figure(
-        name=f"{name}, growth",
-        unit="",
-        value=statistics.linear_regression(
-            [math.log(count) for count in counts], [math.log(one) for one in took]
-        ).slope,
-        bound=1.1,
-    )
-    yield Figure(name=f"{name}, peak memory", unit="MB", value=peak / 1e6, floor=size / 1e6, floor_is="the prompt")
+        name=f"{NAME}, a later turn", unit="ms", value=statistics.median(later), floor=min(first),
+        floor_is=f"the first of {TURNS} turns", bound=0.8,
+    )  # fmt: skip
+
+
+def peak_bytes(work: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Annotated
 
 from msgspec import DecodeError, Meta, Struct, ValidationError, convert
@@ -20,6 +21,7 @@ COLUMNS = """messages.id, messages.message, content, quoted, speaker_id, speaker
     (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent"""
 """What a `MessageRow` is made of, in the order of its fields."""
 
+MOST_SHARED = 100  # speakers, and routings, that messages share: a conversation has few
 _Routing = tuple[tuple[str, ...], tuple[str, ...]]
 _routing = Decoder(_Routing).decode
 _PLACE = re.compile(r" - at `\$\[(\d+)\]`")
@@ -52,7 +54,7 @@ class MessageRow(Struct, frozen=True, array_like=True):
         return ConversationMessage(
             id=self.message,
             content=self.content if content is None else content,
-            speaker=Speaker(self.speaker_id, self.speaker_name, role_title=self.speaker_title, type=self.speaker_type),
+            speaker=_a_speaker(self.speaker_id, self.speaker_name, self.speaker_title, self.speaker_type),
             routing=_a_routing(self.routing),
             timestamp=self.timestamp,
             turn_id=self.turn,
@@ -83,6 +85,12 @@ def _converted(columns: tuple[object, ...]) -> MessageRow:
         raise ValueError(f"{name} is wrong: {_PLACE.sub('', str(error))}") from error
 
 
+@lru_cache(MOST_SHARED)
+def _a_speaker(role_id: str, name: str, title: str | None, kind: SpeakerType) -> Speaker:
+    return Speaker(role_id, name, role_title=title, type=kind)
+
+
+@lru_cache(MOST_SHARED)
 def _a_routing(stored: str) -> Routing:
     try:
         addressees, markers = _routing(stored)
