@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from teamchat.assemblers.truncation import TruncationPolicy
 
 
-class PromptContextMessage(Struct, frozen=True):
+class PromptContextMessage(Struct, frozen=True, gc=False):
     """One message of the history, its markers already removed.
 
     `from_` is the speaker (`from` is a Python keyword). A `whole` message keeps its middle, however long it is.

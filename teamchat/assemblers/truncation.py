@@ -30,7 +30,7 @@ class TruncationPolicy(Struct, frozen=True):
         return truncate_middle(text, self.byte_budget)
 
 
-class Cut(Struct, frozen=True):
+class Cut(Struct, frozen=True, gc=False):
     """A text after the cut, and how many of its own UTF-8 bytes were removed."""
 
     text: str

@@ -17,7 +17,8 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Speaker(Struct, frozen=True):
+# Prompts are made of thousands of these values. They hold texts and no cycle, so the collector need not look at them.
+class Speaker(Struct, frozen=True, gc=False):
     """Who said it: `role_id` is the member's, `role_name` is what prompts show."""
 
     role_id: str
@@ -26,14 +27,14 @@ class Speaker(Struct, frozen=True):
     role_title: str | None = None
 
 
-class Routing(Struct, frozen=True):
+class Routing(Struct, frozen=True, gc=False):
     """The addressees of a message by name (none means everybody), and in `raw_next_markers` the markers behind them."""
 
     resolved_addressees: tuple[str, ...] = ()
     raw_next_markers: tuple[str, ...] = ()
 
 
-class NewMessage(Struct, frozen=True):
+class NewMessage(Struct, frozen=True, gc=False):
     """A message that no log has given an id yet; `turn_id` is the turn that it came from, if any, of that `agent`.
 
     `stands_for` is the member in whose place the speaker answered. The first `typed` characters of a person's message
@@ -63,13 +64,13 @@ class NewMessage(Struct, frozen=True):
         )
 
 
-class ConversationMessage(NewMessage, frozen=True, kw_only=True):
+class ConversationMessage(NewMessage, frozen=True, kw_only=True, gc=False):
     """A message of a log, which named it `msg-1`, `msg-2`, ...; an imported one may have another id."""
 
     id: str
 
 
-class Said(Struct, frozen=True):
+class Said(Struct, frozen=True, gc=False):
     """A message, and its text without markers."""
 
     message: ConversationMessage
