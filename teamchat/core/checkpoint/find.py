@@ -13,6 +13,7 @@ from teamchat.runners.regular_files import read_regular
 
 _MARK = "--teamchat-next"  # rev-parse prints an option that it does not know
 _LONGEST_S = 30.0
+_NONE = "no git repository"
 
 
 def find_repository(folder: Path) -> GitRepository | NoRepository:
@@ -22,10 +23,8 @@ def find_repository(folder: Path) -> GitRepository | NoRepository:
     nothing that a configuration names. A work tree outside the folder of its `.git` (`core.worktree`) does not count:
     a strange repository could name the user's home folder.
     """
-    if find_git(os.environ) is None:
-        return NoRepository("git is not installed")
-    if not folder.is_dir():
-        return NoRepository(f"there is no folder {folder}")
+    if reason := _known_reason(folder):
+        return NoRepository(reason)
     asked = ("--show-toplevel", _MARK, "--absolute-git-dir", _MARK, "--git-common-dir", _MARK, "--show-object-format")
     try:
         printed = GitProgram(folder, git_environment(users_own=True), _LONGEST_S)("rev-parse", *asked)
@@ -42,6 +41,17 @@ def find_repository(folder: Path) -> GitRepository | NoRepository:
     return GitRepository(Path(top).resolve(), git_dir, common_dir, common_dir / "objects", form.strip())
 
 
+def _known_reason(folder: Path) -> str | None:
+    """Why there is no repository, where git need not be asked, which takes milliseconds."""
+    if find_git(os.environ) is None:
+        return "git is not installed"
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    real = Path(os.path.realpath(folder))
+    signs = (place / name for place in (real, *real.parents) for name in (".git", "HEAD"))  # `HEAD`: of a bare one
+    return None if any(map(os.path.lexists, signs)) else _NONE
+
+
 def _is_in(top: Path, git_dir: Path) -> bool:
     """Whether the `.git` in `top` is, or names, that folder."""
     marked = top / ".git"
@@ -56,7 +66,7 @@ def _is_in(top: Path, git_dir: Path) -> bool:
 
 def _reason(folder: Path, failed: GitFailed) -> str:
     if b"not a git repository" in failed.told:
-        return "no git repository"
+        return _NONE
     if b"dubious ownership" in failed.told:
         return f"git refuses the repository around {folder}: it belongs to another user"
     if b"must be run in a work tree" in failed.told:

@@ -173,7 +173,9 @@ class Attempts(Struct):
             planned = self.plan(route, placed, scratch)
             run.host.check(planned)
             planned, stays = await run.live.take(planned)
-            await wait_to_start(planned, run.host, run.stopper)
+            waited = await wait_to_start(planned, run.host, run.stopper)
+            if waited or stays:  # for others, or for the end of a process that was kept
+                run.host.check(planned)
             if run.stopper.asked:  # making the prompt of a long conversation takes a while
                 return NoAnswer(route, interrupted)
             turn = self._begin(route, planned, folder)

@@ -117,17 +117,18 @@ class Host(Struct, frozen=True):
 REAL = Host(watching(launch), check_runnable, moment=take_moment)
 
 
-async def wait_to_start(turn: ReadyTurn, host: Host, stopper: Stopper) -> None:
-    """Wait while others start CLIs of the same vendor, then check the turn once more right before its start.
+async def wait_to_start(turn: ReadyTurn, host: Host, stopper: Stopper) -> bool:
+    """Wait while others start CLIs of the same vendor. True if it had to: the turn must be checked once more.
 
-    Raises `Interrupted` when a stop is requested while it waits, and what the check raises.
+    Raises `Interrupted` when a stop is requested while it waits.
     """
     await host.comes(turn.member.name)
     if not host.live:
-        return
+        return False
     vendor = None if turn.setup.same_process else turn.runner.vendor
-    if vendor and (left := host.moment(vendor) - host.now()) > 0:
-        await stopper.sleep(left)
-        if stopper.asked:
-            raise Interrupted(f"{turn.member.name} was interrupted before its turn began")
-    host.check(turn)
+    if not vendor or (left := host.moment(vendor) - host.now()) <= 0:
+        return False
+    await stopper.sleep(left)
+    if stopper.asked:
+        raise Interrupted(f"{turn.member.name} was interrupted before its turn began")
+    return True

@@ -64,7 +64,8 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
         job = job_of(side.member, agent, run.host.env, scratch)
         planned = plan_turn(side.member, agent, job, side.prompt, side.reason, run.host, budget_usd=run.budget())
         run.host.check(planned)
-        await wait_to_start(planned, run.host, run.stopper)
+        if await wait_to_start(planned, run.host, run.stopper):
+            run.host.check(planned)
         new = new_turn(run.session, None, planned, folder)
         with run.transaction():
             turn = begin_turn(run.db, new)

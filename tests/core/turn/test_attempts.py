@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
@@ -94,7 +95,13 @@ class Scene(Stage):
             folder=self.folder / "turns",
             stopper=self.stopper,
             emit=self._emit,
-            host=Host(self._launch, self._check, exists=lambda *_: lambda _name: False, env={"PATH": "/bin"}),
+            host=Host(
+                self._launch,
+                self._check,
+                exists=lambda *_: lambda _name: False,
+                env={"PATH": "/bin"},
+                moment=self.moment,
+            ),
             manager=self.manager,
             cooldowns=self.cooldowns,
         )
@@ -148,6 +155,16 @@ def test_an_answer_is_handed_over_with_its_turn_still_open(scene: Scene) -> None
     assert [(turn.id, turn.status) for turn in scene.turns] == [(result.turn.id, "running")]
     assert [type(event) for event in scene.noted] == [TurnBegan]
     assert not any(isinstance(event, TurnFinished) for event in scene.events)
+
+
+@pytest.mark.parametrize(("wait_s", "times"), [(0.0, 1), (0.02, 2)])
+def test_what_was_checked_is_checked_again_after_a_wait(scene: Scene, wait_s: float, times: int) -> None:
+    checked: list[str] = []
+    scene.check = lambda turn: checked.append(turn.member.name)
+    scene.moment = lambda _: time.time() + wait_s if wait_s else 0.0
+    scene.says = {"max": ["Hello"]}
+    assert text_of(scene.answer()) == "Hello"
+    assert checked == ["max"] * times
 
 
 def test_what_can_be_known_before_starts_nothing_and_leaves_no_receipt(scene: Scene) -> None:
