@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
 from msgspec import Struct, convert, to_builtins
+from msgspec.json import encode
 
 from teamchat.core.receipt import Outcome
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 S = TypeVar("S", bound=Struct)
 
 
 def dump(value: Struct) -> str:
     """A value as JSON that the store can hold."""
-    fields = to_builtins(value)
-    written = json.dumps(fields, ensure_ascii=False)
-    # surrogates cannot be stored; JSON's escapes, up to six times as long, keep them
-    return json.dumps(fields) if _SURROGATE.search(written) else written
+    try:
+        return encode(value).decode()
+    except UnicodeEncodeError:  # surrogates cannot be stored; JSON's escapes, up to six times as long, keep them
+        return json.dumps(to_builtins(value))
 
 
 def load(kind: type[S], fields: object) -> S:

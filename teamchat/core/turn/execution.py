@@ -134,9 +134,8 @@ class _Collector(Struct):
 
     def files(self, cwd: Path) -> tuple[str, ...]:
         paths = (path for timed in self.events if isinstance(timed.event, ToolResult) for path in timed.event.paths)
-        return tuple(
-            dict.fromkeys(os.path.relpath(path, cwd) if Path(path).is_relative_to(cwd) else path for path in paths)
-        )
+        named = (os.path.relpath(path, cwd) if Path(path).is_relative_to(cwd) else path for path in dict.fromkeys(paths))
+        return tuple(dict.fromkeys(named))
 
     def failed(self) -> int:
         """The number of tool calls that failed."""
