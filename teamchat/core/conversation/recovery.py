@@ -18,8 +18,8 @@ from teamchat.core.conversation.turn_output import TurnOutput
 from teamchat.core.errors import DiskFull, StoreError
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.database import Database
+from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import (
-    TimedEvent,
     Turn,
     end_turn,
     running_folders,

@@ -18,7 +18,8 @@ from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import a_session
 from teamchat.core.store.texts import a_text
 from teamchat.core.store.todos import a_change
-from teamchat.core.store.turns import a_before, a_turn, an_event
+from teamchat.core.store.turn_events import some_events
+from teamchat.core.store.turns import a_before, a_turn
 from teamchat.core.store.undos import an_undo
 from teamchat.core.store.unsent import an_unsent_message
 from teamchat.core.store.usage import a_usage_row
@@ -82,7 +83,7 @@ KINDS = (
     Kind("text", "texts", "hash", a_text),
     Kind("undo", "undos", "id", an_undo),
     Kind("turn", "turns", "id", _turn),
-    Kind("event", "turn_events", "turn, number", an_event),
+    Kind("event", "turn_events", "turn, number", some_events),
     Kind("message", "messages", "id", _message, ", NULL AS agent"),
     Kind("hidden message", "hides", "session, message", _hide),
     Kind("route", "routes", "session, number", a_route),

@@ -547,6 +547,11 @@ VENDOR_SESSIONS: tuple[str, ...] = (
 )
 
 
+@migration
+def m016_batches(_db: sqlite3.Connection) -> None:
+    """From here on a row of `turn_events` may have many events or a part of one, which earlier versions cannot read."""
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the store to the schema of this version, one transaction for each migration. Raises `NewerStore`."""
     done = db.execute("PRAGMA user_version").fetchone()[0]

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,24 +16,18 @@ from teamchat.core.engine.state import Route, Rules, State
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES
-from teamchat.core.store.pairing import StoredEvent, paired
+from teamchat.core.store.pairing import StoredEvent
 from teamchat.core.store.rows import Row
 from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, stored_text
+from teamchat.core.store.turn_events import TimedEvent, agent_events, put_events, stored_events
 from teamchat.core.store.values import dump, load, load_outcome
-from teamchat.runners.events import AgentEvent, ShownOnly
+from teamchat.runners.events import AgentEvent
 
 if TYPE_CHECKING:
     pass
 
 LARGEST = 2**63 - 1  # that SQLite holds
 TurnStatus = Literal["running", "answered", "done", "failed", "interrupted"]
-
-
-class TimedEvent(Struct, frozen=True):
-    """An agent event and when it came, in seconds since the turn began."""
-
-    at: float
-    event: AgentEvent
 
 
 class Before(Struct, frozen=True):
@@ -193,7 +187,7 @@ class Trace(Struct, frozen=True):
 
     text: Packed | None = None
     vendor_session: str | None = None
-    events: tuple[tuple[float, str, str], ...] = ()
+    events: tuple[TimedEvent, ...] = ()
 
 
 NO_TRACE = Trace()
@@ -201,12 +195,7 @@ NO_TRACE = Trace()
 
 def trace(text: str = "", vendor_session: str | None = None, events: Iterable[TimedEvent] = ()) -> Trace:
     """Pack what a turn leaves. A large text takes long, so this happens before the transaction that ends the turn."""
-    kept = (timed for timed in events if not isinstance(timed.event, ShownOnly))
-    return Trace(
-        pack_text(text) if text else None,
-        vendor_session,
-        tuple((round(timed.at, 3), type(timed.event).__name__, dump(timed.event)) for timed in kept),
-    )
+    return Trace(pack_text(text) if text else None, vendor_session, tuple(events))
 
 
 def end_turn(db: Database, turn: Turn, status: TurnStatus, outcome: Outcome, left: Trace = NO_TRACE) -> None:
@@ -216,10 +205,7 @@ def end_turn(db: Database, turn: Turn, status: TurnStatus, outcome: Outcome, lef
             "UPDATE turns SET status = ?, outcome = ?, text = ?, vendor_session = ? WHERE id = ?",
             status, dump(outcome), put_text(db, left.text) if left.text else None, left.vendor_session, turn.id,
         )  # fmt: skip
-        db.executemany(
-            "INSERT INTO turn_events VALUES (?, ?, ?, ?, ?)",
-            ((turn.id, number, *event) for number, event in enumerate(left.events)),
-        )
+        put_events(db, turn.id, left.events)
 
 
 def deliver_turn(db: Database, turn: Turn, reply: str) -> None:
@@ -443,25 +429,12 @@ def session_of_folder(db: Database, name: str) -> int | None:
 
 def events_of(db: Database, turn: Turn) -> list[StoredEvent]:
     """A stored turn's events, every tool call with its result."""
-    return paired(db.values(an_event, "SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number", turn.id))
+    return stored_events(db, turn.id)
 
 
 def agent_events_of(db: Database, turn: Turn) -> list[AgentEvent]:
     """The same as they came, without the pieces of streamed text, which are not stored."""
-    return db.values(an_agent_event, "SELECT type, data FROM turn_events WHERE turn = ? ORDER BY number", turn.id)
-
-
-def an_event(row: Row) -> StoredEvent:
-    event = an_agent_event(row)
-    return StoredEvent(row.real("at"), type(event).__name__, row.json("data"))
-
-
-def an_agent_event(row: Row) -> AgentEvent:
-    kind = next((kind for kind in get_args(AgentEvent) if kind.__name__ == row["type"]), None)
-    if kind is None:
-        raise ValueError(f"type is {row['type']!r:.40}")
-    event: AgentEvent = load(kind, row.json("data"))
-    return event
+    return agent_events(db, turn.id)
 
 
 def prompt_of(db: Database, turn: Turn) -> bytes:

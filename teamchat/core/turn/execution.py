@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from teamchat.core.context.vendor_session import AdoptedSession, ContinuedSession, own_share
 from teamchat.core.doctor.ledger import reports_denials
 from teamchat.core.receipt import Outcome
-from teamchat.core.store.turns import TimedEvent
+from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.turn.files_that_run import files_that_run, may_write
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.events import (
@@ -134,7 +134,9 @@ class _Collector(Struct):
 
     def files(self, cwd: Path) -> tuple[str, ...]:
         paths = (path for timed in self.events if isinstance(timed.event, ToolResult) for path in timed.event.paths)
-        named = (os.path.relpath(path, cwd) if Path(path).is_relative_to(cwd) else path for path in dict.fromkeys(paths))
+        named = (
+            os.path.relpath(path, cwd) if Path(path).is_relative_to(cwd) else path for path in dict.fromkeys(paths)
+        )
         return tuple(dict.fromkeys(named))
 
     def failed(self) -> int:

@@ -12,7 +12,8 @@ from teamchat.core.context.tool_use import MAX_BYTES, with_tool_calls
 from teamchat.core.messages import ConversationMessage, Said
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
-from teamchat.core.store.turns import TimedEvent, end_turn, trace
+from teamchat.core.store.turn_events import TimedEvent
+from teamchat.core.store.turns import end_turn, trace
 from teamchat.runners.events import AgentEvent, ToolCall, ToolResult
 from tests.core.store.message_log_contract import MAX, draft
 from tests.core.store.test_stored_turns import OUTCOME, some_turn

@@ -15,7 +15,8 @@ from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, StoreError
 from teamchat.core.receipt import Outcome
 from teamchat.core.store import database
-from teamchat.core.store.turns import TimedEvent, partial_of
+from teamchat.core.store.turn_events import TimedEvent
+from teamchat.core.store.turns import partial_of
 from teamchat.core.turn import kept
 from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.execution import FinishedTurn

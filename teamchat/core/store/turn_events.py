@@ -1,0 +1,138 @@
+"""What agents did in their turns, as rows: many events in one, and a long text in several.
+
+A turn may have a hundred thousand events, and one of hundreds of megabytes: neither takes a statement for each event
+nor memory for several copies of a text. Earlier versions stored each event in a row of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, get_args
+
+from msgspec import Struct, convert, to_builtins
+from msgspec.json import encode
+
+from teamchat.core.store.pairing import StoredEvent, paired
+from teamchat.core.store.rows import Row
+from teamchat.core.store.values import load
+from teamchat.runners.events import AgentEvent, Error, Note, Question, ShownOnly, Text, Thinking, ToolResult
+from teamchat.runners.growing import joined
+
+if TYPE_CHECKING:
+    from teamchat.core.store.database import Database
+
+BATCH = "batch"  # in the place of an event's type: the row has a JSON array of `[at, type, fields]`
+CONTINUES = "continues"  # a field of a part: its long text continues that of the event before it
+PART = 256 * 1024  # characters of a text in one part
+FULL = 64 * 1024  # bytes after which a row is full
+_TEXTS = (Text, Thinking, Question, Note, Error)
+LONG: dict[type[AgentEvent], str] = {**dict.fromkeys(_TEXTS, "text"), ToolResult: "output"}
+"""The fields that may be long."""
+KINDS = {kind.__name__: kind for kind in get_args(AgentEvent)}
+SELECT = "SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number"
+
+
+class TimedEvent(Struct, frozen=True):
+    """An agent event and when it came, in seconds since the turn began."""
+
+    at: float
+    event: AgentEvent
+
+
+def put_events(db: Database, turn: int, events: Iterable[TimedEvent]) -> None:
+    """Store the events of a turn; part of the caller's transaction."""
+    rows = ((turn, number, at, BATCH, data) for number, (at, data) in enumerate(_rows(events)))
+    db.executemany("INSERT INTO turn_events VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def _rows(events: Iterable[TimedEvent]) -> Iterator[tuple[float, str]]:
+    """The time of the first event in each row, and the row's JSON."""
+    begun, parts, size = 0.0, list[bytes](), 0
+    for timed in events:
+        if isinstance(timed.event, ShownOnly):
+            continue
+        at = round(timed.at, 3)
+        begun = begun if parts else at
+        for part in _parts(at, timed.event):
+            parts.append(part)
+            size += len(part)
+            if size >= FULL:
+                yield begun, _array(parts)
+                begun, parts, size = at, [], 0
+    if parts:
+        yield begun, _array(parts)
+
+
+def _array(parts: list[bytes]) -> str:
+    return f"[{b','.join(parts).decode()}]"
+
+
+def _parts(at: float, event: AgentEvent) -> Iterator[bytes]:
+    kind = type(event)
+    name = LONG.get(kind)
+    if name is None or len(text := getattr(event, name)) <= PART:
+        yield _in_json((at, kind.__name__, event))
+        return
+    fields = {field: getattr(event, field) for field in event.__struct_fields__}
+    yield _in_json((at, kind.__name__, {**fields, name: text[:PART]}))
+    for begin in range(PART, len(text), PART):
+        yield _in_json((at, kind.__name__, {**fields, name: text[begin : begin + PART], CONTINUES: True}))
+
+
+def _in_json(part: tuple[float, str, object]) -> bytes:
+    try:
+        return encode(part)
+    except UnicodeEncodeError:  # surrogates cannot be stored; JSON's escapes, up to six times as long, keep them
+        return json.dumps(to_builtins(part)).encode()
+
+
+def some_events(row: Row) -> list[StoredEvent]:
+    """The events of a row, or parts of them. Raises `ValueError`."""
+    at, kind, data = row.real("at"), row.text("type"), row.json("data")
+    if kind != BATCH:
+        return [_part(at, kind, data)]
+    return [_part(*part) for part in convert(data, list[tuple[float, str, dict[str, Any]]])]
+
+
+def _part(at: float, kind: str, fields: dict[str, Any]) -> StoredEvent:
+    if kind not in KINDS:
+        raise ValueError(f"type is {kind!r:.40}")
+    load(KINDS[kind], fields)
+    if CONTINUES in fields and KINDS[kind] not in LONG:
+        raise ValueError(f"{kind} continues a text")
+    return StoredEvent(at, kind, fields)
+
+
+def stored_events(db: Database, turn: int) -> list[StoredEvent]:
+    """A stored turn's events, every tool call with its result."""
+    return paired(_whole(event for some in db.each(some_events, SELECT, turn) for event in some))
+
+
+def agent_events(db: Database, turn: int) -> list[AgentEvent]:
+    """The same as they came, without the pieces of streamed text, which are not stored."""
+    parts = (event for some in db.each(some_events, SELECT, turn) for event in some)
+    return [load(KINDS[event.type], event.data) for event in _whole(parts)]
+
+
+def _whole(parts: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
+    """The events of the parts, in order."""
+    last: StoredEvent | None = None
+    more: list[str] = []  # what continues the long text of `last`
+    for part in parts:
+        continues = part.data.pop(CONTINUES, False)
+        if continues and last and part.type == last.type:
+            more.append(part.data[LONG[KINDS[part.type]]])
+            continue
+        if last:
+            yield _continued(last, more)
+        last, more = part, []
+    if last:
+        yield _continued(last, more)
+
+
+def _continued(event: StoredEvent, more: list[str]) -> StoredEvent:
+    if not more:
+        return event
+    name = LONG[KINDS[event.type]]
+    return event._replace(data={**event.data, name: joined([event.data[name], *more])})
