@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
+from teamchat import __version__
 from teamchat.cli.shared.examples import explained
 from teamchat.cli.shared.interrupts import end_at_once
 from teamchat.cli.shared.report import prepare, report
@@ -118,9 +119,7 @@ app = typer.Typer(
 
 def print_version(ctx: typer.Context, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:  # a shell that completes the line behind it
-        from importlib.metadata import version
-
-        typer.echo(f"teamchat {version('teamchat-cli')}")
+        typer.echo(f"teamchat {__version__}")
         raise typer.Exit
 
 

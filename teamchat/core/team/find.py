@@ -19,6 +19,8 @@ from teamchat.core.text.commands import quote
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from teamchat.core.team.schema import TeamFile
+
 FILE_NAME = "teamchat.toml"
 LARGEST = 1024 * 1024  # bytes; `instruction_file` holds what is longer
 DEEPEST = 16  # parts of a key; the deepest known one has four
@@ -60,28 +62,39 @@ def load(path: Path, root: Path | None = None, login: str | None = None) -> Team
 
     Members work in `root` (None: the file's own folder). `login` names the human of a team that names none.
     """
-    import tomllib
-
     from teamchat.core.team.build import build_team, read_text
+    from teamchat.core.team.checked import keep, kept
     from teamchat.core.team.problems import TeamFileProblem
-    from teamchat.core.team.schema import parse
-    from teamchat.runners.toml import TooDeep, loads
 
     path = path.parent.resolve() / path.name
     try:
         text = read_text(path, LARGEST)
-        try:
-            raw = loads(text, DEEPEST)
-        except tomllib.TOMLDecodeError as error:
-            raise TeamFileProblem(f"not TOML: {error}") from None
-        except TooDeep as error:
-            raise TeamFileProblem(f"not TOML: {error}") from None
-        except ValueError:  # Python's own message is for programmers
-            raise TeamFileProblem("not TOML: a number of too many digits") from None
-        team = build_team(parse(raw), path, root or path.parent, login or login_name())
+        known = kept(path, text)
+        file = known or _checked(text)
+        team = build_team(file, path, root or path.parent, login or login_name())
     except TeamFileProblem as mistake:
         raise TeamFileError(f"{printable(str(path))}: {mistake}") from None
+    if not known:
+        keep(path, text, file)
     return replace(team, digest=hashlib.sha256(text.encode()).hexdigest())
+
+
+def _checked(text: str) -> TeamFile:
+    """The tables of a team file with this text. Raises `TeamFileProblem`."""
+    import tomllib
+
+    from teamchat.core.team.problems import TeamFileProblem
+    from teamchat.core.team.schema import parse
+    from teamchat.runners.toml import TooDeep, loads
+
+    try:
+        return parse(loads(text, DEEPEST))
+    except (tomllib.TOMLDecodeError, TooDeep) as error:
+        raise TeamFileProblem(f"not TOML: {error}") from None
+    except TeamFileProblem:
+        raise
+    except ValueError:  # Python's own message is for programmers
+        raise TeamFileProblem("not TOML: a number of too many digits") from None
 
 
 def resolve_team(option: str | None, cwd: Path, config_dir: Path, *, which: Which = shutil.which) -> Team:

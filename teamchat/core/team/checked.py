@@ -1,0 +1,84 @@
+"""A team file that was checked before: its tables are kept in the state folder, by the file's path.
+
+A check needs pydantic and the TOML parser, whose imports take longer than the rest of a command. The kept tables begin
+with a seal over them, the text that they were made from and the program that checked it. Without that seal they are not
+used, so a changed file, a damaged one and another version of teamchat are checked as ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from teamchat import __version__
+from teamchat.core.errors import StoreError
+from teamchat.core.files.folders import state_path
+from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
+from teamchat.runners.regular_files import read_regular
+
+if TYPE_CHECKING:
+    from teamchat.core.team.schema import TeamFile
+
+LARGEST = 1 << 24  # bytes; the tables of a large team file have fewer
+_SCHEMA = os.path.join(os.path.dirname(__file__), "schema.py")  # noqa: PTH118, PTH120 (on the path of every command)
+
+
+def kept(path: Path, text: str) -> TeamFile | None:
+    """The tables of the team file at `path`, which has this text; None unless they were kept."""
+    try:
+        content = read_regular(_place(path), LARGEST).decode()
+        seal, _, tables = content.partition("\n")
+        return cast("TeamFile", _made(json.loads(tables))) if seal == _seal(text, tables) else None
+    except (OSError, ValueError, StoreError):
+        return None
+
+
+def keep(path: Path, text: str, file: TeamFile) -> None:
+    """Keep the tables for the next command, if there is a state folder that can be written."""
+    with contextlib.suppress(OSError, StoreError):
+        place = _place(path)
+        if not place.parent.parent.is_dir():  # a command that only looks makes none
+            return
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+        tables = json.dumps(_form(file), ensure_ascii=False)
+        with locked_beside(place) as new:
+            write_private(new, f"{_seal(text, tables)}\n{tables}".encode())
+            put_in_place(new, place)
+
+
+def _place(path: Path) -> Path:
+    return state_path() / "checked" / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:24]}.json"
+
+
+def _seal(text: str, tables: str) -> str:
+    """The digest of the tables and of what they were made from. Raises `OSError` for a program without sources."""
+    schema = os.stat(_SCHEMA)  # noqa: PTH116 (a checkout changes without a new version)
+    parts = [__version__, str(schema.st_mtime_ns), str(schema.st_size), text, tables]
+    return hashlib.sha256("".join(f"{len(part)} {part}" for part in parts).encode()).hexdigest()
+
+
+def _form(value: Any) -> object:
+    """A value of the schema for JSON. A table has the keys that were written (`set`); other mappings have none."""
+    if isinstance(value, list):
+        return [_form(each) for each in value]
+    if isinstance(value, Mapping):
+        return {"all": {key: _form(each) for key, each in value.items()}}
+    if hasattr(value, "model_fields_set"):
+        return {"set": sorted(value.model_fields_set), "all": {key: _form(each) for key, each in value}}
+    return value
+
+
+def _made(form: Any) -> Any:
+    """What `_form` was made of, with plain objects in place of the schema's own."""
+    if isinstance(form, list):
+        return [_made(each) for each in form]
+    if not isinstance(form, dict):
+        return form
+    values = {key: _made(each) for key, each in form["all"].items()}
+    return SimpleNamespace(**values, model_fields_set=set(form["set"])) if "set" in form else values
